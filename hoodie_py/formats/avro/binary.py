@@ -1,4 +1,4 @@
-"""Step over Avro's binary encoding: variable-length integers, spans, and values of columns that no one asked for.
+"""Avro's binary encoding: variable-length integers, spans, and steps over values of columns that no one asked for.
 
 A step takes the position where a value starts and the end of its record. It returns the position behind the value. A
 step may run past the record's end by one value; its caller compares the last position with the record's end. A step
@@ -19,6 +19,21 @@ Step = Callable[[int, int], int]
 _ONE_BYTE = 0x80
 _LONGEST_VARINT = 10
 _TWO_TO_64 = 1 << 64
+
+
+def encode_varint(value: int) -> bytes:
+    """Encode a number that is not negative, seven bits a byte, lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def encode_long(value: int) -> bytes:
+    """Encode a long: zig-zag, then as ``encode_varint``."""
+    return encode_varint((value << 1) ^ (value >> 63))
 
 
 def read_varint(data: Data, pos: int) -> tuple[int, int]:
@@ -61,12 +76,7 @@ def make_branch_error(branch: int, pos: int) -> CorruptFileError:
 
 
 def make_skip_step(data: Data, node: AvroType) -> Step:
-    """Make the step over a value of a type.
-
-    Args:
-        data: what the step goes over.
-        node: the type.
-    """
+    """Make the step over a value of a type in some data."""
     match node:
         case Primitive(kind="boolean"):
             return _make_fixed_step(1)
@@ -79,8 +89,7 @@ def make_skip_step(data: Data, node: AvroType) -> Step:
         case Array():
             return _make_blocks_step(data, node.items.min_size, make_skip_step(data, node.items))
         case Map():
-            entry = _make_entry_step(data, make_skip_step(data, node.values))
-            return _make_blocks_step(data, 1 + node.values.min_size, entry)
+            return _make_blocks_step(data, 1 + node.values.min_size, make_entry_step(data, node.values))
         case Record():
             return _make_fields_step([make_skip_step(data, field.type) for field in node.fields if field.type.min_size])
         case Union():
@@ -116,8 +125,9 @@ def _make_span_step(data: Data) -> Step:
     return step
 
 
-def _make_entry_step(data: Data, value: Step) -> Step:
-    key = _make_span_step(data)
+def make_entry_step(data: Data, values: AvroType) -> Step:
+    """Make the step over a key and a value of a map."""
+    key, value = _make_span_step(data), make_skip_step(data, values)
     return lambda pos, end: value(key(pos, end), end)
 
 

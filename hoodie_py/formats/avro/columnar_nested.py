@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.compute import call, cast
 from hoodie_py.formats.avro.arrow_types import find_wider_type, to_arrow_type
-from hoodie_py.formats.avro.binary import Data, Step, make_skip_step
+from hoodie_py.formats.avro.binary import make_entry_step, make_skip_step
 from hoodie_py.formats.avro.columnar_cursor import (
     Mask,
     Misfit,
@@ -174,7 +174,9 @@ class _MapReader(_ListReader):
         self._keys = TextReader(pa.string())
         self._values = make_reader(node.values)
         self._entry_type = pa.struct([map_type.key_field, map_type.item_field])
-        shape = ItemShape(self._skip_entry, lambda data: _make_entry_step(data, node), 1 + node.values.min_size, None)
+        shape = ItemShape(
+            self._skip_entry, lambda data: make_entry_step(data, node.values), 1 + node.values.min_size, None
+        )
         super().__init__(map_type, shape)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
@@ -190,11 +192,6 @@ class _MapReader(_ListReader):
     def _skip_entry(self, source: Source, places: Places, mask: Mask) -> None:
         self._keys.skip(source, places, mask)
         self._values.skip(source, places, mask)
-
-
-def _make_entry_step(data: Data, node: Map) -> Step:
-    key, value = make_skip_step(data, Primitive(1, 1, "string")), make_skip_step(data, node.values)
-    return lambda pos, end: value(key(pos, end), end)
 
 
 class _NullableReader:

@@ -19,6 +19,7 @@ from typing import Any
 
 import fastavro
 
+from hoodie_py.formats.avro.binary import encode_long
 from hoodie_py.formats.avro.container import MAGIC
 
 _SYNC_BYTES = 16
@@ -59,14 +60,3 @@ def _parse_schema(schema: str) -> Any:
 
 def _encode_sized(data: bytes) -> bytes:
     return encode_long(len(data)) + data
-
-
-def encode_long(value: int) -> bytes:
-    """Encode a long: zig-zag, then seven bits per byte, lowest first."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)

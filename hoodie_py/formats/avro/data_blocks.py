@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 DATA_VERSIONS = range(1, 4)
 _HEADER = struct.Struct(">ii")
-_LENGTH_SIZE = 4
 _FEW_RECORDS = 56  # fewer than these are faster in the row decoder
 _LENGTH = struct.Struct(">i")
 
@@ -222,27 +221,23 @@ def _parse_block(content: memoryview | bytes) -> Block:
     """Read the header of a block's content."""
     from hoodie_py.formats.avro.columnar_decoder import Block
 
-    if len(content) < _HEADER.size:
-        raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
-    version, count = _HEADER.unpack_from(content)
-    if version not in DATA_VERSIONS:
-        raise UnsupportedFeatureError(f"Data block version {version} is not known.")
-    if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH_SIZE:
-        raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
+    count = count_records(content, versions=DATA_VERSIONS)
     if count > get_limits().block_records:
         raise_limit_error(UnsupportedFeatureError, f"A data block has {count} records", "block_records")
-    return Block(memoryview(content), _HEADER.size, int(count))
+    return Block(memoryview(content), _HEADER.size, count)
 
 
-def count_records(content: memoryview) -> int:
+def count_records(content: memoryview | bytes, *, versions: range | None = None) -> int:
     """Return the record count in the content of an AVRO_DATA block.
 
-    Raises:
-        CorruptFileError: the content is too short for that many records.
+    Raises CorruptFileError if the content is too short for that many records, and UnsupportedFeatureError if its version
+    is none of ``versions``.
     """
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
-    count = int(_HEADER.unpack_from(content)[1])
+    version, count = map(int, _HEADER.unpack_from(content))
+    if versions is not None and version not in versions:
+        raise UnsupportedFeatureError(f"Data block version {version} is not known.")
     if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
     return count

@@ -18,10 +18,9 @@ from itertools import repeat
 from math import isqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from hoodie_py.formats.avro.binary import Data
-from hoodie_py.formats.avro.columnar_cursor import Misfit
+from hoodie_py.formats.avro.columnar_cursor import Misfit, Places
 
 LENGTH_SIZE = 4
 
@@ -33,8 +32,6 @@ _LONGEST_BEGINNING = 8  # so that the times of several commits still begin alike
 _WINDOW = 3  # in average records: where a part's first record is looked for
 _FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 48, 3
 _PATIENCE = 3
-
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

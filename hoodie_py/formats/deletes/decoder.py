@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -28,7 +28,7 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import read_count
 from hoodie_py.formats.deletes.ordering_value import OrderingKind
-from hoodie_py.formats.deletes.uniform import UniformDeletes, decode_uniform_deletes
+from hoodie_py.formats.deletes.uniform import DecodedDeletes, decode_uniform_deletes
 from hoodie_py.formats.deletes.varying import DeleteWalker
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
@@ -41,19 +41,12 @@ _SMALLEST_DELETE = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteRecords:
-    """The deletes of one block in their order.
-
-    Attributes:
-        keys: record keys.
-        kinds: the kind of each ordering value (``OrderingKind``).
-        values: the ordering values; None where the kind is NONE.
-        numbers: the values as an array if all of them are integers, dates or times; 0 where the kind is NONE.
-    """
+    """The deletes of one block in their order: record keys, and the kinds and values of their ordering values."""
 
     keys: pa.StringArray
-    kinds: npt.NDArray[np.int8]
-    values: list[Any]
-    numbers: npt.NDArray[np.int64] | None = None
+    kinds: npt.NDArray[np.int8]  # ``OrderingKind``
+    values: list[Any]  # None where the kind is NONE
+    numbers: npt.NDArray[np.int64] | None = None  # if all are integers, dates or times; 0 where the kind is NONE
 
     def __len__(self) -> int:
         return len(self.values)
@@ -89,8 +82,7 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
 def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOfBlocks | None:
     """Decode DELETE blocks of version 3 together, which is several times faster for small blocks.
 
-    Returns:
-        None if one of them has another version or cannot be decoded. Decoding each alone then tells which one.
+    Return None if one of them has another version or cannot be decoded. Decoding each alone then tells which one.
     """
     if any(len(content) < _HEADER.size for content in contents):
         return None
@@ -104,7 +96,7 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOf
     bounds = pairwise(accumulate(map(len, payloads), initial=0))
     try:  # a delete that crosses the end of its block ends behind it, which _walk_runs refuses
         counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
-        return DeletesOfBlocks(_finish_walk(walk), counts)
+        return DeletesOfBlocks(_make_records(walk.finish()), counts)
     except HoodieError:
         return None
 
@@ -145,13 +137,13 @@ def _drop_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]:
 def _decode_avro(payload: bytes) -> DeleteRecords:
     even = _decode_uniform(payload)
     if even is not None:
-        return _make_records(even.keys, even.kinds, even.numbers)
+        return _make_records(even)
     walk = DeleteWalker(payload)
     _walk_runs(walk, 0, len(payload))
-    return _finish_walk(walk)
+    return _make_records(walk.finish())
 
 
-def _decode_uniform(payload: bytes) -> UniformDeletes | None:
+def _decode_uniform(payload: bytes) -> DecodedDeletes | None:
     """Decode deletes that all have one layout; None for other payloads and for too many deletes."""
     try:
         count, pos = read_count(payload, 0, len(payload), _SMALLEST_DELETE)
@@ -179,19 +171,10 @@ def _walk_runs(walk: DeleteWalker, pos: int, end: int) -> int:
     return total
 
 
-def _finish_walk(walk: DeleteWalker) -> DeleteRecords:
-    found = walk.finish()
-    records = _make_records(found.keys, found.kinds, found.numbers)
-    if not found.others:
-        return records
-    for i, value in found.others.items():
-        records.values[i] = value
-    return replace(records, numbers=None)
-
-
-def _make_records(keys: pa.StringArray, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64]) -> DeleteRecords:
-    """Make the records of deletes whose ordering values are integers."""
-    values: list[Any] = numbers.tolist()
-    for i in np.flatnonzero(kinds == OrderingKind.NONE).tolist():
+def _make_records(found: DecodedDeletes) -> DeleteRecords:
+    values: list[Any] = found.numbers.tolist()
+    for i in np.flatnonzero(found.kinds == OrderingKind.NONE).tolist():
         values[i] = None
-    return DeleteRecords(keys, kinds, values, numbers)
+    for i, value in found.others.items():
+        values[i] = value
+    return DeleteRecords(found.keys, found.kinds, values, None if found.others else found.numbers)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, is_valid
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.avro.container_writer import encode_long
+from hoodie_py.formats.avro.binary import encode_long
 from hoodie_py.formats.avro.encoder import Pieces, encode_branch, join_bytes, join_pieces, repeat_piece
 from hoodie_py.formats.avro.schema import AvroType, parse_record
 from hoodie_py.formats.deletes.decoder import AVRO_VERSION

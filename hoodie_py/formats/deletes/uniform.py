@@ -6,7 +6,8 @@ layout of the first one; ``deletes`` decodes all other blocks delete by delete (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +35,14 @@ _WIDEST = 9  # bytes of the longest integer that cannot overflow
 _MOST_KEY_BYTES = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class UniformDeletes:
-    """Record keys, kinds of ordering values, and the values, 0 for a delete without one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedDeletes:
+    """Deletes in their order: record keys, and the kinds (``OrderingKind``) and values of their ordering values."""
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]
-    numbers: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]  # values that are integers; 0 for other kinds and for none
+    others: dict[int, Any] = field(default_factory=dict)  # values of other kinds, by the number of the delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,10 @@ class _RecordShape:
         return [0, 1, *path, self.tag]
 
 
-def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDeletes | None:
-    """Decode the deletes of a payload's only Avro array block.
+def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> DecodedDeletes | None:
+    """Decode the ``count`` deletes, at least one, of a payload of version 3 that has one Avro array block.
 
-    Return None if a delete has another layout than the first one, or is damaged.
-
-    Args:
-        payload: payload of a delete block of version 3.
-        pos: offset of the first delete.
-        count: number of deletes, at least one.
+    The first one is at ``pos``. Return None if a delete has another layout than the first one, or is damaged.
     """
     shape = _find_shape(payload, pos)
     if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
@@ -87,7 +84,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> UniformDelet
     if shape.kind is OrderingKind.INT:
         kinds[numbers == 0] = OrderingKind.NONE
     keys = _make_keys(rows[:, 2 : 2 + shape.key_bytes])
-    return None if keys is None else UniformDeletes(keys, kinds, numbers)
+    return None if keys is None else DecodedDeletes(keys, kinds, numbers)
 
 
 def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:

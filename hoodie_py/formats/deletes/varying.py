@@ -7,7 +7,6 @@ them at once, which is faster than to decode each in Python.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,34 +19,15 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.binary import read_span, read_varint
 from hoodie_py.formats.avro.columnar_cursor import FRONT, Budget, Misfit, Source, decode_zigzag
 from hoodie_py.formats.deletes.ordering_value import OrderingKind, read_is_present, read_ordering
-from hoodie_py.formats.deletes.uniform import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS
+from hoodie_py.formats.deletes.uniform import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS, DecodedDeletes
 
 _MANY = 48  # from so many integers on NumPy is faster than a loop
 _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WalkedDeletes:
-    """Decoded deletes.
-
-    Attributes:
-        keys: record keys.
-        kinds: kinds of the ordering values (``OrderingKind``).
-        numbers: ordering values that are integers; 0 for other kinds.
-        others: ordering values of other kinds, by the number of the delete.
-    """
-
-    keys: pa.StringArray
-    kinds: npt.NDArray[np.int8]
-    numbers: npt.NDArray[np.int64]
-    others: dict[int, Any]
-
-
 class DeleteWalker:
-    """Steps over deletes and notes the offsets of keys and integers; ``finish`` reads these.
-
-    Args:
-        payload: payload of a delete block of version 3, or of several blocks.
+    """Steps over the deletes of one or several payloads of version 3 and notes the offsets of keys and integers;
+    ``finish`` reads these.
     """
 
     def __init__(self, payload: bytes) -> None:
@@ -112,7 +92,7 @@ class DeleteWalker:
         self._places.append(0)
         return pos
 
-    def finish(self) -> WalkedDeletes:
+    def finish(self) -> DecodedDeletes:
         """Decode the deletes that were stepped over.
 
         Raises:
@@ -128,7 +108,7 @@ class DeleteWalker:
             raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
         # The int 0 means "no ordering value", see ``deletes``.
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
-        return WalkedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
+        return DecodedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
 
 
 def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:

@@ -26,13 +26,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.protobuf import (
-    encode_number_field,
-    encode_octets_field,
-    encode_varint,
-    read_fields,
-    read_varint,
-)
+from hoodie_py.formats.avro.binary import encode_varint
+from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field, read_fields, read_varint
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 MAX_CONTENT_BYTES = 1 << 30

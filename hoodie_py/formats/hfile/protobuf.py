@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro.binary import encode_varint
 
 _VARINT, _OCTETS = 0, 2
 _MOST_BITS = 64
-
-
-def encode_varint(value: int) -> bytes:
-    """Encode a number from 0 to 2**64 - 1, seven bits a byte, lowest first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def encode_number_field(number: int, value: int) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.deletes import decoder as module
 from hoodie_py.formats.deletes.decoder import OrderingKind, decode_deletes
-from hoodie_py.formats.deletes.uniform import UniformDeletes, decode_uniform_deletes
+from hoodie_py.formats.deletes.uniform import DecodedDeletes, decode_uniform_deletes
 from tests.formats.log_writer import deletes
 
 K = OrderingKind
@@ -19,7 +19,7 @@ _PAYLOAD = 8  # bytes in front of it: version, length
 _KINDS = (K.NONE, K.INT, K.LONG, K.DATE, K.TIME_MICROS, K.TIMESTAMP_MICROS)
 
 
-def even(content: bytes, count: int) -> UniformDeletes | None:
+def even(content: bytes, count: int) -> DecodedDeletes | None:
     head = 1 if count < 64 else 2  # of the zigzag count
     return decode_uniform_deletes(content[_PAYLOAD:], head, count)
 
