@@ -231,6 +231,13 @@ def find_file_name(path_or_uri: str) -> str:
     return name
 
 
+def check_file_name(name: str) -> str:
+    """Return ``name`` if it is a file's name without a folder. Raises InvalidTableError otherwise."""
+    if find_file_name(name) != name:
+        raise InvalidTableError("A file must be named without its folder.", path=name)
+    return name
+
+
 # Partition paths -----------------------------------------------------------------------------------------------------
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"

@@ -6,6 +6,7 @@ As in ``avro_lane_values``, a lane without a value becomes null at every level b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -154,12 +155,8 @@ class _ArrayReader(_ListReader):
     def __init__(self, node: Array) -> None:
         self._items = make_reader(node.items)
         self._item_type = to_arrow_type(node.items)
-        shape = ItemShape(
-            self._items.skip,
-            lambda data: make_skip_step(data, node.items),
-            node.items.min_size,
-            _find_fixed_size(node.items),
-        )
+        step = partial(make_skip_step, node=node.items)
+        shape = ItemShape(self._items.skip, step, node.items.min_size, _find_fixed_size(node.items))
         super().__init__(to_arrow_type(node), shape)
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
@@ -174,10 +171,8 @@ class _MapReader(_ListReader):
         self._keys = TextReader(pa.string())
         self._values = make_reader(node.values)
         self._entry_type = pa.struct([map_type.key_field, map_type.item_field])
-        shape = ItemShape(
-            self._skip_entry, lambda data: make_entry_step(data, node.values), 1 + node.values.min_size, None
-        )
-        super().__init__(map_type, shape)
+        step = partial(make_entry_step, values=node.values)
+        super().__init__(map_type, ItemShape(self._skip_entry, step, 1 + node.values.min_size, None))
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         totals, items = self._find(source, places, mask, keep=True)

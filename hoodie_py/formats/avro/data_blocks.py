@@ -230,8 +230,8 @@ def _parse_block(content: memoryview | bytes) -> Block:
 def count_records(content: memoryview | bytes, *, versions: range | None = None) -> int:
     """Return the record count in the content of an AVRO_DATA block.
 
-    Raises CorruptFileError if the content is too short for that many records, and UnsupportedFeatureError if its version
-    is none of ``versions``.
+    Raises CorruptFileError if the content is too short for that many records, UnsupportedFeatureError if its version is
+    none of ``versions``.
     """
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")

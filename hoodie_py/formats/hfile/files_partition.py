@@ -19,7 +19,7 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.container import vet_schema
 from hoodie_py.formats.avro.container_writer import encode_record
 from hoodie_py.formats.hfile.hfile import Entry
-from hoodie_py.formats.names import check_inside, find_file_name
+from hoodie_py.formats.names import check_file_name, check_inside
 
 ALL_PARTITIONS = "__all_partitions__"
 NO_PARTITION = "."
@@ -61,8 +61,8 @@ def encode_files_record(schema: str, added: Mapping[str, int], deleted: Iterable
     for name, size in added.items():
         if size <= 0:
             raise InvalidTableError("A file of the metadata table needs its size.", path=name)
-        files[_check_bare_name(name)] = {"size": size, "isDeleted": False}
-    files |= {_check_bare_name(name): {"size": 0, "isDeleted": True} for name in deleted}
+        files[check_file_name(name)] = {"size": size, "isDeleted": False}
+    files |= {check_file_name(name): {"size": 0, "isDeleted": True} for name in deleted}
     return _encode(schema, _FILES_TYPE, files)
 
 
@@ -73,12 +73,6 @@ def encode_partitions_record(schema: str, partitions: Iterable[str]) -> bytes:
 
 def _make_key(partition: str) -> str:
     return check_inside(partition) or NO_PARTITION
-
-
-def _check_bare_name(name: str) -> str:
-    if find_file_name(name) != name:
-        raise InvalidTableError("The metadata table names files without their folder.", path=name)
-    return name
 
 
 def _encode(schema: str, kind: int, files: Mapping[str, Any]) -> bytes:

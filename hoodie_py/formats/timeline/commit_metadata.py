@@ -19,7 +19,14 @@ from typing import Any
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.names import check_inside, find_file_name
-from hoodie_py.formats.timeline.fields import Fields, expect_file_id, expect_list, expect_number, expect_text
+from hoodie_py.formats.timeline.fields import (
+    Fields,
+    expect_file_id,
+    expect_file_names,
+    expect_list,
+    expect_number,
+    expect_text,
+)
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
@@ -92,10 +99,6 @@ def _expect_file_name(value: Any) -> str | None:
     return find_file_name(value) if expect_text(value) else None
 
 
-def _expect_file_names(value: Any) -> tuple[str, ...]:
-    return tuple(find_file_name(expect_text(item)) for item in expect_list(value))
-
-
 def _expect_cdc_stats(value: Any) -> dict[str, int]:
     return Fields({"cdcStats": value}).get_by_partition("cdcStats", expect_number)
 
@@ -125,7 +128,7 @@ _STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "prevCommit": ("prev_commit", expect_text),
     "partitionPath": ("partition_path", _expect_path),
     "baseFile": ("base_file", _expect_file_name),
-    "logFiles": ("log_files", _expect_file_names),
+    "logFiles": ("log_files", expect_file_names),
     "cdcStats": ("cdc_stats", _expect_cdc_stats),
     "prevBaseFile": ("prev_base_file", _expect_file_name),
     "runtimeStats": ("runtime_stats", _expect_runtime_stats),

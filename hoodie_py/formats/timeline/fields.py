@@ -88,7 +88,7 @@ class Fields:
 
     def get_file_names(self, name: str) -> tuple[str, ...]:
         """Return the file names of an array of paths or URIs; empty when missing."""
-        return self.get_items(name, lambda item: find_file_name(expect_text(item)))
+        return self.get_items(name, _expect_file_name)
 
     def get_mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
         """Return a map field with its values converted; empty when missing."""
@@ -110,6 +110,15 @@ def expect_text(value: Any) -> str:
 def expect_file_id(value: Any) -> str:
     """Return ``value`` if it is a string that can be the id of a file group."""
     return check_bare(expect_text(value))
+
+
+def _expect_file_name(value: Any) -> str:
+    return find_file_name(expect_text(value))
+
+
+def expect_file_names(value: Any) -> tuple[str, ...]:
+    """Return the file names of a list of paths or URIs; null counts as an empty one."""
+    return tuple(map(_expect_file_name, expect_list(value)))
 
 
 def expect_number(value: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from hoodie_py.formats.avro.container import read_single
 from hoodie_py.formats.names import check_partition, find_file_name
-from hoodie_py.formats.timeline.fields import Fields, expect_list, expect_number, expect_text
+from hoodie_py.formats.timeline.fields import Fields, expect_file_names, expect_list, expect_number, expect_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,6 @@ class CompactionOperation:
 
     @classmethod
     def from_record(cls, record: Any) -> CompactionOperation:
-        """Read the operation from its decoded form."""
         operation = Fields(record)
         return cls(
             base_instant_time=operation.get_text("baseInstantTime"),
@@ -95,7 +94,6 @@ class ClusteringSlice:
 
     @classmethod
     def from_record(cls, record: Any) -> ClusteringSlice:
-        """Read the slice from its decoded form."""
         piece = Fields(record)
         return cls(
             piece.get_file_id(),
@@ -114,7 +112,6 @@ class ClusteringGroup:
 
     @classmethod
     def from_record(cls, record: Any) -> ClusteringGroup:
-        """Read the group from its decoded form."""
         group = Fields(record)
         return cls(group.get_items("slices", ClusteringSlice.from_record), group.get_number("numOutputFileGroups"))
 
@@ -143,9 +140,7 @@ class RequestedReplace:
     @classmethod
     def from_bytes(cls, data: bytes) -> RequestedReplace:
         """Parse a ``.replacecommit.requested`` or ``.clustering.requested`` file; an empty file plans nothing."""
-        if not data:
-            return cls()
-        replace = Fields(read_single(data, "HoodieRequestedReplaceMetadata"))
+        replace = _read_fields(data, "HoodieRequestedReplaceMetadata")
         plan = replace.get_record("clusteringPlan")
         return cls(
             operation_type=replace.get_text("operationType"),
@@ -164,7 +159,6 @@ class CleanedPartition:
 
     @classmethod
     def from_record(cls, record: Any) -> CleanedPartition:
-        """Read the facts from their decoded form."""
         cleaned = Fields(record)
         return cls(
             cleaned.get_file_names("successDeleteFiles"),
@@ -192,9 +186,7 @@ class CleanMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
         """Parse a ``.clean`` file; an empty one cleaned nothing."""
-        if not data:
-            return cls()
-        clean = Fields(read_single(data, "HoodieCleanMetadata"))
+        clean = _read_fields(data, "HoodieCleanMetadata")
         return cls(
             start_clean_time=clean.get_text("startCleanTime"),
             total_files_deleted=clean.get_count("totalFilesDeleted"),
@@ -224,15 +216,13 @@ class CleanPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanPlan:
         """Parse a ``.clean.requested`` file; an empty one plans nothing."""
-        if not data:
-            return cls()
-        plan = Fields(read_single(data, "HoodieCleanerPlan"))
+        plan = _read_fields(data, "HoodieCleanerPlan")
         earliest = plan.get_record("earliestInstantToRetain")
         files = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
         return cls(
             earliest_instant_to_retain=earliest.get_text("timestamp") if earliest else None,
             policy=plan.get_text("policy"),
-            files=files or plan.get_by_partition("filesToBeDeletedPerPartition", _expect_file_names),
+            files=files or plan.get_by_partition("filesToBeDeletedPerPartition", expect_file_names),
             partitions_to_delete=plan.get_items("partitionsToBeDeleted", _expect_partition),
             earliest_action=earliest.get_text("action") if earliest else None,
             last_completed_commit_timestamp=plan.get_text("lastCompletedCommitTimestamp") or None,
@@ -249,7 +239,6 @@ class RolledBackInstant:
 
     @classmethod
     def from_record(cls, record: Any) -> RolledBackInstant:
-        """Read the instant from its decoded form."""
         instant = Fields(record)
         return cls(instant.get_text("commitTime") or "", instant.get_text("action") or "")
 
@@ -265,7 +254,6 @@ class RolledBackPartition:
 
     @classmethod
     def from_record(cls, record: Any) -> RolledBackPartition:
-        """Read the facts from their decoded form."""
         done = Fields(record)
         return cls(
             done.get_file_names("successDeleteFiles"),
@@ -289,11 +277,10 @@ class RollbackMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackMetadata:
         """Parse a ``.rollback`` file; an empty one says nothing."""
-        return cls.from_record(read_single(data, "HoodieRollbackMetadata")) if data else cls()
+        return cls.from_record(read_single(data, "HoodieRollbackMetadata") if data else {})
 
     @classmethod
     def from_record(cls, record: Any) -> RollbackMetadata:
-        """Read the metadata from its decoded form."""
         rollback = Fields(record)
         return cls(
             start_rollback_time=rollback.get_text("startRollbackTime"),
@@ -321,7 +308,6 @@ class RollbackRequest:
 
     @classmethod
     def from_record(cls, record: Any) -> RollbackRequest:
-        """Read the request from its decoded form."""
         request = Fields(record)
         return cls(
             partition_path=request.get_partition(),
@@ -342,9 +328,7 @@ class RollbackPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackPlan:
         """Parse a ``.rollback.requested`` file; an empty one says nothing."""
-        if not data:
-            return cls()
-        plan = Fields(read_single(data, "HoodieRollbackPlan"))
+        plan = _read_fields(data, "HoodieRollbackPlan")
         instant = plan.get("instantToRollback")
         return cls(
             instant=RolledBackInstant.from_record(instant) if instant is not None else None,
@@ -363,9 +347,7 @@ class RestoreMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> RestoreMetadata:
         """Parse a ``.restore`` file; an empty one says nothing."""
-        if not data:
-            return cls()
-        restore = Fields(read_single(data, "HoodieRestoreMetadata"))
+        restore = _read_fields(data, "HoodieRestoreMetadata")
         rollbacks = restore.get_mapping("hoodieRestoreMetadata", expect_list)
         return cls(
             start_restore_time=restore.get_text("startRestoreTime"),
@@ -389,9 +371,7 @@ class SavepointMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> SavepointMetadata:
         """Parse a ``.savepoint`` file; an empty one keeps nothing."""
-        if not data:
-            return cls()
-        savepoint = Fields(read_single(data, "HoodieSavepointMetadata"))
+        savepoint = _read_fields(data, "HoodieSavepointMetadata")
         return cls(
             saved_by=savepoint.get_text("savepointedBy"),
             saved_at=savepoint.get_number("savepointedAt"),
@@ -402,16 +382,17 @@ class SavepointMetadata:
         )
 
 
+def _read_fields(data: bytes, name: str) -> Fields:
+    """Read the record in a file; an empty file has no fields."""
+    return Fields(read_single(data, name) if data else {})
+
+
 def _expect_partition(value: Any) -> str:
     return check_partition(expect_text(value))
 
 
 def _expect_metric(value: Any) -> float:
     return float(value) if isinstance(value, float) else float(expect_number(value))
-
-
-def _expect_file_names(value: Any) -> tuple[str, ...]:
-    return tuple(find_file_name(expect_text(item)) for item in expect_list(value))
 
 
 def _expect_clean_files(value: Any) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.avro.container_writer import write_single
-from hoodie_py.formats.names import check_inside, find_file_name
+from hoodie_py.formats.names import check_file_name, check_inside
 from hoodie_py.formats.timeline import schemas
 from hoodie_py.formats.timeline.commit_metadata import NUMBER_FIELDS, RUNTIME_FIELDS, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.plans import (
@@ -145,8 +145,8 @@ def _to_operation(operation: CompactionOperation) -> dict[str, Any]:
         raise InvalidTableError(message, file_id=operation.file_id)
     return {
         "baseInstantTime": operation.base_instant_time,
-        "deltaFilePaths": [_check_bare(name) for name in operation.delta_files],
-        "dataFilePath": _check_bare(operation.data_file) if operation.data_file is not None else None,
+        "deltaFilePaths": [check_file_name(name) for name in operation.delta_files],
+        "dataFilePath": check_file_name(operation.data_file) if operation.data_file is not None else None,
         "fileId": operation.file_id,
         "partitionPath": check_inside(operation.partition_path),
         "metrics": {name: float(value) for name, value in operation.metrics.items()},
@@ -221,7 +221,9 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
 
 
 def _to_cleaned_partition(partition: str, cleaned: CleanedPartition) -> dict[str, Any]:
-    deleted, failed = [[_check_bare(name) for name in names] for names in (cleaned.deleted_files, cleaned.failed_files)]
+    deleted, failed = [
+        [check_file_name(name) for name in names] for names in (cleaned.deleted_files, cleaned.failed_files)
+    ]
     return {
         "partitionPath": partition,
         "policy": cleaned.policy,
@@ -302,15 +304,9 @@ def _to_instant(instant: RolledBackInstant) -> dict[str, str]:
     return {"commitTime": instant.time, "action": instant.action}
 
 
-def _check_bare(name: str) -> str:
-    if find_file_name(name) != name:
-        raise InvalidTableError("A file must be named without its folder.", path=name)
-    return name
-
-
 def _locate_files(location: str, partition: str, names: Iterable[str]) -> list[str]:
     folder = "/".join(part for part in (location.rstrip("/"), check_inside(partition)) if part)
-    return [f"{folder}/{_check_bare(name)}" for name in names]
+    return [f"{folder}/{check_file_name(name)}" for name in names]
 
 
 def _locate_sizes(location: str, partition: str, sizes: Mapping[str, int]) -> dict[str, int]:
