@@ -107,9 +107,7 @@ def to_booleans(array: pa.Array) -> npt.NDArray[np.bool_]:
 def to_numbers(array: pa.Array, null: float = 0) -> npt.NDArray[Any]:
     """Return integers or floats as the NumPy type of the same name, with a number in place of nulls.
 
-    Args:
-        array: integers or floats; the caller views dates and times as integers first.
-        null: the number in place of nulls.
+    The caller views dates and times as integers first.
     """
     dtype: np.dtype[Any] = _FLOATS.get(array.type) or np.dtype(str(array.type))
     data = array.buffers()[1]
@@ -133,8 +131,7 @@ def _unpack_bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDAr
 def number_strings(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
     """Number the distinct strings of a column without nulls.
 
-    Returns:
-        (names, codes): the distinct strings in order of first appearance, and int64 per entry the number of its own.
+    Return the distinct strings in order of first appearance, and int64 per entry the number of its own.
     """
     encoded = values.dictionary_encode().chunks
     if not encoded:

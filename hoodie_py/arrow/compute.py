@@ -23,16 +23,7 @@ except ImportError:
 
 
 def call(name: str, *values: Any, options: Any = None) -> Any:
-    """Call an Arrow function with arrays, batches or scalars.
-
-    Args:
-        name: one of ``pyarrow.compute.list_functions()``.
-        values: its arguments.
-        options: of that function; None for its defaults.
-
-    Raises:
-        pyarrow.ArrowException: as the function does.
-    """
+    """Call a function of ``pyarrow.compute.list_functions()`` with arrays, batches or scalars; errors are its own."""
     return _function(name).call(list(values), options)
 
 

@@ -42,10 +42,7 @@ def find_declared_types(
 ) -> tuple[pa.DataType, ...]:
     """Return the types of fields; timestamps get the unit that the table declares (``formats.declared_times``).
 
-    Args:
-        names: names of the fields.
-        types: the types that rows have.
-        times: the declared types of time columns; None if there are none.
+    ``types`` are those that rows have, ``times`` the declared types of time columns; None if there are none.
     """
     if times is None:
         return tuple(types)
@@ -72,11 +69,7 @@ def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def check_columns(names: Sequence[str], schema: pa.Schema) -> None:
-    """Check the columns that a read asks for.
-
-    Raises:
-        InvalidQueryError: a column is unknown or asked for twice.
-    """
+    """Check the columns that a read asks for. Raises InvalidQueryError if a column is unknown or asked for twice."""
     seen: set[str] = set()
     known = frozenset(schema.names)
     for name in names:

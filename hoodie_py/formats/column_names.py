@@ -17,11 +17,7 @@ _MOST_UNIT = 0xFFFF
 
 
 def check_name(name: str) -> None:
-    """Check one name.
-
-    Raises:
-        InvalidQueryError: the name is not allowed.
-    """
+    """Check one name. Raises InvalidQueryError if it is not allowed."""
     if not name or not _can_start_name(name[0]) or not all(map(_can_continue_name, name)):
         raise InvalidQueryError(
             f"{name[:100]!r} cannot be the name of a column.",
@@ -32,8 +28,7 @@ def check_name(name: str) -> None:
 def check_siblings(names: Iterable[str]) -> None:
     """Check names side by side: no two may differ in case only.
 
-    Raises:
-        InvalidQueryError: two names are equal or differ in case only.
+    Raises InvalidQueryError if two names are equal or differ in case only.
     """
     seen: dict[str, str] = {}
     for name in names:

@@ -29,60 +29,34 @@ _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits, each with its default; docs/limits.md has a line for each.
+    """The limits, each with its default; docs/limits.md has a line for each."""
 
-    Attributes:
-        archive_bytes: a file of the archived timeline.
-        block_bytes: content of one log block.
-        block_records: records, deletes or positions of one log block.
-        columns: leaf columns of a Parquet file.
-        decoded_bytes: a Parquet log block, file of the archived timeline or batch of a base file when decoded, as far
-            as the footer tells.
-        decoded_ratio: how many times its own size a Parquet log block may have when decoded, if that is over 128 MB.
-        file_rows: rows of a Parquet file, which may take no bytes in it.
-        history_rows: rows of a Parquet file of the archived timeline.
-        linked_folders: folders that symbolic links lead to, each counted as often as a way leads there.
-        log_blocks: blocks of one log file, with those that were not written whole.
-        log_bytes: a log file, or a base file of the metadata table.
-        log_headers: headers of one log block.
-        metadata_bytes: a file of the timeline, or one record of it when decompressed.
-        metadata_items: items of arrays and maps in a file of the timeline (in JSON: lists and objects).
-        metadata_ratio: how many times its own size a record of the timeline, or a block of an HFile, may have when
-            decompressed, if that is over 16 MB.
-        name_chars: a file's name.
-        properties_bytes: hoodie.properties and the like.
-        schema_chars: an Avro schema as JSON.
-        schema_depth: records, arrays and maps inside each other in an Avro schema.
-        schema_types: types that an Avro schema is made of, each reference to a named type written out.
-    """
-
-    archive_bytes: int = 2 << 30
-    block_bytes: int = (1 << 31) - 1
-    block_records: int = 1 << 26
-    columns: int = 100_000
-    decoded_bytes: int = 4 << 30
-    decoded_ratio: int = 1000
-    file_rows: int = 1 << 28
-    history_rows: int = 10_000_000
-    linked_folders: int = 100_000
-    log_blocks: int = 100_000
-    log_bytes: int = 4 << 30
-    log_headers: int = 64
-    metadata_bytes: int = 256 << 20
-    metadata_items: int = 2_000_000
-    metadata_ratio: int = 100
-    name_chars: int = 4096
-    properties_bytes: int = 16 << 20
-    schema_chars: int = 8 << 20
-    schema_depth: int = 64
-    schema_types: int = 50_000
+    archive_bytes: int = 2 << 30  # a file of the archived timeline
+    block_bytes: int = (1 << 31) - 1  # content of one log block
+    block_records: int = 1 << 26  # records, deletes or positions of one log block
+    columns: int = 100_000  # leaf columns of a Parquet file
+    decoded_bytes: int = 4 << 30  # decoded Parquet log block, history file or batch of a base file, by the footer
+    decoded_ratio: int = 1000  # decoded size of a Parquet log block over its own, if it is over 128 MB
+    file_rows: int = 1 << 28  # rows of a Parquet file, which may take no bytes in it
+    history_rows: int = 10_000_000  # rows of a Parquet file of the archived timeline
+    linked_folders: int = 100_000  # folders that symbolic links lead to, each counted as often as a way leads there
+    log_blocks: int = 100_000  # blocks of one log file, with those that were not written whole
+    log_bytes: int = 4 << 30  # a log file, or a base file of the metadata table
+    log_headers: int = 64  # headers of one log block
+    metadata_bytes: int = 256 << 20  # a file of the timeline, or one record of it when decompressed
+    metadata_items: int = 2_000_000  # items of arrays and maps in a file of the timeline (in JSON: lists and objects)
+    metadata_ratio: int = 100  # decompressed size of a record or HFile block over its own, if over 16 MB
+    name_chars: int = 4096  # a file's name
+    properties_bytes: int = 16 << 20  # hoodie.properties and the like
+    schema_chars: int = 8 << 20  # an Avro schema as JSON
+    schema_depth: int = 64  # records, arrays and maps inside each other in an Avro schema
+    schema_types: int = 50_000  # types that an Avro schema is made of, each reference to a named type written out
 
     @classmethod
     def from_text(cls, text: str) -> Limits:
         """Parse ``name=number`` entries; other limits keep their defaults.
 
-        Raises:
-            InvalidQueryError: an entry of another form, an unknown name, or zero.
+        Raises InvalidQueryError: an entry of another form, an unknown name, or zero.
         """
         chosen: dict[str, int] = {}
         for entry in text.replace(",", " ").split():
@@ -98,11 +72,7 @@ _NAMES = frozenset(each.name for each in fields(Limits))
 
 
 def get_limits(environment: Mapping[str, str] = os.environ) -> Limits:
-    """Return the limits of this process.
-
-    Raises:
-        InvalidQueryError: ``HOODIE_PY_LIMITS`` cannot be understood.
-    """
+    """Return the limits of this process. Raises InvalidQueryError if ``HOODIE_PY_LIMITS`` cannot be understood."""
     return _limits(environment.get(VARIABLE, ""))
 
 
@@ -112,11 +82,7 @@ _limits = lru_cache(maxsize=8)(Limits.from_text)
 def raise_limit_error(error: type[HoodieError], what: str, name: str, **where: Any) -> NoReturn:
     """Raise the error for a value beyond a limit.
 
-    Args:
-        error: class of the error.
-        what: what the file says or holds: the beginning of a sentence.
-        name: name of the limit, an attribute of ``Limits``.
-        where: the place, as far as it is known.
+    ``what`` is the beginning of a sentence: what the file says or holds. ``name`` is an attribute of ``Limits``.
     """
     most = getattr(get_limits(), name)
     hint = f"If the table is to be trusted, set {VARIABLE}='{name}=...' in the environment."

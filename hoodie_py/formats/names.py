@@ -94,9 +94,8 @@ class LogFileName:
 def parse_base_file_name(name: str) -> BaseFileName | None:
     """Parse a base file's name; None if ``name`` is not one.
 
-    Raises:
-        UnsupportedFeatureError: the file was written by another system and only registered with the table (its name
-            ends in ``REGISTERED_SUFFIX``); ignoring it would lose rows.
+    Raises UnsupportedFeatureError if the file was written by another system and only registered with the table (its
+    name ends in ``REGISTERED_SUFFIX``); ignoring it would lose rows.
     """
     if len(name) > get_limits().name_chars:
         return None
@@ -134,8 +133,7 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
 def make_log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
     """Build a log file's name; ``LogFileName`` describes the parts.
 
-    Raises:
-        InvalidTableError: the name would not parse to the same parts, for example if the file id has a dot.
+    Raises InvalidTableError if the name would not parse to the same parts, for example if the file id has a dot.
     """
     parts = LogFileName(file_id, instant, version, write_token, suffix)
     if parse_log_file_name(parts.name) != parts:
@@ -163,8 +161,7 @@ def make_marker_folder(instant: str) -> str:
 def make_marker_path(instant: str, partition_path: str, data_file: str, kind: MarkerType) -> str:
     """Return the path of the marker of a data file, relative to the table's base path (Hudi WriteMarkers).
 
-    Raises:
-        InvalidTableError: the partition leads out of the table.
+    Raises InvalidTableError if the partition leads out of the table.
     """
     folder = "/".join(part for part in (make_marker_folder(instant), check_inside(partition_path)) if part)
     return f"{folder}/{data_file}.marker.{kind}"
@@ -182,8 +179,7 @@ def check_inside(rel: str) -> str:
     ``rel`` is '/'-separated and relative; "" is the base path itself. Backslashes count as separators here, because
     they are separators in some stores.
 
-    Raises:
-        InvalidTableError: an absolute path, a URI, a ``.`` or ``..`` segment, or a NUL character.
+    Raises InvalidTableError: an absolute path, a URI, a ``.`` or ``..`` segment, or a NUL character.
     """
     flat = rel.replace("\\", "/")
     if (
@@ -199,9 +195,8 @@ def check_inside(rel: str) -> str:
 def check_partition(path: str) -> str:
     """Return ``path`` if it can be a partition: inside the table, and not below its folder ``.hoodie``.
 
-    Raises:
-        InvalidTableError: as for ``check_inside``, or a segment is ``.hoodie`` in upper or lower case: some file
-            systems ignore case.
+    Raises InvalidTableError, as for ``check_inside``, or if a segment is ``.hoodie`` in upper or lower case: some file
+    systems ignore case.
     """
     if any(segment.casefold() == METADATA_FOLDER for segment in check_inside(path).replace("\\", "/").split("/")):
         raise InvalidTableError("Table metadata names a partition among Hudi's own files.", path=path[:500])
@@ -211,8 +206,7 @@ def check_partition(path: str) -> str:
 def check_bare(name: str) -> str:
     """Return ``name``, for example a file id, if it can be part of a file's name.
 
-    Raises:
-        InvalidTableError: it has a separator or a NUL character, or is ``.`` or ``..``.
+    Raises InvalidTableError if it has a separator or a NUL character, or is ``.`` or ``..``.
     """
     if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
         raise InvalidTableError("Table metadata has a file id that no file can have.", file_id=name[:200])
@@ -222,8 +216,7 @@ def check_bare(name: str) -> str:
 def find_file_name(path_or_uri: str) -> str:
     """Return the last segment of a path or URI; some plans have absolute locations.
 
-    Raises:
-        InvalidTableError: the last segment is empty, ``.`` or ``..``, or has a NUL character.
+    Raises InvalidTableError if the last segment is empty, ``.`` or ``..``, or has a NUL character.
     """
     name = path_or_uri.replace("\\", "/").rsplit("/", 1)[-1]
     if not name or name in (".", "..") or "\0" in name:
@@ -271,15 +264,10 @@ def split_partition_path(
     date ``2026/01/31``), the text is the whole path. If there are several hive-style fields, the text of a field goes
     on to the next ``field=``. In these two cases ``%XX`` is not decoded. ``__HIVE_DEFAULT_PARTITION__`` is None.
 
-    Args:
-        path: partition path relative to the table's base path.
-        fields: partition fields in path order; without fields the result is ``()``.
-        legacy_default: also read ``default`` as null. Hudi wrote it before 0.12 and does not upgrade tables with it
-            past version 4. So from version 6 on, the rows of a partition called ``default`` have the value ``default``.
-        whole: if the path has one segment for each field, return the segments unchanged.
-
-    Returns:
-        One text or None for each field, or None if the path does not match the fields.
+    Fields are in path order; without fields the result is ``()``. The result is None if the path does not match the fields.
+    With ``legacy_default``, ``default`` is read as null, too: Hudi wrote it before 0.12 and does not upgrade tables
+    with it past version 4, so from version 6 on, the rows of a partition called ``default`` have the value ``default``.
+    With ``whole``, segments are returned unchanged if the path has one for each field.
     """
     if not fields:
         return ()

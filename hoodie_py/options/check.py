@@ -42,9 +42,7 @@ def check_read_options(options: Mapping[str, str]) -> None:
 def check_write_options(options: Mapping[str, str], *, warn: bool = True) -> None:
     """Check the options of a write or a table service; both also read, so options of reads count.
 
-    Args:
-        options: options by name.
-        warn: whether to warn of unsupported options; a call that checks twice warns once.
+    With ``warn=False`` no unsupported option is warned of: a call that checks twice warns once.
 
     Raises:
         InvalidQueryError: a value is not valid, or a name resembles a known one.

@@ -21,14 +21,10 @@ _SHOWN = 100
 
 
 class Option(str):
-    """A key that users may give.
-
-    Attributes:
-        aliases: older names; they count if the key itself is not set.
-    """
+    """A key that users may give."""
 
     __slots__ = ("aliases",)
-    aliases: tuple[str, ...]
+    aliases: tuple[str, ...]  # older names; they count if the key itself is not set
 
     def __new__(cls, key: str, aliases: tuple[str, ...] = ()) -> Self:
         """Make an option from its key."""
@@ -62,11 +58,7 @@ class Option(str):
         self.read(options)
 
     def refuse(self, value: str, wanted: str) -> NoReturn:
-        """Raise the error for a text that is not valid.
-
-        Raises:
-            InvalidQueryError: always.
-        """
+        """Raise the InvalidQueryError for a text that is not valid."""
         raise InvalidQueryError(f"{self} cannot be {value[:_SHOWN]!r}.", hint=f"Give {wanted}.")
 
 
@@ -130,16 +122,7 @@ class Number(Option):
     def __new__(
         cls, key: str, default: int, least: int = 0, aliases: tuple[str, ...] = (), unit: str = "", most: int = _LARGEST
     ) -> Self:
-        """Make a number.
-
-        Args:
-            key: the key.
-            default: the value if the option is not set.
-            least: the least valid value.
-            aliases: older names.
-            unit: unit of the value, for messages.
-            most: the greatest valid value.
-        """
+        """Make a number from ``least`` to ``most``; messages name its unit."""
         made = super().__new__(cls, key, aliases)
         made.default, made.least, made.most, made.unit = default, least, most, unit
         return made
@@ -213,14 +196,7 @@ class Choice(Option):
     def __new__(
         cls, key: str, choices: tuple[str, ...], aliases: tuple[str, ...] = (), unhandled: tuple[str, ...] = ()
     ) -> Self:
-        """Make a choice.
-
-        Args:
-            key: the key.
-            choices: the words.
-            aliases: older names.
-            unhandled: further words of Java Hudi, which are not supported here.
-        """
+        """Make a choice; ``unhandled`` are further words of Java Hudi, which are not supported here."""
         made = super().__new__(cls, key, aliases)
         made.choices, made.unhandled = choices, unhandled
         return made

@@ -24,28 +24,16 @@ _SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoo
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedOption:
-    """An option that has no effect here.
-
-    Attributes:
-        option: the option.
-        what: the missing feature, a sentence.
-        hint: what to do instead.
-        refused: whether the option is an error; otherwise it is a warning.
-        harmless: values, in lower case, that do not ask for the feature.
-    """
+    """An option that has no effect here."""
 
     option: Option
-    what: str
-    hint: str | None = None
-    refused: bool = False
-    harmless: tuple[str, ...] = ()
+    what: str  # the missing feature, a sentence
+    hint: str | None = None  # what to do instead
+    refused: bool = False  # whether the option is an error; otherwise it is a warning
+    harmless: tuple[str, ...] = ()  # values, in lower case, that do not ask for the feature
 
     def is_asked(self, options: Mapping[str, str]) -> bool:
-        """Say whether options ask for the feature.
-
-        Raises:
-            InvalidQueryError: the value is not valid.
-        """
+        """Say whether options ask for the feature. Raises InvalidQueryError if the value is not valid."""
         self.option.check(options)
         text = self.option.find_text(options)
         return text is not None and text.lower() not in self.harmless

@@ -20,8 +20,7 @@ class ScanGivenUpError(Exception):
 class FoldGate:
     """The gate of one scan; it stays in its process.
 
-    Args:
-        alone: whether only one thread at a time may fold, if Python has a global lock.
+    With ``alone`` only one thread at a time may fold, if Python has a global lock.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -34,19 +33,14 @@ class FoldGate:
     def enter(self) -> Iterator[None]:
         """Wait until this thread may fold, and let the next one fold afterwards; a thread may enter again inside.
 
-        Raises:
-            ScanGivenUpError: as for ``check_wanted``.
+        Raises ScanGivenUpError, as for ``check_wanted``.
         """
         with self._lock:
             self.check_wanted()
             yield
 
     def check_wanted(self) -> None:
-        """Check that rows are still wanted; a fold calls this at each step.
-
-        Raises:
-            ScanGivenUpError: they are not.
-        """
+        """Check that rows are still wanted; a fold calls this at each step. Raises ScanGivenUpError if they are not."""
         if self._given_up:
             raise ScanGivenUpError
 

@@ -72,10 +72,8 @@ def _list_memory_limits(membership: str, root: str) -> Iterator[int]:
 def _list_groups(controller: str, membership: str, root: str) -> Iterator[tuple[str, int]]:
     """Yield the folders of the control groups that bound this process, innermost first, and their version.
 
-    Args:
-        controller: "cpu" or "memory".
-        membership: a file with the groups of the process; without it no group is known.
-        root: where the groups are mounted.
+    ``controller`` is cpu or memory, ``membership`` a file with the groups of the process (without it no group is
+    known), ``root`` where the groups are mounted.
     """
     for line in _read_text(membership).splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]  # "0::/a" in version 2, "4:memory:/a" in version 1

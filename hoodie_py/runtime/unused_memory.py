@@ -24,9 +24,6 @@ def release_after(size: int) -> None:
     """Count the bytes of a slice that this thread has read, and release unused memory after every 16 MB.
 
     Nothing is done for other allocators. mimalloc keeps memory by thread, so each thread releases its own.
-
-    Args:
-        size: bytes of the slice's files.
     """
     _read.size += size
     if _read.size >= _BETWEEN:

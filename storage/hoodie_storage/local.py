@@ -67,11 +67,7 @@ class LocalBackend:
         self._real_root = os.path.realpath(root)
 
     def resolve(self, key: str) -> str:
-        """Return the path with all symbolic links followed.
-
-        Raises:
-            PathError: the path leads out of the root.
-        """
+        """Return the path with all symbolic links followed. Raises PathError if the path leads out of the root."""
         if self._has_no_links(key):
             return key
         path = os.path.realpath(key)
@@ -102,8 +98,7 @@ class LocalBackend:
     def find_file(self, key: str) -> str:
         """Return the path with all symbolic links followed; it may be a folder, or not exist.
 
-        Raises:
-            PathError: the path leads out of the root, or is a pipe, socket or device.
+        Raises PathError if the path leads out of the root, or is a pipe, socket or device.
         """
         path = self.resolve(key)
         try:

@@ -46,8 +46,7 @@ def parse_location(place: str | os.PathLike[str]) -> Location:
     A local store is a path (``~`` is the home folder, relative paths start at the working directory) or a ``file://``
     URI; its ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``.
 
-    Raises:
-        PathError: the text is not a location.
+    Raises PathError if the text is not a location.
     """
     text = os.fspath(place)
     if not isinstance(text, str) or not text.strip():
@@ -102,9 +101,8 @@ def _parse_s3(text: str, rest: str) -> Location:
 def check_path(path: str) -> str:
     """Return the path if it is below the root.
 
-    Raises:
-        PathError: the path is absolute, or has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or
-            ``..``.
+    Raises PathError if the path is absolute, or has a scheme, a NUL, a backslash, or a segment that is empty, ``.`` or
+    ``..``.
     """
     problem = _find_problem(path)
     if problem:

@@ -40,8 +40,7 @@ os.register_at_fork(after_in_child=fsspec.asyn.reset_lock)
 def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteBackend, str]:
     """Return the backend and the key of the root.
 
-    Raises:
-        UnsupportedStoreError: fsspec does not know the store or an option, or the store's package is missing.
+    Raises UnsupportedStoreError if fsspec does not know the store or an option, or the store's package is missing.
     """
     try:
         if location.protocol in {"s3", "memory"}:

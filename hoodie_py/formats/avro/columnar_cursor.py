@@ -67,22 +67,18 @@ class Source:
     """The bytes of some records, with other bytes on both sides.
 
     Pieces inside one Arrow buffer, with room around them, are read in place; others are copied.
-
-    Attributes:
-        starts: where each piece starts, at ``FRONT`` or behind it.
-        size: where the last piece ends.
-        content: the number of bytes of all pieces.
-        in_parts: whether the arrays are parts that are copied into a larger array soon; they stay in NumPy's memory.
     """
 
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
-        self.content = sum(map(len, pieces))
+        self.content = sum(map(len, pieces))  # in bytes
         if self.content > _LONGEST_DATA:
             raise Misfit
-        self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)
-        self.size = len(self.raw) - BACK
+        self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(
+            pieces
+        )  # the first starts at FRONT or later
+        self.size = len(self.raw) - BACK  # where the last piece ends
         self.budget = budget
-        self.in_parts = False
+        self.in_parts = False  # whether arrays are copied into a larger one soon, and so stay in NumPy's memory
         self.bytes = np.frombuffer(self.raw, np.uint8)
         self.words: npt.NDArray[np.uint64] = self.view_as("<u8")
         self.buffer = pa.py_buffer(self.raw)

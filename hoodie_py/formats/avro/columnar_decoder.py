@@ -2,8 +2,8 @@
 
 NumPy's cost per column is about the same for one record as for some hundreds, so small blocks of the same schema are
 decoded together. Large blocks are decoded in parts, so that the memory beside the rows stays small. Each record must
-end where its length says (``avro_cursor`` has the reasoning). Else ``Misfit`` is raised, and the row decoder reads the
-block instead.
+end where its length says (``columnar_cursor`` has the reasoning). Else ``Misfit`` is raised, and the row decoder reads
+the block instead.
 """
 
 from __future__ import annotations
@@ -75,12 +75,10 @@ def make_budget(size: int) -> Budget:
 class JoinedBlocks:
     """Blocks of the same schema in one piece: copied, unless they are in one Arrow buffer already.
 
-    Args:
-        blocks: the blocks; ``plan_groups`` says how many to join.
-        budget: the cells that they may take beyond their bytes; given where other blocks share it.
+    ``plan_groups`` says how many to join. ``budget`` are the cells that they may take beyond their bytes; given where
+    other blocks share it.
 
-    Raises:
-        Misfit: they are too long to be decoded together.
+    Raises Misfit if they are too long to be decoded together.
     """
 
     def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
@@ -110,8 +108,7 @@ class JoinedBlocks:
 def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     """Decode blocks as the plan says; return the rows of all blocks in order.
 
-    Raises:
-        Misfit: at least one of the blocks is damaged, or has a form that only the row decoder reads.
+    Raises Misfit if at least one of the blocks is damaged, or has a form that only the row decoder reads.
     """
     try:
         return _decode_group(blocks, plan)

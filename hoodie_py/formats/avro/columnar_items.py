@@ -27,19 +27,12 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """How to step over items.
+    """How to step over items."""
 
-    Attributes:
-        skip: steps over one item of many lanes.
-        step: makes, for some data, the step over a single item.
-        min_size: the fewest bytes of an item.
-        size: the bytes of an item, None where they vary.
-    """
-
-    skip: Skip
-    step: Callable[[Data], Step]
-    min_size: int
-    size: int | None
+    skip: Skip  # steps over one item of many lanes
+    step: Callable[[Data], Step]  # makes, for some data, the step over a single item
+    min_size: int  # in bytes
+    size: int | None  # in bytes, None where it varies
 
 
 class TooManyItems(Misfit):
@@ -73,8 +66,7 @@ class _FoundItems:
 def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> tuple[Numbers, Places]:
     """Walk the blocks of the array or map at each place, and move behind them.
 
-    Returns:
-        How many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
+    Return how many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
 
     Raises:
         TooManyItems: more than ``MOST_ITEMS``.

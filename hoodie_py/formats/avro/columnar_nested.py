@@ -1,6 +1,6 @@
 """Read records, arrays, maps and unions of many records at once, and choose the reader of a type.
 
-As in ``avro_lane_values``, a lane without a value becomes null at every level below it.
+As in ``columnar_values``, a lane without a value becomes null at every level below it.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ class UnfitType(Exception):
 
 
 def make_reader(node: AvroType) -> LaneReader:
-    """Make the reader of a type.
-
-    Raises:
-        UnfitType: only the row decoder reads it.
-    """
+    """Make the reader of a type. Raises UnfitType if only the row decoder reads it."""
     match node:
         case Primitive():
             return _make_primitive_reader(node)

@@ -32,10 +32,8 @@ class _Column(Protocol):
 class JoinedParts:
     """Rows that come in parts.
 
-    Args:
-        schema: of each part.
-        rows: the number of rows of all parts.
-        content: the bytes that the rows are decoded from; they bound the room that is made for later texts.
+    ``rows`` is the number of rows of all parts, ``content`` the number of bytes that they are decoded from, which
+    bounds the room that is made for later texts.
     """
 
     def __init__(self, schema: pa.Schema, rows: int, content: int) -> None:
@@ -44,8 +42,7 @@ class JoinedParts:
     def add(self, columns: list[pa.Array]) -> None:
         """Copy the columns of a part behind those of the earlier parts.
 
-        Raises:
-            Misfit: texts of more than 2 GiB in one column.
+        Raises Misfit: texts of more than 2 GiB in one column.
         """
         for column, part in zip(self._columns, columns, strict=True):
             column.add(part)

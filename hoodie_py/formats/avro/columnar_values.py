@@ -1,9 +1,9 @@
-"""Read single Avro values of many records at once, as Arrow arrays (``avro_cursor`` explains lanes, places and masks).
+"""Read single Avro values of many records at once, as Arrow arrays; ``columnar_cursor`` explains lanes and masks.
 
 A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value. They move
 the places behind the values, in place. Lanes without a value become null. What is not clearly right raises Misfit.
 
-Read decimals of many records at once, as Arrow's 128-bit integers (``avro_cursor`` explains lanes and places).
+Decimals become Arrow's 128-bit integers.
 """
 
 from __future__ import annotations

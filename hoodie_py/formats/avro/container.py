@@ -1,6 +1,6 @@
 """Read Avro object container files of one record, the form of the timeline's files (Hudi TimelineMetadataUtils).
 
-The embedded schema is vetted before the record is decoded (``avro_schema``): no recursive types, bounded depth and
+The embedded schema is vetted before the record is decoded (``schema``): no recursive types, bounded depth and
 size, no items without bytes. So the work is bounded by the size of the file, whatever it contains. fastavro does not
 read these files: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a
 table reads commits.
@@ -39,9 +39,7 @@ def is_container(data: bytes) -> bool:
 def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
     """Decode the one record of a container file.
 
-    Args:
-        data: the whole file.
-        names: the record names to accept, without namespace; all when none is given.
+    Only records with one of the names, without namespace, are accepted; every record if no name is given.
 
     Raises:
         CorruptFileError: not a container file, a record with another name, not exactly one record, or bytes
@@ -72,11 +70,10 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
 
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
-    """Decode the Avro binary of one record as Python objects (``avro_objects``); it must fill ``body`` to its end.
+    """Decode the Avro binary of one record as Python objects (``objects``); it must fill ``body`` to its end.
 
-    Raises:
-        CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: an
-            item of one byte here takes hundreds of bytes as a Python object.
+    Raises CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: an
+    item of one byte here takes hundreds of bytes as a Python object.
     """
     items = 0
     most = get_limits().metadata_items
@@ -182,5 +179,5 @@ class VettedSchema:
 
 @lru_cache(maxsize=64)
 def vet_schema(text: str) -> VettedSchema:
-    """Parse and check the schema of a metadata record; raises as ``avro_schema.parse_record``."""
+    """Parse and check the schema of a metadata record; raises as ``schema.parse_record``."""
     return VettedSchema(parse_record(text))

@@ -5,7 +5,7 @@
 
 fastavro encodes the record. The container around it is written here, because fastavro's names the codec and rewrites
 the schema, which Java's files do not. The codec is null and has no header entry. The sync marker is a hash of the
-content, so the same record gives the same bytes. ``avro_container.read_single`` reads these files.
+content, so the same record gives the same bytes. ``container.read_single`` reads these files.
 """
 
 from __future__ import annotations
@@ -29,12 +29,9 @@ _MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> bytes:
     """Encode a container file that holds one record.
 
-    Args:
-        record: every field of the schema by name, and no other.
-        schema: the record's Avro schema, as JSON text or its parsed form. The text is stored unchanged.
+    The record has every field of the schema and no other. A schema that is given as text is stored unchanged.
 
-    Raises:
-        ValueError: the record does not fit the schema.
+    Raises ValueError if the record does not fit the schema.
     """
     text = schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"))
     body = encode_record(record, text)

@@ -5,12 +5,12 @@ The content of a block (integers are big-endian):
     data block version (1 to 3), int32; record count, int32;
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
-Two decoders give the same result: the columnar one (``avro_lanes``) reads one field of many records at a time; the row
-decoder (``avro_rows``) reads record by record. The row decoder takes few records, and everything that the columnar one
-refuses. fastavro is not used: it crashes on recursive schemas, takes union index -1 for the last branch and believes
-item counts of 2^62. Every record must take exactly the bytes that its length says.
+Two decoders give the same result: ``columnar_decoder`` reads one field of many records at a time; ``row_decoder`` reads
+record by record. The row decoder takes few records, and everything that the columnar one refuses. fastavro is not used:
+it crashes on recursive schemas, takes union index -1 for the last branch and believes item counts of 2^62. Every record
+must take exactly the bytes that its length says.
 
-Decode data blocks some records at a time, for blocks that are too large to decode in one go.
+Blocks that are too large to decode in one go are decoded some records at a time.
 """
 
 from __future__ import annotations
@@ -44,37 +44,23 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A vetted schema of records.
-
-    Attributes:
-        text: the JSON.
-        arrow: the columns, with the types that Spark would give.
-        defaults: the defaults of top-level fields that are not null (``avro_types.read_defaults``).
-        record: the tree of types that the decoders follow.
-    """
+    """A vetted schema of records: its JSON, and what follows from it."""
 
     text: str
-    arrow: pa.Schema = field(compare=False)
-    defaults: Mapping[str, Any] = field(compare=False, repr=False)
-    record: Record = field(compare=False, repr=False)
+    arrow: pa.Schema = field(compare=False)  # the columns, with the types that Spark would give
+    defaults: Mapping[str, Any] = field(compare=False, repr=False)  # those of ``arrow_types.read_defaults``
+    record: Record = field(compare=False, repr=False)  # the tree of types that the decoders follow
 
     @staticmethod
     def parse(text: str) -> AvroSchema:
         """Parse and vet a schema; the same text gives the same object.
 
-        Raises:
-            CorruptFileError: the text is not JSON, or not the Avro schema of a record.
-            UnsupportedFeatureError: the schema is recursive, too deep or too wide, or has a type that no
-                column can have.
+        Raises as ``schema.parse_record``.
         """
         return _parse(text)
 
     def apply_times(self, times: pa.Schema | None) -> AvroSchema:
-        """Return the schema with the time types that the table declares, where they differ from the block's.
-
-        Args:
-            times: what the table declares (``declared_times``); None if it declares nothing.
-        """
+        """Return the schema with the time types that the table declares (``declared_times``)."""
         return self if times is None else _apply_times(self, times)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,14 +86,9 @@ def decode_avro_data(
 ) -> pa.RecordBatch:
     """Decode the content of an AVRO_DATA or CDC_DATA block.
 
-    Args:
-        content: the block's content.
-        schema: the schema of the block's header.
-        columns: top-level columns to decode, None for all; names that the schema does not have are ignored. The
-            decoder steps over the other columns and checks only what it needs for that.
-
-    Returns:
-        One row per record, in the order of the records; columns in the order of the schema.
+    There is one row per record, in the order of the records, and the columns are in the order of the schema.
+    ``columns`` are top-level columns to decode, None for all; names that the schema does not have are ignored. The
+    decoder steps over the other columns and checks only what it needs for that.
 
     Raises:
         CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
@@ -129,18 +110,11 @@ def decode_avro_blocks(
 ) -> Iterator[BlockRows]:
     """Decode blocks that have the same schema; small blocks cost much less together than one by one.
 
-    Args:
-        contents: the blocks' contents. Each is released when its turn comes, so that its memory is free while later
-            ones are decoded, unless the caller holds it.
-        schema: the schema of the blocks' headers.
-        columns: as for ``decode_avro_data``.
+    Each of the contents is released when its turn comes, so that its memory is free while later ones are decoded,
+    unless the caller holds it. ``columns`` are as for ``decode_avro_data``. The rows come in the order of the blocks.
 
-    Yields:
-        The rows of all blocks, in their order.
-
-    Raises:
-        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data`` for the first bad block; ``where`` also has
-            its number in ``contents`` as ``content``.
+    Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data`` for the first bad block; ``where`` also
+    has its number in ``contents`` as ``content``.
     """
     from hoodie_py.formats.avro.columnar_decoder import make_budget
 
@@ -248,14 +222,9 @@ def decode_avro_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of an AVRO_DATA block, some records at a time.
 
-    Args:
-        content: the block's content.
-        schema: the schema of the block's header.
-        columns: top-level columns to decode, None for all.
-        size: bytes of records to decode at once; a larger record comes alone.
+    Each time it decodes about ``size`` bytes of records; a larger record comes alone.
 
-    Raises:
-        CorruptFileError, UnsupportedFeatureError: as ``decode_avro_data``.
+    Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data``.
     """
     left = count_records(content)
     version = int(_HEADER.unpack_from(content)[0])

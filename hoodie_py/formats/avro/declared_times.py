@@ -69,9 +69,7 @@ def _find_declared_times(node: AvroType) -> pa.DataType:
 def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
     """Return the columns of a Parquet file that have the wrong type, with the right one.
 
-    Args:
-        stored: the columns as the file types them.
-        times: what the table declares (``list_declared_times``).
+    ``times`` is what the table declares (``list_declared_times``).
     """
     found = {}
     for field in times or ():

@@ -7,7 +7,7 @@ strings are a piece for the length and one for the text, which stays in Arrow's 
 their items, which follow each other already. In the end one Arrow kernel joins the pieces row by row, so there is no
 loop over records.
 
-Columns have Spark's types (``avro_types``). ``avro`` reads these blocks.
+Columns have Spark's types (``arrow_types``). ``data_blocks`` reads these blocks.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ Pieces = list[pa.Array]
 def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
     """Encode the content of an AVRO_DATA block.
 
-    Args:
-        batch: the records, with the columns of ``schema`` in any order; others are ignored.
-        schema: what the block's header says.
+    The batch has the columns of the schema, which the block's header has, in any order; other columns are ignored.
 
     Raises:
         InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;

@@ -33,9 +33,7 @@ _PLAIN: dict[pa.DataType, str] = {
 def make_schema_text(schema: pa.Schema, table_name: str) -> str:
     """Make the Avro schema of a table's rows.
 
-    Args:
-        schema: the columns, without meta columns.
-        table_name: the table's name, which is part of the record's name.
+    The schema has no meta columns; the table's name is part of the record's.
 
     Raises:
         InvalidQueryError: a name that Avro does not allow, or two names that differ at most in case.
@@ -49,8 +47,7 @@ def make_schema_text(schema: pa.Schema, table_name: str) -> str:
 def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
     """Make the Avro record, as parsed JSON, of columns or of a struct's fields.
 
-    Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
+    Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     below = f"{namespace}.{name}"
     members = [make_field(field, below) for field in fields]
@@ -61,8 +58,7 @@ def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) ->
 def make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
     """Make the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record around it.
 
-    Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``make_schema_text``.
+    Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     check_name(field.name)
     try:

@@ -10,12 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """The rows of one block, or of several blocks in a row that were decoded together.
-
-    Attributes:
-        batch: all rows, block by block.
-        counts: the number of rows of each block.
-    """
+    """The rows of one block, or of several that were decoded together, block by block, and how many each block has."""
 
     batch: pa.RecordBatch
     counts: tuple[int, ...]

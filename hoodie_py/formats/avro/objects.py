@@ -2,7 +2,7 @@
 
 Records become dicts, arrays lists, maps dicts; enums their symbols; bytes, fixed and decimals bytes. Logical types are
 ignored: no record of the timeline has one. A reader takes the position where the value starts and the end of the data,
-like the steps of ``avro_bytes``. It returns the value and the position behind it.
+like the steps of ``binary``. It returns the value and the position behind it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,8 @@ _INTS = 1 << 31
 def make_object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
     """Make the reader of a value of a type.
 
-    Args:
-        data: what it reads.
-        node: the type.
-        charge: is called with the item count of every block of an array or map; it may raise to end the reading.
-
-    Returns:
-        A function that raises CorruptFileError for bytes that do not fit the type, and IndexError past the data.
+    ``charge`` is called with the item count of every block of an array or map; it may raise to end the reading. The
+    reader raises CorruptFileError for bytes that do not fit the type, and IndexError past the data.
     """
     match node:
         case Primitive():

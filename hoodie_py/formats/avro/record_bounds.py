@@ -46,12 +46,9 @@ class Stretch:
 def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
     """Return where each record starts and ends, over all stretches.
 
-    Args:
-        data: with at least four bytes behind every stretch.
-        stretches: each of at least one record.
+    ``data`` has at least four bytes behind every stretch, and each stretch has at least one record.
 
-    Raises:
-        Misfit: the records of a stretch do not fill it exactly.
+    Raises Misfit if the records of a stretch do not fill it exactly.
     """
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)

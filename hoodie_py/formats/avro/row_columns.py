@@ -1,12 +1,10 @@
 """Columns that the row decoder fills record by record: nested types, and the choice of a column by type.
 
-``avro_values`` has the single values. Memory stays in proportion to the bytes read. Two things take memory without
+``row_values`` has the single values. Memory stays in proportion to the bytes read. Two things take memory without
 bytes: the fields of null structs, and the symbols of enums. They are charged to a budget before they are allocated.
 
-Columns of unions of null and one simple type, which most columns of Hudi tables are.
-
-``avro_columns`` could build them from a column of the type and one of nulls. One step for both takes half the Python
-calls, which are the cost of a block with few records.
+Most columns of Hudi tables are unions of null and one simple type. They could be built from a column of the type and
+one of nulls, but one step for both takes half the Python calls, which are the cost of a block with few records.
 """
 
 from __future__ import annotations
@@ -253,10 +251,7 @@ def _make_blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) 
 def make_optional_column(data: bytes, node: Primitive, null_byte: int) -> Column | None:
     """Make the column of a union of null and a primitive type; None for a type that is not read here.
 
-    Args:
-        data: what is read.
-        node: the type that is not null.
-        null_byte: the encoded number of the null branch, 0 or 2.
+    ``null_byte`` is the encoded number of the null branch, 0 or 2.
     """
     kind = node.kind
     if kind in ("string", "bytes"):

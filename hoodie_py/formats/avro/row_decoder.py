@@ -1,7 +1,7 @@
-"""Decode data blocks record by record, into the columns of ``avro_columns``.
+"""Decode data blocks record by record, into the columns of ``row_columns``.
 
 This decoder is the exact one. It says which record is wrong and where, reads every form that Avro allows, and costs
-least for few records. ``avro_lanes`` is many times as fast, and leaves to this one what it does not understand.
+least for few records. ``columnar_decoder`` is many times as fast, and leaves to this one what it does not understand.
 """
 
 from __future__ import annotations
@@ -26,13 +26,8 @@ def decode_rows(
 ) -> pa.RecordBatch:
     """Decode records.
 
-    Args:
-        data: the whole content of a block.
-        start: the position of the first record's length.
-        count: the number of records; they fill the rest of the data.
-        record: their type.
-        arrow: the Arrow columns of the type's fields.
-        names: columns to decode, None for all.
+    The first record's length is at ``start``, and the records fill the rest of the data. Only the columns in ``names``
+    are decoded, all for None; ``arrow`` has the columns of all fields.
 
     Raises:
         CorruptFileError: the bytes are not records of the type; ``where`` has the record and the offset in the content.

@@ -1,6 +1,6 @@
 """Columns of single Avro values: the step that reads each type, and the Arrow array of its values.
 
-A column has a *step* (``avro_bytes``), which reads one value into a compact buffer, and ``array``, which makes the
+A column has a *step* (``binary``), which reads one value into a compact buffer, and ``array``, which makes the
 Arrow array of the buffer. No Python object is made per value. Nulls are not kept: the buffer has only the values,
 and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see: UTF-8 and decimal precision.
 """
@@ -139,8 +139,7 @@ def make_integer_step(data: bytes, values: array[int]) -> Step:
 def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.Array:
     """Make an array from integers; milliseconds become microseconds.
 
-    Raises:
-        CorruptFileError: a timestamp out of range.
+    Raises CorruptFileError: a timestamp out of range.
     """
     if node.logical not in MILLIS:
         return make_number_array(slots, to_arrow_type(node), values)
@@ -210,8 +209,7 @@ def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
 def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
     """Make an array of strings or bytes from their ends and all their bytes.
 
-    Raises:
-        CorruptFileError: a string is not UTF-8.
+    Raises CorruptFileError if a string is not UTF-8.
     """
     texts = pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), slots.offsets(ends), pa.py_buffer(values)])
     return texts if values.isascii() else _check_values(texts)

@@ -33,23 +33,14 @@ _VERSION = 0
 
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
-    """The ranges of hashes of one partition.
+    """The ranges of hashes of one partition."""
 
-    Attributes:
-        partition_path: partition path, "" in a table without partitions.
-        instant: instant of the write that made these ranges.
-        first_buckets: number of ranges at first.
-        number: number of changes of the ranges.
-        bounds: the greatest hash of each range, ascending; greater hashes belong to the first range.
-        file_ids: file id of the file group of each range.
-    """
-
-    partition_path: str
-    instant: str
-    first_buckets: int
-    number: int
-    bounds: tuple[int, ...]
-    file_ids: tuple[str, ...]
+    partition_path: str  # "" in a table without partitions
+    instant: str  # of the write that made these ranges
+    first_buckets: int  # number of ranges at first
+    number: int  # how often the ranges were changed
+    bounds: tuple[int, ...]  # the greatest hash of each range, ascending; greater hashes belong to the first range
+    file_ids: tuple[str, ...]  # of the file group of each range
 
     @classmethod
     def make_first(cls, partition_path: str, buckets: int) -> HashingMetadata:
@@ -108,15 +99,10 @@ class HashingMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BucketRules:
-    """Numbers of buckets that differ between partitions.
+    """Numbers of buckets that differ between partitions."""
 
-    Attributes:
-        rules: pairs of a pattern and a number of buckets; the first pattern that matches a partition path decides.
-        default: number of buckets of all other partitions.
-    """
-
-    rules: tuple[tuple[str, int], ...]
-    default: int
+    rules: tuple[tuple[str, int], ...]  # patterns and numbers; the first pattern that matches a partition path decides
+    default: int  # of all other partitions
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BucketRules:
@@ -142,8 +128,7 @@ class BucketRules:
     def from_expressions(cls, expressions: str, default: int) -> BucketRules:
         """Parse rules as Hudi writes them: ``pattern,buckets;pattern,buckets``.
 
-        Raises:
-            InvalidQueryError: the text has another form.
+        Raises InvalidQueryError if the text has another form.
         """
         rules = [each.strip().split(",") for each in expressions.split(";")]
         if not all(len(rule) == 2 and _is_count(rule[1].strip()) for rule in rules):

@@ -144,8 +144,7 @@ def resolve_merge(
     A version 6 table without payload class has the payload class that its mode implies, else the default one, unless
     its strategy id is that of a custom merger. For a version 9 table the stored values count.
 
-    Raises:
-        InvalidTableError: the values contradict each other.
+    Raises InvalidTableError if the values contradict each other.
     """
     if version >= 9 and mode is not None:
         return _resolve_stored(mode, payload, strategy)

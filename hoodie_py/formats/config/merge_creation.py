@@ -86,12 +86,8 @@ def make_creation_properties(
 ) -> dict[str, str]:
     """Return what a new table's properties say about merging.
 
-    Args:
-        mode: the merge mode asked for, if any.
-        payload: the payload class asked for, if any.
-        strategy: the merge strategy id asked for, if any.
-        ordering_fields: the ordering fields asked for; only whether there are any matters.
-        version: the table's version, at least 9.
+    Mode, payload class, strategy id and ordering fields are those asked for, if any; of the fields only whether there
+    are any matters. The version is at least 9.
 
     Raises:
         InvalidTableError: the values contradict each other, or CUSTOM names neither a payload class nor a strategy.
@@ -138,12 +134,7 @@ def find_payload_class(properties: Mapping[str, str]) -> str | None:
 def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> MergeConfig:
     """Resolve how a write merges: as the table does, unless the write's options name another payload class.
 
-    Args:
-        config: the table.
-        options: the write's options.
-
-    Raises:
-        InvalidTableError: the payload class contradicts other values.
+    Raises InvalidTableError if the payload class contradicts other values.
     """
     payload = _find_writer_payload(options)
     if payload is None or payload == _find_table_payload(config):
@@ -160,13 +151,9 @@ def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *,
     Where payload classes decide, the rows of one batch merge by the write's class, and the result merges with the
     table's rows by the table's class.
 
-    Args:
-        config: the table.
-        options: the write's options.
-        batch: True for the merge of rows of one batch, False for the merge with the table's rows.
+    With ``batch`` it is for the merge of rows of one batch, otherwise for the merge with the table's rows.
 
-    Raises:
-        InvalidTableError: the payload class contradicts other values.
+    Raises InvalidTableError if the payload class contradicts other values.
     """
     if _find_writer_payload(options) is None:
         return config
@@ -184,10 +171,7 @@ def is_replaced(payload: str) -> bool:
 def find_payload_classes(config: TableConfig, merge: MergeConfig, options: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the payload classes of stored and of incoming records; None if no payload class decides the merge.
 
-    Args:
-        config: the table.
-        merge: the resolved merge configuration of this read or write.
-        options: the read's or write's options.
+    ``merge`` is the resolved configuration of this read or write, ``options`` are its options.
     """
     if not merge.is_payload_based:
         return None

@@ -52,12 +52,7 @@ def format_properties(properties: Mapping[str, str], comment: str | None = None)
 def update_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes:
     """Change some properties of a file. Everything else stays: comments, order, escapes, line ends.
 
-    Args:
-        before: the file.
-        changes: new values by key; None removes a key. A key that is not in the file is appended.
-
-    Raises:
-        InvalidTableError, CorruptFileError: as ``parse_properties``.
+    None removes a key; a key that is not in the file is appended. Raises as ``parse_properties``.
     """
     changed = {**parse_properties(before), **changes}
     expected = {key: value for key, value in changed.items() if value is not None}

@@ -1,6 +1,6 @@
 """Encodes the content of DELETE blocks: deleted keys with their typed ordering values, block version 3.
 
-``deletes`` has the layout and the decoder. It must agree with Hudi's HoodieDeleteBlock and DeleteRecord.create:
+``decoder`` has the layout and the decoder. It must agree with Hudi's HoodieDeleteBlock and DeleteRecord.create:
 
 * Values have the types that Hudi's writers use: points in time are microseconds in a long, decimals have scale 15.
 * "No ordering value" is the int 0, which cannot be told from a real 0 (Hudi OrderingValues.getDefault). The format also
@@ -51,11 +51,9 @@ _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
 def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: Sequence[pa.Array] = ()) -> bytes:
     """Encode the content of a DELETE block.
 
-    Args:
-        keys: record keys, strings.
-        partition_paths: the partition path of each key, strings.
-        ordering: the columns of the table's ordering fields, with Spark's types. Several columns make one array value.
-            Without columns, or where all of them are null, a delete has no ordering value.
+    Keys and partition paths are strings. ``ordering`` are the columns of the table's ordering fields, with Spark's
+    types. Several columns make one array value. Without columns, or where all of them are null, a delete has no
+    ordering value.
 
     Raises:
         InvalidTableError: a null key, or columns of different lengths.

@@ -1,4 +1,4 @@
-"""Reads typed ordering values of delete blocks one at a time (the union ``orderingVal`` of ``deletes``).
+"""Reads typed ordering values of delete blocks one at a time (the union ``orderingVal`` of ``decoder``).
 
 Each reader takes the payload and the offset of a value. It returns the kind, the value and the offset behind it.
 Reading past the payload raises IndexError or struct.error.

@@ -1,7 +1,7 @@
 """Decodes deletes that all have the same layout: keys of one length and integers of one width.
 
 Most delete blocks are of this kind, and NumPy decodes such a block as a table of bytes. Every record is checked for the
-layout of the first one; ``deletes`` decodes all other blocks delete by delete (``delete_walk``).
+layout of the first one; ``decoder`` decodes all other blocks delete by delete (``varying``).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> DecodedDelet
     if shape.kind in SMALL_KINDS and len(numbers) and not -INT_LIMIT <= numbers.min() <= numbers.max() < INT_LIMIT:
         return None
     kinds = np.full(count, shape.kind, np.int8)
-    # The int 0 means "no ordering value", see ``deletes``.
+    # The int 0 means "no ordering value", see ``decoder``.
     if shape.kind is OrderingKind.INT:
         kinds[numbers == 0] = OrderingKind.NONE
     keys = _make_keys(rows[:, 2 : 2 + shape.key_bytes])

@@ -1,4 +1,4 @@
-"""Decodes deletes of any shape (``deletes`` has the format).
+"""Decodes deletes of any shape (``decoder`` has the format).
 
 It steps over the deletes one by one and only notes the offsets of keys and integers. NumPy and Arrow then read all of
 them at once, which is faster than to decode each in Python.
@@ -95,8 +95,7 @@ class DeleteWalker:
     def finish(self) -> DecodedDeletes:
         """Decode the deletes that were stepped over.
 
-        Raises:
-            CorruptFileError: a key that is not UTF-8, or a number that is too large for its type.
+        Raises CorruptFileError: a key that is not UTF-8, or a number that is too large for its type.
         """
         kinds = np.frombuffer(self._kinds, np.int8).copy()
         places = np.asarray(self._places)
@@ -106,7 +105,7 @@ class DeleteWalker:
         small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
         if len(small):
             raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
-        # The int 0 means "no ordering value", see ``deletes``.
+        # The int 0 means "no ordering value", see ``decoder``.
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
         return DecodedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
 

@@ -34,10 +34,9 @@ def encode_commit_entries(
 ) -> list[Entry]:
     """Return the HFile entries of one commit: its partitions, and the files of each.
 
-    Args:
-        schema: schema of HoodieMetadataRecord, from the newest block of the metadata table.
-        added: size in bytes of each new file, by partition path ("" for a table without partitions) and file name.
-        deleted: names of deleted files, by partition path.
+    The schema is that of HoodieMetadataRecord, from the newest block of the metadata table. ``added`` has the size in
+    bytes of each new file, and ``deleted`` the names of deleted files, by partition path ("" for a table without
+    partitions).
 
     Raises:
         InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.

@@ -62,13 +62,10 @@ Entry = tuple[bytes, bytes]
 def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int) -> bytes:
     """Encode an HFile.
 
-    Args:
-        entries: keys and values, in any order.
-        schema: schema of the values, as text; it is kept in the file info.
-        created_ms: time of writing, in milliseconds since 1970.
+    Keys and values come in any order. The schema of the values is kept in the file info. ``created_ms`` is in
+    milliseconds since 1970.
 
-    Raises:
-        ValueError: a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
+    Raises ValueError if a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
     """
     ordered = sorted(entries, key=lambda entry: entry[0])
     _check_entries(ordered)

@@ -42,8 +42,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message in their order: the number, and the value as int or bytes.
 
-    Raises:
-        CorruptFileError: the message is cut short or has a field of another wire type.
+    Raises CorruptFileError if the message is cut short or has a field of another wire type.
     """
     at = 0
     while at < len(data):

@@ -1,6 +1,6 @@
 """Decodes the content of log blocks, by block type, into records, deletes and positions.
 
-``log`` splits a file into blocks and does not decode them. The decoders below know the record and the offset in the
+``framing`` splits a file into blocks and does not decode them. The decoders below know the record and the offset in the
 content; this module adds the block to their errors.
 """
 
@@ -26,9 +26,7 @@ T = TypeVar("T")
 def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """Parse the schema in a data block's header.
 
-    Args:
-        block: the block.
-        times: times that the table declares otherwise (``declared_times``).
+    ``times`` are times that the table declares otherwise (``declared_times``).
 
     Raises:
         CorruptFileError: the block has none, or it is not an Avro schema of a record.
@@ -45,10 +43,8 @@ def decode_records(
 ) -> pa.RecordBatch:
     """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
 
-    Args:
-        block: an AVRO_DATA, CDC_DATA or PARQUET_DATA block.
-        columns: top-level columns to decode, None for all; names that the block does not have are ignored.
-        times: times that the table declares otherwise (``declared_times``).
+    The block is of type AVRO_DATA, CDC_DATA or PARQUET_DATA. ``columns`` are top-level columns to decode, None for all;
+    names that the block does not have are ignored. ``times`` are as for ``parse_block_schema``.
 
     Raises:
         CorruptFileError: the content is damaged.
@@ -65,15 +61,14 @@ def decode_records(
 
 
 def decode_delete_block(block: LogBlock) -> DeleteRecords:
-    """Decode the deletes of a DELETE block; errors as ``deletes.decode_deletes``."""
+    """Decode the deletes of a DELETE block; errors as ``decoder.decode_deletes``."""
     return _decode_with_place(block, lambda: decode_deletes(block.content))
 
 
 def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64] | None:
     """Decode the base-file positions of a block's ``count`` records or deletes; None when the block has none.
 
-    Raises:
-        CorruptFileError: the header is damaged or has another number of positions.
+    Raises CorruptFileError if the header is damaged or has another number of positions.
     """
     text = block.record_positions
     if text is None:

@@ -1,4 +1,4 @@
-"""Splits the bytes of a log file into blocks. It does not decode their content and opens no file.
+"""Splits the bytes of a log file into blocks, and encodes blocks. It does not decode their content and opens no file.
 
 A log file is blocks back to back, without a file header (Hudi HoodieLogFormatReader / HoodieLogFormatWriter, log format
 version 1, the only one that supported writers produce; integers are big-endian):
@@ -20,8 +20,6 @@ Rules kept:
 * Fewer than six bytes at the end are ignored. An empty file has no blocks, and neither has a file of one magic.
 * A block that was written whole but is inconsistent inside is an error: skipping it would lose records silently.
 * Every length is checked against the block before anything is allocated.
-
-Writes the blocks of log files (Hudi HoodieLogFormatWriter, log format version 1); ``log`` has the layout.
 """
 
 from __future__ import annotations
@@ -155,8 +153,7 @@ class CorruptBlock:
 def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
     """Yield the blocks of one log file in their order.
 
-    Args:
-        data: the whole file. Blocks keep views into it.
+    ``data`` is the whole file; blocks keep views into it.
 
     Raises:
         CorruptFileError: bytes are not a block, or a whole block is inconsistent.
@@ -317,11 +314,8 @@ def _read_headers(cursor: _BlockCursor, most: Limits) -> dict[HeaderKey, str]:
 def encode_block(block_type: BlockType, headers: Mapping[HeaderKey, str], content: bytes) -> bytes:
     """Encode one block; a log file is blocks back to back.
 
-    Args:
-        block_type: type of the block.
-        headers: usually INSTANT_TIME (the instant of the writing commit) and SCHEMA (the records' Avro schema as JSON,
-            with the meta fields), in delete blocks too.
-        content: the encoded records.
+    Headers are usually INSTANT_TIME (the instant of the writing commit) and SCHEMA (the records' Avro schema as JSON,
+    with the meta fields), in delete blocks too.
     """
     texts = [(key, text.encode()) for key, text in headers.items()]
     body = struct.pack(">iii", LOG_FORMAT_VERSION, block_type, len(texts))

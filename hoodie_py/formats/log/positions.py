@@ -22,11 +22,7 @@ _SMALLEST_BUCKET = 12
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Encode the positions of a block's records.
-
-    Args:
-        positions: row numbers, ascending, each once.
-    """
+    """Encode the positions of a block's records: row numbers, ascending, each once."""
     bitmap = BitMap64(positions.astype(np.uint64))
     bitmap.run_optimize()
     return binascii.b2a_base64(bitmap.serialize(), newline=False).decode()
@@ -35,15 +31,9 @@ def encode_positions(positions: npt.NDArray[np.int64]) -> str:
 def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int64]:
     """Decode the positions of a block's records.
 
-    Args:
-        text: the header's value.
-        count: number of records of the block; None if it is not known.
+    They are ascending. ``count`` is the number of records of the block; None if it is not known.
 
-    Returns:
-        The positions, ascending.
-
-    Raises:
-        CorruptFileError: the text is not such a bitmap, or has not ``count`` positions.
+    Raises CorruptFileError if the text is not such a bitmap, or has not ``count`` positions.
     """
     try:
         data = binascii.a2b_base64(text, strict_mode=True)

@@ -1,6 +1,6 @@
 """The Arrow schema of a base file, made from the table's Avro schema.
 
-Batches have Spark's types (``avro_types``). Several Avro types share one Spark type, and a file keeps them apart,
+Batches have Spark's types (``arrow_types``). Several Avro types share one Spark type, and a file keeps them apart,
 because Java reads the file with the Avro schema. It must agree with parquet-avro's AvroSchemaConverter and with Hudi's
 HoodieRowParquetWriteSupport:
 
@@ -33,8 +33,7 @@ _STORED = {
 def make_stored_schema(schema: AvroSchema) -> pa.Schema:
     """Return the columns of a base file, in the order of the Avro schema.
 
-    Raises:
-        UnsupportedFeatureError: a column whose type has no form in Hudi's Parquet files.
+    Raises UnsupportedFeatureError: a column whose type has no form in Hudi's Parquet files.
     """
     return pa.schema([_make_field(field.name, field.type) for field in schema.record.fields])
 
@@ -71,9 +70,8 @@ def _find_stored_type(name: str, node: AvroType) -> pa.DataType:
 def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert a batch with Spark's types to the columns of a file, which are found by name.
 
-    Raises:
-        InvalidTableError: the batch has other columns, a null in a required column, or a value that the stored type
-            cannot hold; ``where`` names the column.
+    Raises InvalidTableError if the batch has other columns, a null in a required column, or a value that the stored
+    type cannot hold; ``where`` names the column.
     """
     if batch.schema.equals(schema) and not any(_has_required_value(field) for field in schema):
         return batch

@@ -135,11 +135,7 @@ class BaseFileWriter:
             self._write_group(limit)
 
     def close(self) -> WrittenFile:
-        """Write what is left and the footer.
-
-        Raises:
-            InvalidTableError: as ``write``.
-        """
+        """Write what is left and the footer. Raises InvalidTableError, as ``write``."""
         if self._held_rows or self._writer is None:
             self._write_group(self._held_rows)
         assert self._writer is not None

@@ -49,19 +49,14 @@ Octets = npt.NDArray[np.uint8]
 class BloomSettings:
     """The size of a filter; the defaults are Hudi's.
 
-    Attributes:
-        entries: keys of a row.
-        fpp: the share of false answers with so many keys.
-        max_entries: keys of a dynamic filter, which bound the number of its rows.
-        dynamic: whether the filter may have several rows.
-        fitted: whether a filter of fewer keys than ``entries`` is sized for the number of its keys. Hudi's own filter
-            has 430 KB. In a small file that is half of the file, and each reader of the footer reads it.
+    A *fitted* filter of fewer keys than ``entries`` is sized for the number of its keys. Hudi's own filter has 430 KB.
+    In a small file that is half of the file, and each reader of the footer reads it.
     """
 
-    entries: int = 60_000
-    fpp: float = 1e-9
-    max_entries: int = 100_000
-    dynamic: bool = True
+    entries: int = 60_000  # keys of a row
+    fpp: float = 1e-9  # the share of false answers with so many keys
+    max_entries: int = 100_000  # keys of a dynamic filter, which bound the number of its rows
+    dynamic: bool = True  # whether the filter may have several rows
     fitted: bool = False
 
     def compute_shape(self) -> tuple[int, int]:
@@ -170,11 +165,7 @@ def _read_row_header(data: bytes, at: int) -> tuple[int, int]:
 class BloomBuilder:
     """Builds a filter from keys in the order of their rows.
 
-    Args:
-        settings: the filter's size.
-
-    Raises:
-        InvalidQueryError, UnsupportedFeatureError: as ``BloomSettings.compute_shape``.
+    Raises InvalidQueryError, UnsupportedFeatureError, as ``BloomSettings.compute_shape``.
     """
 
     def __init__(self, settings: BloomSettings | None = None) -> None:
@@ -189,11 +180,7 @@ class BloomBuilder:
         return np.zeros((self._bits + 7) // 8, np.uint8)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add the keys of the next rows.
-
-        Raises:
-            CorruptFileError: a key is null.
-        """
+        """Add the keys of the next rows. Raises CorruptFileError if a key is null."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else (keys,):
             if self._waiting is None:
                 self._add_now(chunk)

@@ -2,7 +2,7 @@
 
 Files of one file group come from different writers: lists with two or three levels, decimals as fixed bytes or as
 integers, large or dictionary-encoded strings from Arrow writers. ``convert_to_spark_type`` maps an Arrow type to the
-type that Spark would give. ``avro_types`` gives the same type for the same column:
+type that Spark would give. ``arrow_types`` gives the same type for the same column:
 
     string, large_string, string_view, dictionary of them   string
     binary, large, view, fixed-size                          binary
@@ -65,8 +65,7 @@ _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
 def convert_to_spark_type(t: pa.DataType) -> pa.DataType:
     """Return the Arrow type of the Spark type of a column of this type.
 
-    Raises:
-        UnsupportedFeatureError: Spark has no such type (durations, intervals, unions, decimals of over 38 digits).
+    Raises UnsupportedFeatureError if Spark has no such type (durations, intervals, unions, decimals of over 38 digits).
     """
     if t in _UNCHANGED:
         return t
@@ -105,8 +104,7 @@ def convert_to_spark_field(field: pa.Field) -> pa.Field:
 def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
     """Return the same columns with their Spark types.
 
-    Raises:
-        UnsupportedFeatureError: a column has no Spark type; ``where`` names it.
+    Raises UnsupportedFeatureError if a column has no Spark type; ``where`` names it.
     """
     fields: list[pa.Field] = []
     for field in s:
@@ -159,13 +157,9 @@ def find_column_chunk_ranges(
 ) -> list[tuple[int, int]]:
     """Return the byte ranges (start, stop) of a row group's column chunks, ascending; adjacent ones are joined.
 
-    Args:
-        meta: the file's footer.
-        row_group: number of the row group.
-        columns: top-level columns to read, None for all; other names are ignored.
+    ``columns`` are top-level columns to read, None for all; other names are ignored.
 
-    Raises:
-        CorruptFileError: the footer has a negative offset or size.
+    Raises CorruptFileError if the footer has a negative offset or size.
     """
     group = meta.row_group(row_group)
     ranges: list[tuple[int, int]] = []
@@ -213,13 +207,10 @@ def check_footer(
     ``metadata.schema`` is not used: that object and the footer, with its bloom filter, refer to each other, and so stay
     in memory until Python's garbage collector runs.
 
-    Args:
-        file: a file of which only the footer has been read.
-        rows_at_once: number of rows that are decoded together; None for all.
-        compressed: bytes of the file if the ratio of decoded to compressed bytes is to be checked.
+    Only the footer of the file has been read. ``rows_at_once`` are decoded together, all rows for None. If
+    ``compressed`` is given, the bytes of the file, the ratio of decoded to compressed bytes is checked, too.
 
-    Raises:
-        CorruptFileError: row counts do not agree, or the file is beyond a limit.
+    Raises CorruptFileError if row counts do not agree, or the file is beyond a limit.
     """
     meta = file.metadata
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
@@ -258,13 +249,9 @@ def decode_parquet_data(
 ) -> pa.RecordBatch:
     """Decode the content of a PARQUET_DATA block, which is a whole Parquet file (Hudi HoodieParquetDataBlock).
 
-    Args:
-        content: the block's content.
-        columns: top-level columns to decode, None for all; names that the file does not have are ignored.
-        times: times that the table declares otherwise (``declared_times``).
-
-    Returns:
-        One row for each record, in their order; columns in the order of the file, with Spark's types.
+    There is one row for each record, in their order; columns are in the order of the file, with Spark's types.
+    ``columns`` are top-level columns to decode, None for all; names that the file does not have are ignored. ``times``
+    are times that the table declares otherwise (``declared_times``).
 
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.
@@ -281,14 +268,9 @@ def decode_parquet_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of a PARQUET_DATA block, some rows at a time; at least one batch comes.
 
-    Args:
-        content: the block's content.
-        columns: as for ``decode_parquet_data``.
-        size: bytes of rows to decode at once, estimated from the footer; a batch has at least one row.
-        times: as for ``decode_parquet_data``.
+    ``size`` bytes of rows are decoded at once, estimated from the footer; a batch has at least one row.
 
-    Raises:
-        CorruptFileError, UnsupportedFeatureError: as ``decode_parquet_data``.
+    Raises CorruptFileError, UnsupportedFeatureError, as ``decode_parquet_data``.
     """
     with _name_damage():
         file = _open(content)

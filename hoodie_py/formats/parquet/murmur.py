@@ -29,15 +29,8 @@ _SPARE = 3
 def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.intp], list[Hashes]]]:
     """Hash every key ``count`` times, the first time with seed 0.
 
-    Args:
-        keys: strings, without nulls.
-        count: length of the chain.
-
-    Yields:
-        Chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each key.
-
-    Raises:
-        CorruptFileError: a key is null.
+    It yields chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each
+    key. Raises CorruptFileError if a key is null.
     """
     if keys.null_count:
         raise CorruptFileError("A record key is null.")

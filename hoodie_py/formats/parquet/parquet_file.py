@@ -80,14 +80,9 @@ class ParquetFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order.
 
-        Args:
-            batch_size: most rows in a batch.
-            columns: names of top-level columns; other names are ignored.
-            row_groups: which row groups; None for all.
-            use_threads: decode columns on Arrow's threads.
+        Columns are top-level ones; other names are ignored. Row groups are all for None.
 
-        Raises:
-            pyarrow.ArrowException, OSError: pages cannot be decoded.
+        Raises pyarrow.ArrowException, OSError if pages cannot be decoded.
         """
         groups = range(self._reader.num_row_groups) if row_groups is None else row_groups
         batches: Any = self._reader.iter_batches(batch_size, groups, self._find_leaves(columns), use_threads)
@@ -105,15 +100,8 @@ class ParquetFile:
     def read_row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
         """Read a row group as one batch, a few columns at a time, so that few pages are in memory at once.
 
-        Args:
-            group: number of the row group.
-            columns: names of top-level columns; other names are ignored.
-
-        Returns:
-            The rows; None if there are no rows or columns, or if Arrow splits them into several batches.
-
-        Raises:
-            pyarrow.ArrowException, OSError: pages cannot be decoded.
+        Columns and errors are as for ``iter_batches``. Return None if there are no rows or columns, or if Arrow splits
+        them into several batches.
         """
         rows = max(self.metadata.row_group(group).num_rows, 1)
         wanted = [name for name in dict.fromkeys(path[0] for path in self._paths) if name in columns]

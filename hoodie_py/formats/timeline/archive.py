@@ -59,8 +59,7 @@ class ArchivedInstant:
     def parse_commit_metadata(self) -> CommitMetadata:
         """Parse the instant's commit metadata; empty metadata when the archive did not keep it.
 
-        Raises:
-            CorruptFileError: the archived bytes are not commit metadata.
+        Raises CorruptFileError if the archived bytes are not commit metadata.
         """
         if self.record is not None:
             return CommitMetadata.from_record(self.record)
@@ -179,8 +178,7 @@ def parse_history_version(data: bytes) -> int | None:
 def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
     """Read a manifest: the history files of the timeline.
 
-    Raises:
-        CorruptFileError: not a manifest, or it names files that are not history files.
+    Raises CorruptFileError: not a manifest, or it names files that are not history files.
     """
     files = Fields(parse_json(data)).get_items("files", Fields)
     found = []
@@ -196,9 +194,7 @@ def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
 def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[ArchivedInstant]:
     """Read a history file.
 
-    Args:
-        data: the whole Parquet file.
-        contents: whether to read metadata and plan, too; else only times and actions.
+    Without ``contents`` only times and actions are read, no metadata and no plan.
 
     Raises:
         CorruptFileError: not Parquet, missing columns, or values that are not instants.

@@ -207,11 +207,7 @@ def _expect_file_ids(value: Any) -> tuple[str, ...]:
 
 
 def parse_json(data: bytes) -> Any:
-    """Parse JSON metadata.
-
-    Raises:
-        CorruptFileError: not JSON, too large, or nested too deeply.
-    """
+    """Parse JSON metadata. Raises CorruptFileError: not JSON, too large, or nested too deeply."""
     if len(data) > get_limits().metadata_bytes:
         raise_limit_error(CorruptFileError, f"A metadata file has {len(data)} bytes", "metadata_bytes")
     items = data.count(b"{") + data.count(b"[")  # each takes hundreds of bytes as a Python object

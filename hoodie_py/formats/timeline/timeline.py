@@ -28,10 +28,8 @@ __all__ = ["Instant", "InstantFile", "Timeline", "parse_instant_file"]
 class Timeline:
     """Instants of a table, oldest first; immutable.
 
-    Args:
-        instants: in any order, of every state that has a file.
-        layout: of the timeline.
-        undone: completed writes that are left out, because a rollback has undone them.
+    Instants come in any order, of every state that has a file. ``undone`` are completed writes that are left out,
+    because a rollback has undone them.
     """
 
     def __init__(self, instants: Iterable[Instant] = (), layout: int = 2, undone: Sequence[Instant] = ()) -> None:

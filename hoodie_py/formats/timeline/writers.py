@@ -46,14 +46,12 @@ _LOG_ONLY = ("logVersion", "logOffset", "baseFile", "logFiles")
 def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool = False) -> bytes:
     """Encode a commit, delta commit or replace commit, completed or inflight (a workload profile).
 
-    Args:
-        commit: the metadata. Java needs ``path``, ``file_id``, ``partition_path`` and ``file_size_in_bytes`` of every
-            stat, the operation type and the schema in ``extra_metadata`` (Hudi HoodieCommitMetadata).
-        layout: of the timeline: 1 gives JSON (table version 6), 2 an Avro container (8 and later).
-        replace: write the metadata of a replace commit even when no file group is replaced.
+    Java needs ``path``, ``file_id``, ``partition_path`` and ``file_size_in_bytes`` of every stat, the operation type
+    and the schema in ``extra_metadata`` (Hudi HoodieCommitMetadata). Layout 1 of the timeline gives JSON (table version
+    6), 2 an Avro container (8 and later). With ``replace`` it is the metadata of a replace commit even when no file
+    group is replaced.
 
-    Raises:
-        InvalidTableError: a path leads out of the table.
+    Raises InvalidTableError if a path leads out of the table.
     """
     record: dict[str, Any] = {
         "partitionToWriteStats": {
@@ -119,9 +117,8 @@ def write_requested_replace() -> bytes:
 def write_compaction_plan(plan: CompactionPlan) -> bytes:
     """Encode a ``.compaction.requested`` file (Hudi HoodieCompactionPlan); a plan without version gets version 2.
 
-    Raises:
-        InvalidTableError: an operation that Java could not run: no file id, no metric ``TOTAL_LOG_FILES_SIZE``, a path
-            in place of a file name, or a partition outside the table.
+    Raises InvalidTableError: an operation that Java could not run: no file id, no metric ``TOTAL_LOG_FILES_SIZE``, a
+    path in place of a file name, or a partition outside the table.
     """
     strategy = None
     if plan.strategy is not None or plan.strategy_params:
@@ -160,12 +157,10 @@ def _to_operation(operation: CompactionOperation) -> dict[str, Any]:
 def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
     """Encode a ``.clean.requested`` file (Hudi HoodieCleanerPlan, version 2).
 
-    Args:
-        plan: what to clean; ``policy`` is required, and ``earliest_action`` where there is an earliest instant.
-        table_location: the table's base path as Java opens it; files are named below it.
+    ``policy`` is required, and ``earliest_action`` where there is an earliest instant. Files are named below the
+    table's location.
 
-    Raises:
-        InvalidTableError: a required field is missing, or a path leads out of the table.
+    Raises InvalidTableError if a required field is missing, or a path leads out of the table.
     """
     earliest = None
     if plan.earliest_instant_to_retain is not None:
@@ -198,8 +193,7 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
 def write_clean_metadata(clean: CleanMetadata) -> bytes:
     """Encode a completed ``.clean`` file (Hudi HoodieCleanMetadata, version 2).
 
-    Raises:
-        InvalidTableError: the start time is missing, or a path leads out of the table.
+    Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
     if clean.start_clean_time is None:
         raise InvalidTableError("A clean needs the instant at which it started.")
@@ -240,12 +234,9 @@ def _to_cleaned_partition(partition: str, cleaned: CleanedPartition) -> dict[str
 def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
     """Encode a ``.rollback.requested`` file (Hudi HoodieRollbackPlan).
 
-    Args:
-        plan: the instant and what it left behind.
-        table_location: the table's base path as Java opens it; files are named below it.
+    Files are named below the table's location.
 
-    Raises:
-        InvalidTableError: the instant is missing, or a path leads out of the table.
+    Raises InvalidTableError if the instant is missing, or a path leads out of the table.
     """
     if plan.instant is None:
         raise InvalidTableError("A rollback plan needs the instant that it rolls back.")
@@ -270,8 +261,7 @@ def _to_request(request: RollbackRequest, location: str) -> dict[str, Any]:
 def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> bytes:
     """Encode a completed ``.rollback`` file (Hudi HoodieRollbackMetadata); arguments as ``write_rollback_plan``.
 
-    Raises:
-        InvalidTableError: the start time is missing, or a path leads out of the table.
+    Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
     if rollback.start_rollback_time is None:
         raise InvalidTableError("A rollback needs the instant at which it started.")
