@@ -264,7 +264,7 @@ def split_partition_path(
     date ``2026/01/31``), the text is the whole path. If there are several hive-style fields, the text of a field goes
     on to the next ``field=``. In these two cases ``%XX`` is not decoded. ``__HIVE_DEFAULT_PARTITION__`` is None.
 
-    Fields are in path order; without fields the result is ``()``. The result is None if the path does not match the fields.
+    Fields are in path order; without fields the result is ``()``. It is None if the path does not match the fields.
     With ``legacy_default``, ``default`` is read as null, too: Hudi wrote it before 0.12 and does not upgrade tables
     with it past version 4, so from version 6 on, the rows of a partition called ``default`` have the value ``default``.
     With ``whole``, segments are returned unchanged if the path has one for each field.

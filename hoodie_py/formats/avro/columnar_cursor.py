@@ -73,9 +73,7 @@ class Source:
         self.content = sum(map(len, pieces))  # in bytes
         if self.content > _LONGEST_DATA:
             raise Misfit
-        self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(
-            pieces
-        )  # the first starts at FRONT or later
+        self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)  # starts are from FRONT on
         self.size = len(self.raw) - BACK  # where the last piece ends
         self.budget = budget
         self.in_parts = False  # whether arrays are copied into a larger one soon, and so stay in NumPy's memory
