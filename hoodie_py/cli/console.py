@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -141,21 +141,26 @@ def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | Non
 
 
 @contextmanager
-def show_progress(description: str, total: int) -> Iterator[Progress | None]:
-    """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
+def show_progress(*columns: ProgressColumn) -> Iterator[Progress | None]:
+    """Show a progress bar of one task on stderr during the block; give None if stderr is no terminal."""
     console = make_stderr()
-    if not console.is_terminal or total < 2:
+    if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        bar.add_task(description, total=total)
+        bar.add_task("", total=None)
         yield bar
 
 
 def iterate_with_progress(items: Sequence[T], description: str) -> Iterator[T]:
-    """Yield the items and count them in a progress bar."""
-    with show_progress(description, len(items)) as bar:
+    """Yield the items and count them in a progress bar, if there are several."""
+    if len(items) < 2:
+        yield from items
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with show_progress(*columns) as bar:
+        if bar is not None:
+            bar.update(bar.task_ids[0], description=description, total=len(items))
         for item in items:
             yield item
             if bar is not None:
@@ -195,10 +200,6 @@ def report_errors(debug: bool = False) -> Iterator[None]:
 
 
 def _show_error(error: Exception, debug: bool) -> None:
-    from rich.text import Text
-
-    from hoodie_py.cli.values import escape_controls
-
     if debug:
         make_stderr().print(
             Text(escape_controls("".join(traceback.format_exception(error)), lines=True), style="dim"), soft_wrap=True
@@ -221,6 +222,5 @@ def _show_error(error: Exception, debug: bool) -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-
     if issubclass(category, HoodieWarning):
         print_note(f"warning: {message}", style="yellow")

@@ -11,6 +11,7 @@ import re
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -149,6 +150,25 @@ def unpack_error(packed: bytes) -> HoodieError:
     assert isinstance(error, HoodieError)
     error.add_note(f"On a Spark worker:\n{trace}")
     return error
+
+
+@contextmanager
+def run_job(spark: Any, tag: str, what: str) -> Iterator[None]:
+    """Tag the Spark job that the block runs for ``what``, and report its failure.
+
+    Raises:
+        HoodieError: Spark failed.
+    """
+    spark.addTag(tag)
+    try:
+        yield
+    except Exception as error:
+        raise HoodieError(
+            f"Spark did not carry out the {what}: {summarize_error(error)}",
+            hint="The table is as it was. What Spark reported in full is the cause of this error.",
+        ) from error
+    finally:
+        spark.removeTag(tag)
 
 
 def summarize_error(error: Exception) -> str:

@@ -19,8 +19,7 @@ if __name__ == "__main__":  # run by its path: this folder's modules must not st
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job for some command-line arguments and return its exit status."""
     asked = _make_parser().parse_args(arguments)
     from hoodie_py.errors import HoodieError
+    from hoodie_py.spark.process import use_session
 
-    with open_spark_session("hoodie compact", asked.remote) as spark:
+    with use_session(lambda: start_session("hoodie compact", asked.remote)) as spark:
         try:
             sys.stdout.write(f"{_compact(spark, asked)}\n")
         except HoodieError as error:
@@ -99,18 +99,13 @@ class _ProgressLines:
         sys.stderr.write(f"{text}\n")
 
 
-@contextmanager
-def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSession]:
-    """Give the block the running Spark session, or start one as the environment says and stop it after the block.
+def start_session(name: str, remote: str | None = None) -> SparkSession:
+    """Start a Spark session as the environment says.
 
     ``remote`` is the address of a Spark Connect server; None for the one in SPARK_REMOTE or the configuration.
     """
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        yield running
-        return
     builder: Any = SparkSession.builder
     if remote is not None:
         builder = builder.remote(remote)
@@ -118,10 +113,7 @@ def open_spark_session(name: str, remote: str | None = None) -> Iterator[SparkSe
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.appName(name).config("spark.ui.showConsoleProgress", "false")
     spark: SparkSession = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return spark
 
 
 def _make_parser() -> argparse.ArgumentParser:

@@ -22,7 +22,6 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.util import inheritable_thread_target
 
-from hoodie_py.errors import HoodieError
 from hoodie_py.reader.merge.registry import find_supplied_merger
 from hoodie_py.spark.attempts import (
     OUTCOME,
@@ -31,7 +30,7 @@ from hoodie_py.spark.attempts import (
     make_numbers,
     pack,
     run_for_outcome,
-    summarize_error,
+    run_job,
     unpack_once,
     unpack_outcome,
 )
@@ -90,17 +89,8 @@ class SparkRunner:
 
     def _run_job(self, job: _Job, tag: str) -> list[Any]:
         """Run a job; each job has its own thread."""
-        spark = self._spark
-        spark.addTag(tag)
-        try:
-            return list(make_numbers(spark, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
-        except Exception as error:
-            raise HoodieError(
-                f"Spark did not carry out the compaction: {summarize_error(error)}",
-                hint="The table is as it was. What Spark reported in full is the cause of this error.",
-            ) from error
-        finally:
-            spark.removeTag(tag)
+        with run_job(self._spark, tag, "compaction"):
+            return list(make_numbers(self._spark, job.count).mapInArrow(job, as_spark_schema(OUTCOME)).collect())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,4 +136,4 @@ def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask
 def _pack_merger(task: CompactionTask) -> bytes:
     """Pack the merger of a compaction; all its tasks have the same one."""
     merger = find_supplied_merger(task.info.config, task.options.options, task.merger)
-    return b"" if merger is None else pack_mergers([merger])
+    return pack_mergers([] if merger is None else [merger])

@@ -139,7 +139,7 @@ def make_source_class(name: str, mergers: Sequence[Merger], session: Mapping[str
 
     members = {
         "format_name": name,
-        "packed_mergers": dump_mergers(mergers) if mergers else b"",
+        "packed_mergers": dump_mergers(mergers),
         "session": dict(session),
         "__doc__": HoodieSource.__doc__,
         "__module__": __name__,

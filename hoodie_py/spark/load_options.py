@@ -87,9 +87,16 @@ class LoadOptions:
         return f"LoadOptions(path={self.path!r}, columns={self.columns!r}, as_of={self.as_of!r})"
 
 
-def to_option_text(name: str, value: Any) -> str:
-    """Return an option's Python value as text, as Spark's ``option`` does; ``storage_options`` may be a mapping."""
-    if name.lower() == STORAGE_OPTIONS and not isinstance(value, str):
+def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options' Python values as texts, as Spark's ``option`` does, by lower-case name, without None.
+
+    ``storage_options`` may be a mapping.
+    """
+    return {name.lower(): _to_text(name.lower(), value) for name, value in options.items() if value is not None}
+
+
+def _to_text(name: str, value: Any) -> str:
+    if name == STORAGE_OPTIONS and not isinstance(value, str):
         return json.dumps(dict(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -40,11 +40,13 @@ def dump_mergers(mergers: Sequence[Merger]) -> bytes:
 
 
 def pack_mergers(mergers: Sequence[Merger]) -> bytes:
-    """Pickle mergers that were given for one table, which need not name them.
+    """Pickle mergers that were given for one table, which need not name them; none of them are no bytes.
 
     Raises:
         MergeError: a merger cannot be pickled.
     """
+    if not mergers:
+        return b""
     try:
         with _pickle_by_value(mergers):
             return bytes(cloudpickle.dumps(tuple(mergers)))

@@ -1,13 +1,20 @@
 """Care for Spark's Python workers: they import modules once and then serve many queries.
 
+Use a session that runs already, or start one.
+
 Tell Spark Connect sessions from classic ones: a Connect session has no SparkContext to ask.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @cache
@@ -25,3 +32,19 @@ def freeze_imports() -> None:
 def is_connect(spark: Any) -> bool:
     """Whether a session is one of Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def use_session(start: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    """Give the block the running Spark session, or start one and stop it after the block."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    spark = start()
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py import InvalidQueryError
-from hoodie_py.spark.load_options import LoadOptions, parse_columns, pick_s3_settings
+from hoodie_py.spark.load_options import LoadOptions, parse_columns, pick_s3_settings, to_option_texts
 
 SESSION = {"spark.hadoop.fs.s3a.access.key": "session-key"}
 
@@ -105,3 +105,9 @@ def test_columns_are_a_list_with_commas_or_json(text: str | None, names: tuple[s
 
 def test_storage_options_are_not_shown() -> None:
     assert "hunter2" not in repr(parse(path="/t", storage_options='{"secret": "hunter2"}'))
+
+
+def test_values_of_python_become_texts_and_none_is_no_option() -> None:
+    given = {"Path": "/t", "timezone": None, "storage_options": {"anon": True}, "batch_rows": 5, "hoodie.x": True}
+    said = {"path": "/t", "storage_options": '{"anon": true}', "batch_rows": "5", "hoodie.x": "true"}
+    assert to_option_texts(given) == said

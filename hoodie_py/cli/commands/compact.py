@@ -115,9 +115,10 @@ def _open_engine(name: EngineName) -> Iterator[Engine | None]:
         raise UnsupportedFeatureError(
             "PySpark is not installed.", hint="pip install 'hoodie_py[spark]'; `hoodie doctor` checks Java, too."
         ) from error
-    from hoodie_py.spark.compaction_job import open_spark_session
+    from hoodie_py.spark.compaction_job import start_session
+    from hoodie_py.spark.process import use_session
 
-    with open_spark_session("hoodie compact") as spark:
+    with use_session(lambda: start_session("hoodie compact")) as spark:
         yield spark
 
 
@@ -125,24 +126,17 @@ def _open_engine(name: EngineName) -> Iterator[Engine | None]:
 def _show_progress() -> Iterator[OnProgress | None]:
     """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
 
-    from hoodie_py.cli.console import make_stderr
+    from hoodie_py.cli.console import show_progress
 
-    console = make_stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("compacting"), BarColumn(), TextColumn("{task.description}"))
-    with Bar(*columns, console=console, transient=True) as bar:
-        shown = bar.add_task("", total=None)
+    with show_progress(TextColumn("compacting"), BarColumn(), TextColumn("{task.description}")) as bar:
 
         def tell(progress: Progress) -> None:
-            bar.update(
-                shown, description=format_progress(progress), total=progress.bytes_total, completed=progress.bytes_done
-            )
+            assert bar is not None
+            text, total, done = format_progress(progress), progress.bytes_total, progress.bytes_done
+            bar.update(bar.task_ids[0], description=text, total=total, completed=done)
 
-        yield tell
+        yield None if bar is None else tell
 
 
 def format_progress(progress: Progress) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -45,7 +45,7 @@ def explain(
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
         found = _find_histories(opened, key, as_of, merger)
         if as_json:
-            print_json([_as_json(each) for each in found])
+            print_json([to_json(dataclasses.asdict(each)) for each in found])
         elif found:
             for each in found:
                 _print(each)
@@ -67,11 +67,6 @@ def _find_histories(opened: HoodieTable, key: str, as_of: str | None, merger: st
         for each in iterate_with_progress(slices, "reading file groups")
     )
     return [history for history in traced if history is not None]
-
-
-def _as_json(history: RecordHistory) -> dict[str, Any]:
-    facts: dict[str, Any] = to_json(dataclasses.asdict(history))
-    return facts
 
 
 def _print(history: RecordHistory) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -124,7 +125,7 @@ def _write(scan: Scan, kind: Format, output: Path | None) -> None:
         Format.json: row_files.JsonWriter,
         Format.parquet: row_files.ParquetWriter,
     }
-    if output is None and kind is Format.parquet and row_files.is_stdout_terminal():
+    if output is None and kind is Format.parquet and sys.stdout.isatty():
         raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
     rows = 0
     with row_files.open_output(output) as target, writers[kind](target, scan.schema) as file:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,12 +41,11 @@ def demo(
     """Create a small table, change it, and show how its rows merge."""
     with report_errors(debug):
         from hoodie_py.cli.console import make_stdout
-        from hoodie_py.cli.demo.place import open_demo_place
         from hoodie_py.cli.demo.views import Page
 
         page = Page(make_stdout(WIDTH))
         options = parse_storage_options(storage_option, endpoint_url) if keep else {}
-        with open_demo_place(keep, options) as uri, ExitStack() as stack:
+        with _open_place(keep, options) as uri, ExitStack() as stack:
             name = keep or "TABLE"
             page.say("A merge-on-read table of Apache Hudi, made, changed and read in Python.")
             table = _make_table(page, uri, options)
@@ -56,6 +56,30 @@ def demo(
             if compact:
                 _compact(page, table, spark, rows)
         _show_next_steps(page, keep, compacted=compact)
+
+
+@contextmanager
+def _open_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
+    """Give the block the URI for a table: ``keep``, or a temporary folder that is removed after the block.
+
+    Raises:
+        InvalidQueryError: the place is not empty.
+        StorageError: the place cannot be listed.
+    """
+    import tempfile
+
+    from hoodie_py.errors import InvalidQueryError
+    from hoodie_py.files import TableFiles
+
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="hoodie-demo-") as folder:
+            yield str(Path(folder) / "demo_table")
+        return
+    target = TableFiles.open(keep, options)
+    if target.list_or_empty(""):
+        hint = "Give --keep a new folder."
+        raise InvalidQueryError("There is something at that place already.", path=target.uri, hint=hint)
+    yield target.uri
 
 
 def _make_table(page: Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
@@ -117,10 +141,11 @@ def _read_in_spark(
     if missing:
         page.say(f"Left out. {missing}", "yellow")
         return None
-    from hoodie_py.cli.demo.spark import open_spark_session, read_rows
+    from hoodie_py.cli.demo.spark import read_rows, start_spark
+    from hoodie_py.spark.process import use_session
 
     print_note("starting Spark ...")
-    spark = stack.enter_context(open_spark_session(debug))
+    spark = stack.enter_context(use_session(lambda: start_spark(debug)))
     page.show_code(steps.read_code(steps.read_in_spark))
     found = read_rows(spark, uri, COLUMNS, options)
     page.show_rows(found)

@@ -51,25 +51,14 @@ def report_spark_errors(what: str) -> Iterator[None]:
         raise HoodieError(f"{what}: {first}", hint=hint) from error
 
 
-@contextmanager
-def open_spark_session(debug: bool) -> Iterator[SparkSession]:
-    """Give the block the running Spark session, or a local one that is stopped after the block.
+def start_spark(debug: bool) -> SparkSession:
+    """Start a local session; ``debug`` shows Spark's messages.
 
     Raises:
         HoodieError: Spark did not start.
     """
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        yield running
-        return
     with report_spark_errors("Spark did not start"):
-        spark = _start_spark(debug)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+        return _start_spark(debug)
 
 
 def _start_spark(debug: bool) -> SparkSession:

@@ -23,11 +23,6 @@ import pyarrow.parquet
 from hoodie_py.cli.values import to_json
 
 
-def is_stdout_terminal() -> bool:
-    """Whether stdout is a terminal."""
-    return sys.stdout.isatty()
-
-
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[bytes]]:
     """Open a file, or stdout if no path is given, for writing bytes."""

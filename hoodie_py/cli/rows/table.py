@@ -27,7 +27,10 @@ def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
 
 
 def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
-    cells = {name: [to_text(value) for value in column.to_pylist()] for name, column in _list_columns(rows)}
+    cells = {
+        name: [to_text(value) for value in column.to_pylist()]
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    }
     fitting = list(cells)
     if width is not None:
         cells, fitting = _fit(cells, width)
@@ -37,10 +40,6 @@ def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
     lines = zip(*(cells[name] for name in fitting), strict=True) if fitting else ()
     console.print(build_table(columns, lines))
     return [name for name in cells if name not in fitting]
-
-
-def _list_columns(rows: pa.Table) -> list[tuple[str, pa.ChunkedArray]]:
-    return list(zip(rows.schema.names, rows.columns, strict=True))
 
 
 def _fit(cells: dict[str, list[str]], width: int) -> tuple[dict[str, list[str]], list[str]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.spark.attempts import OUTCOME, count_tries, make_numbers, summarize_error, unpack_error, unpack_outcome
+from hoodie_py.spark.attempts import OUTCOME, count_tries, make_numbers, run_job, unpack_error, unpack_outcome
 from hoodie_py.spark.compaction_runner import SparkRunner
 from hoodie_py.spark.distributed.files import Piece, PieceKey, WriteFiles, to_piece
 from hoodie_py.spark.distributed.key_sketch import KeySketch
@@ -129,19 +129,14 @@ class SparkEngine:
         return kept
 
     def _collect(self, frame: Any) -> list[Any]:
-        self.spark.addTag(self._tag)
-        try:
-            return list(frame.collect())
-        except Exception as error:
-            raise HoodieError(
-                f"Spark did not carry out the write: {summarize_error(error)}",
-                hint="The table is as it was. What Spark reported in full is the cause of this error.",
-            ) from error
-        except BaseException:
-            self.spark.interruptTag(self._tag)
-            raise
-        finally:
-            self.spark.removeTag(self._tag)
+        with run_job(self.spark, self._tag, "write"):
+            try:
+                return list(frame.collect())
+            except Exception:
+                raise
+            except BaseException:
+                self.spark.interruptTag(self._tag)
+                raise
 
     def __enter__(self) -> Self:
         return self

@@ -38,7 +38,7 @@ from hoodie_py.spark.distributed.new_files import WriteNewFiles
 from hoodie_py.spark.distributed.payloads import PayloadFormat, choose_labels
 from hoodie_py.spark.distributed.place import PlaceRecords
 from hoodie_py.spark.distributed.shards import DivideKeys, DivideRows, WriteFacts
-from hoodie_py.spark.load_options import to_option_text
+from hoodie_py.spark.load_options import to_option_texts
 from hoodie_py.spark.mergers import pack_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.types import as_arrow_schema
@@ -92,8 +92,7 @@ def write_table(
     began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
-    texts = {name.lower(): to_option_text(name, value) for name, value in options.items() if value is not None}
-    parsed = WriteOptions.parse(texts, session_settings, overwrite=mode == "overwrite")
+    parsed = WriteOptions.parse(to_option_texts(options), session_settings, overwrite=mode == "overwrite")
     if mode not in ("append", "overwrite") and parsed.open() is not None:
         if mode == "ignore":
             return WriteResult(parsed.operation)
@@ -174,7 +173,7 @@ class DistributedWrite:
             settings=self.session.settings,
             operation=self.operation,
             payload_format=payload_format,
-            packed_merger=b"" if merger is None else pack_mergers([merger]),
+            packed_merger=pack_mergers([] if merger is None else [merger]),
             shards=tuple(choose_labels(self._parallelism or self.engine.shards)),
             attempts=self.engine.attempts,
         )

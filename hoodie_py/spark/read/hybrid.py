@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.spark.attempts import iterate_numbers, make_numbers
-from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_text
+from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_texts
 from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
-from hoodie_py.spark.read.packing import pack
-from hoodie_py.spark.read.reader import HoodiePartition, make_load_scan, make_partitions, read_tasks
+from hoodie_py.spark.read.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
 from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.scan.scan import Scan
@@ -61,7 +60,7 @@ def load(
     Raises:
         HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
-    parsed = LoadOptions.parse({name: to_option_text(name, value) for name, value in options.items()}, session)
+    parsed = LoadOptions.parse(to_option_texts(options), session)
     snapshot = open_table(parsed)
     known = snapshot.schema.arrow
     wanted = parsed.columns if columns is None else columns
@@ -73,7 +72,7 @@ def load(
     files = [path for path in plain if path is not None]
     parts = []
     if merged or not files:
-        parts.append(_read_merged(spark, scan, merged, dump_mergers(mergers) if mergers else b""))
+        parts.append(_read_merged(spark, scan, merged, dump_mergers(mergers)))
     if files:
         parts.append(_read_plain(spark, scan, files, condition))
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

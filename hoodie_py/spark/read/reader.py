@@ -7,6 +7,10 @@ The reader must not have ``pushFilters``. Spark (4.1 to 4.3) caches the answers 
 partitions included (``PythonDataSourceV2.readInfo``). It gives them to every later use of the same DataFrame, view or
 catalog table, even in the same query. Rows or files that the filter of one use excludes would be missing in the other
 uses. For the same reason a reader must not depend on anything else of a single use.
+
+A file slice is the smallest unit of work. A Spark task costs tens of milliseconds in any case, so small slices share a
+partition, and every larger slice has its own. The sizes are fixed because planning runs in a worker without a session
+and does not know the number of cores. Heavy partitions come first, so that no core starts a long one at the end.
 """
 
 from __future__ import annotations
@@ -22,11 +26,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
-from hoodie_py.table.scan.scan import make_scan
+from hoodie_py.table.scan import scan
 from hoodie_py.table.scan.task import ScanTask
 
 if TYPE_CHECKING:
@@ -35,6 +38,10 @@ if TYPE_CHECKING:
     from hoodie_py.table.snapshot import Snapshot
 
 LARGEST_PARTITION = 48 << 10  # most bytes of a pickled partition of several slices
+TINY = 1 << 20  # a slice of fewer bytes shares a partition
+FULL = 8 << 20  # most bytes, by ``estimate_work``, of the small slices in a partition
+MOST = 64  # most small slices in a partition
+_LOG_COST = 3  # decoding and merging a log byte takes about three times as long as reading a base byte
 _BATCH_VALUES = 1 << 19
 _LEAST_BATCH_ROWS = 4096
 
@@ -82,10 +89,8 @@ class HoodieReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions to read; each is smaller than 64 KB when pickled."""
-        from hoodie_py.spark.read.packing import pack
-
-        scan = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
-        return [partition for group in pack(scan.tasks()) for partition in make_partitions(group)]
+        asked = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
+        return [partition for group in pack(asked.tasks()) for partition in make_partitions(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition in the declared schema.
@@ -111,7 +116,7 @@ def make_load_scan(
     Raises:
         HoodieError: an option's value is not valid, or the query type is not handled.
     """
-    return make_scan(
+    return scan.make_scan(
         snapshot,
         columns=columns,
         filter=predicate,
@@ -123,11 +128,8 @@ def make_load_scan(
 
 
 def choose_batch_rows(columns: int) -> int:
-    """Return the most rows in a batch for Spark, given the number of columns.
-
-    Wide rows make small batches, so that a batch is still in the processor's cache when Spark unpacks it.
-    """
-    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
+    """Return the most rows in a batch for Spark, which must still be in the processor's cache when Spark unpacks it."""
+    return scan.choose_batch_rows(columns, _BATCH_VALUES, _LEAST_BATCH_ROWS)
 
 
 def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -145,6 +147,30 @@ def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Sche
         for batch in replace(task, merger=merger).to_batches():
             yield fit(batch, target)
     freeze_imports()
+
+
+def estimate_work(task: ScanTask) -> int:
+    """Return the work of a task, as a number of base file bytes that take as long."""
+    logs = sum(log.size for log in task.file_slice.log_files)
+    return task.size + (_LOG_COST - 1) * logs
+
+
+def pack(tasks: Sequence[ScanTask]) -> list[list[ScanTask]]:
+    """Group tasks into partitions, the heaviest first."""
+    packed = [[task] for task in tasks if task.size >= TINY]
+    group: list[ScanTask] = []
+    filled = 0
+    for task in tasks:
+        if task.size >= TINY:
+            continue
+        if group and (filled + estimate_work(task) > FULL or len(group) >= MOST):
+            packed.append(group)
+            group, filled = [], 0
+        group.append(task)
+        filled += estimate_work(task)
+    if group:
+        packed.append(group)
+    return sorted(packed, key=lambda group: -sum(estimate_work(task) for task in group))
 
 
 def make_partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:

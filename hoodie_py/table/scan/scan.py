@@ -292,9 +292,9 @@ def make_scan(
     return Scan(snapshot, wanted, predicate, kind, settings, limit, merger)
 
 
-def choose_batch_rows(columns: int) -> int:
+def choose_batch_rows(columns: int, values: int = _BATCH_VALUES, least: int = _LEAST_BATCH_ROWS) -> int:
     """Return how many rows to read at once: fewer of wide rows, so that batches fit the processor's caches."""
-    return max(_LEAST_BATCH_ROWS, min(DEFAULT_BATCH_ROWS, _BATCH_VALUES // max(1, columns)))
+    return max(least, min(DEFAULT_BATCH_ROWS, values // max(1, columns)))
 
 
 def _find_asked_type(options: Mapping[str, str]) -> str:

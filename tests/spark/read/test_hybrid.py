@@ -15,6 +15,8 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieTable, ScanTask
+from hoodie_py.spark.load_options import LoadOptions
+from hoodie_py.spark.read import hybrid
 from hoodie_py.spark.read.hybrid import find_plain_file
 
 
@@ -89,3 +91,16 @@ def test_paths_with_wildcards_are_left_to_the_scan(corpus: Callable[[str], Path]
     where = tmp_path / "a[b]"
     shutil.copytree(corpus("basic_cow_v9_part"), where)
     assert [find_plain_file(each) for each in HoodieTable.open(str(where)).scan().tasks()] == [None, None]
+
+
+def test_a_read_leaves_out_options_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[LoadOptions] = []
+
+    def stop(options: LoadOptions) -> None:
+        asked.append(options)
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(hybrid, "open_table", stop)
+    with pytest.raises(RuntimeError, match="enough"):
+        hybrid.load(None, {"path": "/t", "timezone": None, "batch_rows": None}, {}, None, None, ())
+    assert (asked[0].timezone, asked[0].batch_rows) == (None, None)
