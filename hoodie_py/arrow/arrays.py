@@ -23,12 +23,16 @@ _FLOATS: dict[pa.DataType, np.dtype[Any]] = {
 }
 
 
+def make_bitmap(mask: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    """Make Arrow's bitmap of a mask, which says what is valid; None for None, as all is valid then."""
+    return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
+
+
 def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return booleans or integers as an Arrow array of the same type, null where ``missing`` is set."""
-    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    valid = make_bitmap(None if missing is None else ~missing)
     if values.dtype == np.bool_:
-        bits = np.packbits(values, bitorder="little")
-        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, pa.py_buffer(bits)])
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, make_bitmap(values)])
     buffers = [valid, pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(_TYPES[values.dtype], len(values), buffers)
 
@@ -40,7 +44,7 @@ def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.A
     if offsets[-1] >= 1 << 31:
         raise OverflowError(f"{offsets[-1]} bytes are too many for one array")
     missing = np.array([value is None for value in values], np.bool_)
-    valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+    valid = make_bitmap(~missing if missing.any() else None)
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(data))]
     return pa.Array.from_buffers(type_, len(data), buffers)
 

@@ -5,11 +5,16 @@ The rule: a column whose own name has dots goes before a nested field of that pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
+
+_LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)  # fmt: skip
 
 
 def find_top_level_name(schema: pa.Schema, name: str) -> str:
@@ -56,6 +61,11 @@ def is_text(type_: pa.DataType) -> bool:
     """Say whether a type is a string in any of Arrow's layouts, or a dictionary of strings."""
     kind = type_.value_type if pa.types.is_dictionary(type_) else type_
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_any_list(type_: pa.DataType) -> bool:
+    """Say whether a type is a list, in any of Arrow's layouts."""
+    return any(is_kind(type_) for is_kind in _LISTS)
 
 
 def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -12,7 +12,6 @@ import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NoReturn
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
@@ -94,7 +93,7 @@ def _refuse_similar(name: str) -> None:
         begin = _HUDI if name.lower().startswith(_HUDI) else ""
         meant = _find_closest(name.lower().removeprefix(begin), begin)
     if meant is not None:
-        _raise_unknown(name, meant)
+        raise InvalidQueryError(f"Unknown option {name[:200]!r}.", hint=f"Did you mean {meant}?")
     if name.startswith(_OURS):
         raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"There is {read.READ_THREADS}.")
 
@@ -105,10 +104,6 @@ def _find_closest(rest: str, begin: str) -> str | None:
         candidates = {known: known for known in (str(read.AS_OF_INSTANT), str(read.READ_THREADS))}
     found = difflib.get_close_matches(rest, candidates, 1, _SIMILAR)
     return candidates[found[0]] if found else None
-
-
-def _raise_unknown(name: str, meant: str) -> NoReturn:
-    raise InvalidQueryError(f"Unknown option {name[:200]!r}.", hint=f"Did you mean {meant}?")
 
 
 def _is_known(name: str) -> bool:

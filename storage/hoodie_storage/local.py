@@ -177,7 +177,7 @@ class LocalBackend:
             _remove_abandoned(_make_path(folder, name))
             for folder, _, names in walked
             for name in names
-            if _is_scratch(name)
+            if _SCRATCH.fullmatch(name)
         )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
@@ -278,10 +278,6 @@ def _lock(file: IO[bytes]) -> bool:
     except OSError:
         return False
     return True
-
-
-def _is_scratch(name: str) -> bool:
-    return _SCRATCH.fullmatch(name) is not None
 
 
 def _remove_abandoned(scratch: Path) -> bool:

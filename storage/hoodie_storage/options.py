@@ -144,7 +144,9 @@ def _sort_options(
         if lower.startswith(_HADOOP_PREFIXES):
             _take_hadoop_option(lower, value, bucket.lower(), layers[2], layers[1])
         elif lower.startswith("aws_") and lower[4:] in _AWS:
-            _set_first(layers[0], _AWS[lower[4:]], value, preferred=lower == "aws_endpoint_url_s3")
+            name = _AWS[lower[4:]]
+            if lower == "aws_endpoint_url_s3" or name not in layers[0]:
+                layers[0][name] = value
         elif lower in _UNPREFIXED:
             layers[0].setdefault(_UNPREFIXED[lower], value)
         else:
@@ -167,11 +169,6 @@ def _take_hadoop_option(key: str, value: Any, bucket: str, general: dict[str, An
         into[_HADOOP[rest]] = value
     elif rest == "aws.credentials.provider" and _ANONYMOUS_PROVIDER in str(value):
         into["anon"] = True
-
-
-def _set_first(layer: dict[str, Any], name: str, value: Any, *, preferred: bool) -> None:
-    if preferred or name not in layer:
-        layer[name] = value
 
 
 def _complete_endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[str, Any]) -> str:

@@ -60,6 +60,7 @@ _PAIR = 2
 _MISFITS = (pa.ArrowException, TypeError, ValueError, AttributeError, KeyError, ArithmeticError)
 MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
 MICROS_PER_MILLI = 1000
+MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 
 
 def to_arrow_schema(record: Record) -> pa.Schema:

@@ -270,11 +270,6 @@ def move(places: Places, size: int, mask: Mask) -> None:
     places += size if mask is None else mask * np.int64(size)
 
 
-def make_bitmap(mask: Mask) -> pa.Buffer | None:
-    """Make Arrow's validity bitmap."""
-    return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
-
-
 def copy_to_arrow(values: npt.NDArray[Any]) -> pa.Buffer:
     """Copy values into memory of Arrow's pool, unless they are few.
 

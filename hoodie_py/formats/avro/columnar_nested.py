@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import make_bitmap
 from hoodie_py.arrow.compute import call, cast
 from hoodie_py.formats.avro.arrow_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.avro.binary import make_entry_step, make_skip_step
@@ -21,7 +22,6 @@ from hoodie_py.formats.avro.columnar_cursor import (
     Source,
     find_largest,
     find_smallest,
-    make_bitmap,
 )
 from hoodie_py.formats.avro.columnar_items import ItemShape, Numbers, find_items
 from hoodie_py.formats.avro.columnar_values import (

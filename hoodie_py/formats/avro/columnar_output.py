@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import is_valid
+from hoodie_py.arrow.arrays import is_valid, make_bitmap
 from hoodie_py.formats.avro.columnar_cursor import Misfit
 
 _LONGEST_TEXTS = (1 << 31) - 1
@@ -74,7 +74,7 @@ class _Validity:
             self._valid[done : done + len(part)] = is_valid(part)
 
     def bitmap(self) -> pa.Buffer | None:
-        return None if self._valid is None else pa.py_buffer(np.packbits(self._valid, bitorder="little"))
+        return make_bitmap(self._valid)
 
 
 class _FixedColumn:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts
+from hoodie_py.arrow.arrays import from_numpy, from_texts, make_bitmap
 from hoodie_py.arrow.compute import take
-from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, to_arrow_type
+from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, MILLIS_LIMIT, to_arrow_type
 from hoodie_py.formats.avro.columnar_cursor import (
     Mask,
     Misfit,
@@ -26,13 +26,11 @@ from hoodie_py.formats.avro.columnar_cursor import (
     decode_zigzag,
     find_largest,
     find_smallest,
-    make_bitmap,
     move,
 )
 from hoodie_py.formats.avro.schema import Decimal, Enum, Fixed, Primitive
 
 _WORD = 8
-_MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 _CELL_BYTES = 16
 _DECIMAL_BYTES = 16
 
@@ -137,7 +135,7 @@ class IntegerReader(_VarintReader):
             return make_fixed_width(source, self._arrow, mask, decode_zigzag(raw).astype(np.int32, copy=False))
         values = decode_zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
-            if not -_MILLIS_LIMIT < find_smallest(values) <= find_largest(values) < _MILLIS_LIMIT:
+            if not -MILLIS_LIMIT < find_smallest(values) <= find_largest(values) < MILLIS_LIMIT:
                 raise Misfit
             values *= MICROS_PER_MILLI
         return make_fixed_width(source, self._arrow, mask, values)

@@ -16,10 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
 from hoodie_py.formats.column_names import check_name, check_siblings
 
-_MOST_DIGITS = 38  # of a decimal in Spark
 _PLAIN: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
     pa.int8(): "int", pa.int16(): "int", pa.int32(): "int", pa.uint8(): "int", pa.uint16(): "int",
@@ -96,27 +97,16 @@ def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:
     raise UnsupportedFeatureError(f"Columns of type {type_} cannot be stored in Hudi tables.", hint=hint)
 
 
-def is_any_list(type_: pa.DataType) -> bool:
-    """Return whether a type is a list, in any of Arrow's layouts."""
-    return bool(
-        pa.types.is_list(type_)
-        or pa.types.is_large_list(type_)
-        or pa.types.is_fixed_size_list(type_)
-        or pa.types.is_list_view(type_)
-        or pa.types.is_large_list_view(type_)
-    )
-
-
 def _make_inner_type(field: pa.Field, name: str, namespace: str) -> Any:
     type_ = _make_type(field.type, name, namespace)
     return ["null", type_] if field.nullable else type_
 
 
 def _make_decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
-    if type_.precision > _MOST_DIGITS or not 0 <= type_.scale <= type_.precision:
+    if type_.precision > MAX_DECIMAL_PRECISION or not 0 <= type_.scale <= type_.precision:
         raise UnsupportedFeatureError(
             f"Columns of type {type_} cannot be stored in Hudi tables.",
-            hint=f"A decimal has at most {_MOST_DIGITS} digits, and a scale from 0 to that.",
+            hint=f"A decimal has at most {MAX_DECIMAL_PRECISION} digits, and a scale from 0 to that.",
         )
     bits = (10**type_.precision - 1).bit_length() + 1
     return {

@@ -46,7 +46,9 @@ def decode_rows(
         if part.type.min_size:
             steps.append(step)
     _read_records(data, start, count, steps)
-    return _make_batch(count, arrow if names is None else _select_fields(arrow, names), wanted)
+    if names is not None:
+        arrow = pa.schema([field for field in arrow if field.name in names])
+    return _make_batch(count, arrow, wanted)
 
 
 def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> None:
@@ -74,10 +76,6 @@ def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> N
         raise error.locate(record=record) from None
     if pos != size:
         raise CorruptFileError(f"{size - pos} bytes are left over after the last record.", offset=pos)
-
-
-def _select_fields(arrow: pa.Schema, names: frozenset[str]) -> pa.Schema:
-    return pa.schema([field for field in arrow if field.name in names])
 
 
 def _make_batch(count: int, schema: pa.Schema, columns: list[Column]) -> pa.RecordBatch:

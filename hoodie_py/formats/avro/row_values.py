@@ -14,16 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import make_bitmap
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, to_arrow_type
+from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, MILLIS_LIMIT, to_arrow_type
 from hoodie_py.formats.avro.binary import Step, read_span, read_varint
 from hoodie_py.formats.avro.schema import Decimal, Fixed, Primitive
 
 DECIMAL_BYTES = 16
 
 REALS = {"float": ("<f4", pa.float32()), "double": ("<f8", pa.float64())}
-
-_MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
 
 
 class Slots(NamedTuple):
@@ -54,7 +53,7 @@ class Slots(NamedTuple):
 
     def bitmap(self) -> pa.Buffer | None:
         """Make Arrow's validity bitmap."""
-        return None if self.mask is None else pa.py_buffer(np.packbits(self.mask, bitorder="little"))
+        return make_bitmap(self.mask)
 
 
 class Finish(Protocol):
@@ -144,7 +143,7 @@ def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.
     if node.logical not in MILLIS:
         return make_number_array(slots, to_arrow_type(node), values)
     numbers = np.asarray(values)
-    if len(numbers) and not -_MILLIS_LIMIT < numbers.min() <= numbers.max() < _MILLIS_LIMIT:
+    if len(numbers) and not -MILLIS_LIMIT < numbers.min() <= numbers.max() < MILLIS_LIMIT:
         raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
     return make_number_array(slots, to_arrow_type(node), numbers * MICROS_PER_MILLI)
 

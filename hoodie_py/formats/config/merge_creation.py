@@ -16,42 +16,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.config.merge_config import (
-    AWS_DMS_PAYLOAD,
-    COMMIT_TIME_STRATEGY_ID,
-    CUSTOM_STRATEGY_ID,
-    DEFAULT_PAYLOAD,
-    DELETE_FIELD,
-    DELETE_MARKER,
-    EVENT_TIME_PAYLOAD,
-    EVENT_TIME_STRATEGY_ID,
-    MYSQL_DEBEZIUM_PAYLOAD,
-    OVERWRITE_NON_DEFAULTS_PAYLOAD,
-    OVERWRITE_WITH_LATEST_PAYLOAD,
-    PARTIAL_UPDATE_PAYLOAD,
-    PAYLOAD_STRATEGY_ID,
-    POSTGRES_DEBEZIUM_PAYLOAD,
-    UNAVAILABLE_VALUE,
-    MergeConfig,
-    MergeMode,
-    infer_merge,
-    replace_old_package,
-)
-from hoodie_py.formats.config.table_config import (
-    LEGACY_PAYLOAD_CLASS,
-    MERGE_MODE,
-    MERGE_PROPERTY_PREFIX,
-    MERGE_STRATEGY_ID,
-    ORDERING_FIELDS,
-    PARTIAL_UPDATE_MODE,
-    PAYLOAD_CLASS,
-    WRITER_PAYLOAD_CLASS,
-    TableConfig,
-)
+from hoodie_py.formats.config import merge_config as merging
+from hoodie_py.formats.config import table_config as keys
+from hoodie_py.formats.config.merge_config import MergeConfig, MergeMode, infer_merge, replace_old_package
+from hoodie_py.formats.config.table_config import TableConfig
 
-_BUILT_IN_STRATEGIES = (COMMIT_TIME_STRATEGY_ID, CUSTOM_STRATEGY_ID, EVENT_TIME_STRATEGY_ID, PAYLOAD_STRATEGY_ID)
+_BUILT_IN_STRATEGIES = (
+    merging.COMMIT_TIME_STRATEGY_ID,
+    merging.CUSTOM_STRATEGY_ID,
+    merging.EVENT_TIME_STRATEGY_ID,
+    merging.PAYLOAD_STRATEGY_ID,
+)
 DEBEZIUM_UNAVAILABLE = "__debezium_unavailable_value"
-_DEBEZIUM_DELETES = {DELETE_FIELD: "_change_operation_type", DELETE_MARKER: "d"}
+_DEBEZIUM_DELETES = {merging.DELETE_FIELD: "_change_operation_type", merging.DELETE_MARKER: "d"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +43,23 @@ class _Replacement:
 
 _EVENT_TIME, _COMMIT_TIME = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
 _REPLACEMENTS = {
-    DEFAULT_PAYLOAD: _Replacement(_EVENT_TIME),
-    EVENT_TIME_PAYLOAD: _Replacement(_EVENT_TIME),
-    OVERWRITE_WITH_LATEST_PAYLOAD: _Replacement(_COMMIT_TIME),
-    OVERWRITE_NON_DEFAULTS_PAYLOAD: _Replacement(_COMMIT_TIME, "IGNORE_DEFAULTS"),
-    PARTIAL_UPDATE_PAYLOAD: _Replacement(_EVENT_TIME, "IGNORE_DEFAULTS"),
-    POSTGRES_DEBEZIUM_PAYLOAD: _Replacement(
-        _EVENT_TIME, "FILL_UNAVAILABLE", {UNAVAILABLE_VALUE: DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES}, "_event_lsn"
+    merging.DEFAULT_PAYLOAD: _Replacement(_EVENT_TIME),
+    merging.EVENT_TIME_PAYLOAD: _Replacement(_EVENT_TIME),
+    merging.OVERWRITE_WITH_LATEST_PAYLOAD: _Replacement(_COMMIT_TIME),
+    merging.OVERWRITE_NON_DEFAULTS_PAYLOAD: _Replacement(_COMMIT_TIME, "IGNORE_DEFAULTS"),
+    merging.PARTIAL_UPDATE_PAYLOAD: _Replacement(_EVENT_TIME, "IGNORE_DEFAULTS"),
+    merging.POSTGRES_DEBEZIUM_PAYLOAD: _Replacement(
+        _EVENT_TIME,
+        "FILL_UNAVAILABLE",
+        {merging.UNAVAILABLE_VALUE: DEBEZIUM_UNAVAILABLE, **_DEBEZIUM_DELETES},
+        "_event_lsn",
     ),
-    MYSQL_DEBEZIUM_PAYLOAD: _Replacement(
+    merging.MYSQL_DEBEZIUM_PAYLOAD: _Replacement(
         _EVENT_TIME, merge_properties=_DEBEZIUM_DELETES, ordering_fields="_event_bin_file,_event_pos"
     ),
-    AWS_DMS_PAYLOAD: _Replacement(_COMMIT_TIME, merge_properties={DELETE_FIELD: "Op", DELETE_MARKER: "D"}),
+    merging.AWS_DMS_PAYLOAD: _Replacement(
+        _COMMIT_TIME, merge_properties={merging.DELETE_FIELD: "Op", merging.DELETE_MARKER: "D"}
+    ),
 }
 
 
@@ -98,21 +80,25 @@ def make_creation_properties(
     asked = None if replaced is not None else mode
     merge = infer_merge(version, asked, payload or None, strategy or None, has_ordering=bool(ordering_fields))
     if merge.strategy_id not in _BUILT_IN_STRATEGIES or (not payload and merge.mode is MergeMode.CUSTOM):
-        return {MERGE_MODE: merge.mode.value, MERGE_STRATEGY_ID: merge.strategy_id or ""}
+        return {keys.MERGE_MODE: merge.mode.value, keys.MERGE_STRATEGY_ID: merge.strategy_id or ""}
     if not payload:
-        return {MERGE_MODE: merge.mode.value}
+        return {keys.MERGE_MODE: merge.mode.value}
     if replaced is None:
-        return {MERGE_MODE: MergeMode.CUSTOM.value, PAYLOAD_CLASS: payload, MERGE_STRATEGY_ID: PAYLOAD_STRATEGY_ID}
+        return {
+            keys.MERGE_MODE: MergeMode.CUSTOM.value,
+            keys.PAYLOAD_CLASS: payload,
+            keys.MERGE_STRATEGY_ID: merging.PAYLOAD_STRATEGY_ID,
+        }
     return _make_replacement_properties(payload, replaced)
 
 
 def _make_replacement_properties(payload: str, replacement: _Replacement) -> dict[str, str]:
-    stored = {MERGE_MODE: replacement.mode.value, LEGACY_PAYLOAD_CLASS: payload}
+    stored = {keys.MERGE_MODE: replacement.mode.value, keys.LEGACY_PAYLOAD_CLASS: payload}
     if replacement.partial_update_mode is not None:
-        stored[PARTIAL_UPDATE_MODE] = replacement.partial_update_mode
-    stored |= {MERGE_PROPERTY_PREFIX + key: value for key, value in replacement.merge_properties.items()}
+        stored[keys.PARTIAL_UPDATE_MODE] = replacement.partial_update_mode
+    stored |= {keys.MERGE_PROPERTY_PREFIX + key: value for key, value in replacement.merge_properties.items()}
     if replacement.ordering_fields is not None:
-        stored[ORDERING_FIELDS] = replacement.ordering_fields
+        stored[keys.ORDERING_FIELDS] = replacement.ordering_fields
     return stored
 
 
@@ -122,12 +108,12 @@ def find_payload_class(properties: Mapping[str, str]) -> str | None:
     The table's key counts first, then the writers' option. For a commit-time table without both it is the class that
     overwrites with the latest. Return None for other properties; callers then assume the default payload class.
     """
-    for key in (PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS):
+    for key in (keys.PAYLOAD_CLASS, keys.WRITER_PAYLOAD_CLASS):
         value = properties.get(key, "").strip()
         if value:
             return replace_old_package(value)
-    if properties.get(MERGE_MODE, "").strip() == MergeMode.COMMIT_TIME_ORDERING:
-        return OVERWRITE_WITH_LATEST_PAYLOAD
+    if properties.get(keys.MERGE_MODE, "").strip() == MergeMode.COMMIT_TIME_ORDERING:
+        return merging.OVERWRITE_WITH_LATEST_PAYLOAD
     return None
 
 
@@ -142,7 +128,9 @@ def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> 
     if config.version < 9:
         return infer_merge(config.version, None, payload, None, has_ordering=bool(config.ordering_fields))
     stored = make_creation_properties(None, payload, None, config.ordering_fields, config.version)
-    return MergeConfig(MergeMode(stored[MERGE_MODE]), stored.get(MERGE_STRATEGY_ID), stored.get(PAYLOAD_CLASS))
+    return MergeConfig(
+        MergeMode(stored[keys.MERGE_MODE]), stored.get(keys.MERGE_STRATEGY_ID), stored.get(keys.PAYLOAD_CLASS)
+    )
 
 
 def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
@@ -182,9 +170,9 @@ def find_payload_classes(config: TableConfig, merge: MergeConfig, options: Mappi
 def _find_table_payload(config: TableConfig) -> str:
     """Return a table's payload class, or the class that its merge mode replaces."""
     commit_time = config.merge_mode is MergeMode.COMMIT_TIME_ORDERING
-    return config.payload_class or (OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else DEFAULT_PAYLOAD)
+    return config.payload_class or (merging.OVERWRITE_WITH_LATEST_PAYLOAD if commit_time else merging.DEFAULT_PAYLOAD)
 
 
 def _find_writer_payload(options: Mapping[str, str]) -> str | None:
-    value = options.get(WRITER_PAYLOAD_CLASS, "").strip()
+    value = options.get(keys.WRITER_PAYLOAD_CLASS, "").strip()
     return replace_old_package(value) if value else None

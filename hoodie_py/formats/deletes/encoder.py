@@ -33,6 +33,7 @@ _HEADER = struct.Struct(">ii")
 _INT_BRANCH = 2
 _NO_ORDERING = encode_long(_INT_BRANCH) + b"\0"
 _ARRAY_BRANCH = 12
+_DECIMAL = json.dumps({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE})
 # Arrow types, with the branch of the union of ordering values and the Avro type in it.
 _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
     pa.bool_(): (1, "boolean"),
@@ -94,7 +95,7 @@ def _encode_value(column: pa.Array) -> Pieces:
     elif pa.types.is_large_string(t):
         column = column.cast(pa.string())
     if pa.types.is_decimal(t):
-        return _encode_branch_or_zero(_rescale_decimal(column), _parse_decimal_type(), 9)
+        return _encode_branch_or_zero(_rescale_decimal(column), _parse_type(_DECIMAL), 9)
     if column.type not in _BRANCHES:
         raise UnsupportedFeatureError(f"Ordering values of type {t} cannot be written into delete blocks.")
     branch, kind = _BRANCHES[column.type]
@@ -115,11 +116,6 @@ def _rescale_decimal(column: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         message = f"A decimal ordering value does not fit into the {DECIMAL_SCALE} places of delete blocks."
         raise UnsupportedFeatureError(message) from None
-
-
-def _parse_decimal_type() -> AvroType:
-    logical = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE}
-    return _parse_type(json.dumps(logical))
 
 
 def _make_scalar(value: bytes) -> pa.Scalar:

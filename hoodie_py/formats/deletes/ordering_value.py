@@ -90,10 +90,6 @@ def _read_array(payload: bytes, pos: int) -> _Value:
             items.append((kind, value))
 
 
-def _read_none(_: bytes, pos: int) -> _Value:
-    return OrderingKind.NONE, None, pos
-
-
 def _read_boolean(payload: bytes, pos: int) -> _Value:
     byte = payload[pos]
     if byte > 1:
@@ -108,24 +104,8 @@ def _read_int32(payload: bytes, pos: int) -> tuple[int, int]:
     return value, stop
 
 
-def _read_int(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.INT, *_read_int32(payload, pos)
-
-
-def _read_date(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.DATE, *_read_int32(payload, pos)
-
-
-def _read_long(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.LONG, *read_varint(payload, pos)
-
-
-def _read_time(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.TIME_MICROS, *read_varint(payload, pos)
-
-
-def _read_timestamp(payload: bytes, pos: int) -> _Value:
-    return OrderingKind.TIMESTAMP_MICROS, *read_varint(payload, pos)
+def _make_reader(kind: OrderingKind, read: Callable[[bytes, int], tuple[int, int]]) -> Callable[[bytes, int], _Value]:
+    return lambda payload, pos: (kind, *read(payload, pos))
 
 
 def _read_float(payload: bytes, pos: int) -> _Value:
@@ -157,17 +137,18 @@ def _read_decimal(payload: bytes, pos: int) -> _Value:
     return OrderingKind.DECIMAL, decimal.Decimal(f"{unscaled}e-{DECIMAL_SCALE}"), stop
 
 
+_read_date = _make_reader(OrderingKind.DATE, _read_int32)
 _READERS: tuple[Callable[[bytes, int], _Value], ...] = (
-    _read_none,
+    lambda _, pos: (OrderingKind.NONE, None, pos),
     _read_boolean,
-    _read_int,
-    _read_long,
+    _make_reader(OrderingKind.INT, _read_int32),
+    _make_reader(OrderingKind.LONG, read_varint),
     _read_float,
     _read_double,
     _read_bytes,
     _read_string,
     _read_date,
     _read_decimal,
-    _read_time,
-    _read_timestamp,
+    _make_reader(OrderingKind.TIME_MICROS, read_varint),
+    _make_reader(OrderingKind.TIMESTAMP_MICROS, read_varint),
 )

@@ -231,13 +231,8 @@ def _list_repeating_columns(sample: pa.Table) -> Iterator[str]:
     for name, column in zip(sample.schema.names, sample.columns, strict=True):
         if pa.types.is_nested(column.type):
             yield from _list_leaves(name, column.type)
-        elif not pa.types.is_boolean(column.type) and not _is_distinct(column):
+        elif not pa.types.is_boolean(column.type) and pc.count_distinct(column).as_py() <= _REPEATING * len(column):
             yield name
-
-
-def _is_distinct(column: pa.ChunkedArray) -> bool:
-    distinct: int = pc.count_distinct(column).as_py()
-    return distinct > _REPEATING * len(column)
 
 
 def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:

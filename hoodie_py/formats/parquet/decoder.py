@@ -18,22 +18,23 @@ type that Spark would give. ``arrow_types`` gives the same type for the same col
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import join_chunks, make_batch_without_columns
+from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-MAX_DECIMAL_PRECISION = 38
 _ROWS_AT_ONCE = 1 << 16  # most rows of one part of a block
 
 _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
@@ -52,13 +53,6 @@ _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
 }
 _UNCHANGED = frozenset(
     {pa.null(), pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32()}
-)
-_LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
-    pa.types.is_list,
-    pa.types.is_large_list,
-    pa.types.is_fixed_size_list,
-    pa.types.is_list_view,
-    pa.types.is_large_list_view,
 )
 
 
@@ -87,7 +81,7 @@ def convert_to_spark_type(t: pa.DataType) -> pa.DataType:
 
 
 def _convert_nested_type(t: pa.DataType) -> pa.DataType:
-    if any(is_kind(t) for is_kind in _LISTS):
+    if is_any_list(t):
         return pa.list_(convert_to_spark_field(t.value_field).with_name("element"))
     if pa.types.is_map(t):
         return pa.map_(convert_to_spark_type(t.key_type), convert_to_spark_field(t.item_field).with_name("value"))

@@ -54,11 +54,7 @@ def make_comparable(keys: pa.Array) -> pa.Array:
     validity, offsets, data = keys.buffers()
     if data is None:
         return keys.cast(pa.large_binary())
-    moved = _MOVED[np.frombuffer(data, np.uint8)] if _needs_moving(data) else data
+    octets = np.frombuffer(data, np.uint8)
+    moved = _MOVED[octets] if len(octets) and int(octets.max()) >= 0xEE else data
     buffers = [validity, offsets, pa.py_buffer(moved)]
     return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers, keys.null_count, keys.offset)
-
-
-def _needs_moving(data: pa.Buffer) -> bool:
-    octets = np.frombuffer(data, np.uint8)
-    return len(octets) > 0 and int(octets.max()) >= 0xEE

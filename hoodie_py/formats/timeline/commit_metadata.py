@@ -184,18 +184,14 @@ class CommitMetadata:
     def from_record(cls, record: Any) -> CommitMetadata:
         """Read the metadata from its decoded Avro or JSON form."""
         commit = Fields(record)
+        extra = commit.get_mapping("extraMetadata", lambda value: value)
         return cls(
             operation_type=commit.get_text("operationType") or "UNKNOWN",
-            extra_metadata=_get_texts(commit),
+            extra_metadata={key: expect_text(value) for key, value in extra.items() if value is not None},
             compacted=commit.get_flag("compacted"),
             write_stats=commit.get_by_partition("partitionToWriteStats", _expect_stats),
             replaced_file_ids=commit.get_by_partition("partitionToReplaceFileIds", _expect_file_ids),
         )
-
-
-def _get_texts(commit: Fields) -> dict[str, str]:
-    raw = commit.get_mapping("extraMetadata", lambda value: value)
-    return {key: expect_text(value) for key, value in raw.items() if value is not None}
 
 
 def _expect_stats(value: Any) -> tuple[WriteStat, ...]:

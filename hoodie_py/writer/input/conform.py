@@ -19,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.avro.from_arrow import is_any_list, make_field, make_schema_text
+from hoodie_py.formats.avro.from_arrow import make_field, make_schema_text
 from hoodie_py.formats.avro.schema import AvroType, Enum, Union
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD

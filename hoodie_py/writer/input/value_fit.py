@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.avro.from_arrow import is_any_list
 from hoodie_py.reader.schema_evolution import conform_array
 from hoodie_py.writer.row_errors import make_rows_error, refuse_rows
 
