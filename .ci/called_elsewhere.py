@@ -59,9 +59,6 @@ _.comments
 _.BLOCK_IDENTIFIER
 _.BLOOM
 
-# The reading half of the HFile format, by which tests and integration/crash check the metadata tables that are written
-_.read_hfile
-
 # Readers of one file group, for change feeds and for look-ups by key: the cases of Hudi's merge tests call them
 _.read_merges
 _.look_up

@@ -1,4 +1,4 @@
-"""Reads and writes HFiles, files of sorted keys with values, as far as Hudi's metadata table needs them.
+"""Writes HFiles, files of sorted keys with values, as far as Hudi's metadata table needs them, and reads their info.
 
 It must agree with Hudi's HFileReaderImpl and HFileWriterImpl, and with HBase's HFile version 3. All integers are
 big-endian.
@@ -14,8 +14,10 @@ big-endian.
     trailer   'TRABLK"$', then protobuf (offsets, counts, codec), zeros, minor version int8, major version 3 int24
 
 The writer makes uncompressed blocks and an index of one level, which Java reads. The reader knows the blocks that
-writers of the metadata table make: uncompressed and gzip. It does not need the index, because data blocks lie back to
-back.
+writers of the metadata table make: uncompressed and gzip.
+
+A protobuf message is fields back to back. A field is a varint of number * 8 + wire type, then a varint (wire type 0) or
+a varint length and that many bytes (wire type 2).
 """
 
 from __future__ import annotations
@@ -23,19 +25,15 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
-from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field, read_fields, read_varint
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 MAX_CONTENT_BYTES = 1 << 30
 _FREE_BYTES = 16 << 20  # decompressed bytes that any block may have, whatever its compressed size
 
 _DATA, _ROOT_INDEX, _FILE_INFO = b"DATABLK*", b"IDXROOT2", b"FILEINF2"
-_INNER_INDEXES = (b"IDXLEAF2", b"IDXINTE2")
-_META = b"METABLKc"
 _TRAILER, _INFO_MAGIC = b'TRABLK"$', b"PBUF"
 _TRAILER_SIZE = 4096
 _MAJOR_VERSION = 3
@@ -49,6 +47,7 @@ _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _INDEX_ENTRY = struct.Struct(">qi")
+_VARINT, _OCTETS = 0, 2  # wire types of protobuf
 _KEY_END = b"\0" + _LONG.pack((1 << 63) - 1) + b"\4"
 _MAX_KEY = (1 << 15) - 1
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
@@ -179,47 +178,13 @@ def _encode_trailer(
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Trailer:
-    info: int
-    data_end: int
-    entries: int
-    codec: int
-
-
-def read_hfile(data: bytes | memoryview) -> list[Entry]:
-    """Decode all entries of an HFile in their order.
-
-    Raises:
-        CorruptFileError: the bytes are not an HFile, or a damaged one.
-        UnsupportedFeatureError: blocks compressed otherwise than by gzip, or entries of other kinds than puts.
-    """
-    view = memoryview(data)
-    trailer = _read_trailer(view)
-    entries: list[Entry] = []
-    at = total = 0
-    while at < trailer.data_end:
-        magic, payload, end = _read_block(view, at, trailer.codec)
-        if magic == _DATA:
-            total += len(payload)
-            if total > MAX_CONTENT_BYTES:
-                raise UnsupportedFeatureError("An HFile of more than 1 GiB is not read at once.")
-            entries += _read_entries(payload, at)
-        elif magic not in (*_INNER_INDEXES, _META):
-            raise CorruptFileError(f"An HFile has a block {bytes(magic)!r} among its data.", offset=at)
-        at = end
-    if len(entries) != trailer.entries:
-        raise CorruptFileError(f"An HFile of {trailer.entries} entries has {len(entries)}.")
-    return entries
-
-
 def read_file_info(data: bytes | memoryview) -> dict[str, bytes]:
-    """Decode the file info of an HFile, among it ``schema``; errors as ``read_hfile``."""
+    """Decode the file info of an HFile, among it ``schema``; errors are those for damaged and unknown files."""
     view = memoryview(data)
-    trailer = _read_trailer(view)
-    magic, payload, _ = _read_block(view, trailer.info, trailer.codec)
+    start, _, _, codec = _read_trailer(view)
+    magic, payload, _ = _read_block(view, start, codec)
     if magic != _FILE_INFO or payload[:4] != _INFO_MAGIC:
-        raise CorruptFileError("An HFile has no file info where its trailer says.", offset=trailer.info)
+        raise CorruptFileError("An HFile has no file info where its trailer says.", offset=start)
     length, at = read_varint(payload, 4)
     facts: dict[str, bytes] = {}
     for number, value in read_fields(payload[at : at + length]):
@@ -227,12 +192,13 @@ def read_file_info(data: bytes | memoryview) -> dict[str, bytes]:
             pair = dict(read_fields(value))
             name, fact = pair.get(1), pair.get(2, b"")
             if not isinstance(name, bytes) or not isinstance(fact, bytes):
-                raise CorruptFileError("An HFile's file info is malformed.", offset=trailer.info)
+                raise CorruptFileError("An HFile's file info is malformed.", offset=start)
             facts[name.decode("utf-8", errors="replace")] = fact
     return facts
 
 
-def _read_trailer(view: memoryview) -> _Trailer:
+def _read_trailer(view: memoryview) -> tuple[int, int, int, int]:
+    """Return the offsets of the file info and of the end of the data, the number of entries, and the codec."""
     if len(view) < _TRAILER_SIZE or view[-_TRAILER_SIZE : -_TRAILER_SIZE + 8] != _TRAILER:
         raise CorruptFileError("An HFile must end with its trailer.")
     start = len(view) - _TRAILER_SIZE
@@ -249,7 +215,7 @@ def _read_trailer(view: memoryview) -> _Trailer:
         raise UnsupportedFeatureError(f"HFiles with compression number {codec} are not supported.")
     if not root <= info <= start:
         raise CorruptFileError("An HFile's trailer points out of the file.", offset=start)
-    return _Trailer(info, root, entries, codec)
+    return info, root, entries, codec
 
 
 def _read_number(fields: dict[int, int | bytes], number: int) -> int:
@@ -294,22 +260,47 @@ def _inflate(payload: bytes, size: int, at: int) -> bytes:
     return plain
 
 
-def _read_entries(payload: bytes, offset: int) -> Iterator[Entry]:
-    at, end = 0, len(payload)
-    while at < end:
-        if at + _LENGTHS.size > end:
-            raise CorruptFileError("An HFile entry is cut short.", block_offset=offset, offset=at)
-        key_size, value_size = _LENGTHS.unpack_from(payload, at)
-        start = at + _LENGTHS.size
-        stop = start + key_size + value_size
-        if key_size < 2 + len(_KEY_END) or value_size < 0 or stop + 1 > end:
-            raise CorruptFileError("An HFile entry does not fit into its block.", block_offset=offset, offset=at)
-        (row_size,) = _SHORT.unpack_from(payload, start)
-        if not 0 <= row_size <= key_size - 2 - len(_KEY_END):
-            raise CorruptFileError("An HFile key does not fit into its entry.", block_offset=offset, offset=at)
-        if payload[start + key_size - 1] != _KEY_END[-1]:
-            raise UnsupportedFeatureError("HFile entries other than puts are not supported.", offset=offset)
-        if payload[stop] != 0:
-            raise UnsupportedFeatureError("HFile entries with versions are not supported.", offset=offset)
-        yield payload[start + 2 : start + 2 + row_size], payload[start + key_size : stop]
-        at = stop + 1
+# Protobuf -----------------------------------------------------------------------------------------------------------
+
+
+def encode_number_field(number: int, value: int) -> bytes:
+    """Encode a field that holds a number."""
+    return encode_varint(number << 3 | _VARINT) + encode_varint(value)
+
+
+def encode_octets_field(number: int, value: bytes) -> bytes:
+    """Encode a field that holds bytes: a string or a message."""
+    return encode_varint(number << 3 | _OCTETS) + encode_varint(len(value)) + value
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the varint at ``at`` and the offset of its end. Raises CorruptFileError if it is cut short or too long."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift >= 64:
+            raise CorruptFileError("A protobuf number is cut short or too long.", offset=at)
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message in their order: the number, and the value as int or bytes.
+
+    Raises CorruptFileError if the message is cut short or has a field of another wire type.
+    """
+    at = 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        kind = tag & 7
+        value, at = read_varint(data, at)
+        if kind == _VARINT:
+            yield tag >> 3, value
+        elif kind == _OCTETS and value <= len(data) - at:
+            yield tag >> 3, data[at : at + value]
+            at += value
+        else:
+            raise CorruptFileError("A protobuf field is cut short or of an unknown kind.", offset=at)

@@ -10,9 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.hfile import Entry, read_file_info, read_hfile, write_hfile
+from hoodie_py.formats.avro.binary import encode_varint
+from hoodie_py.formats.hfile.hfile import (
+    Entry,
+    encode_number_field,
+    encode_octets_field,
+    read_fields,
+    read_file_info,
+    read_varint,
+    write_hfile,
+)
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
+from tests.formats.hfile_entries import read_hfile
 
 entries = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=60), max_size=30).map(
     lambda pairs: list(pairs.items())
@@ -126,3 +136,28 @@ def test_what_is_not_supported_is_named() -> None:
     trailer = data.rindex(b"\x60\x02")  # field 12: the codec
     with pytest.raises(UnsupportedFeatureError, match="compression number 3"):
         read_hfile(data[: trailer + 1] + b"\x03" + data[trailer + 2 :])
+
+
+numbers = st.integers(0, (1 << 64) - 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 1000), numbers | st.binary())))
+def test_messages_read_back(fields: list[tuple[int, int | bytes]]) -> None:
+    encoded = [
+        encode_number_field(number, value) if isinstance(value, int) else encode_octets_field(number, value)
+        for number, value in fields
+    ]
+    assert list(read_fields(b"".join(encoded))) == fields
+
+
+def test_the_examples_of_the_protobuf_documentation() -> None:
+    assert encode_number_field(1, 150) == bytes.fromhex("089601")
+    assert encode_octets_field(2, b"testing") == bytes.fromhex("120774657374696e67")
+    assert read_varint(b"\x96\x01", 0) == (150, 2)
+    assert encode_varint(1) == b"\x01"
+
+
+@pytest.mark.parametrize("data", [b"\x80", b"\x80" * 11, b"\x08", b"\x12\x05abc", b"\x0d\x01\0\0\0", b"\x09\x01"])
+def test_broken_messages_are_refused(data: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        list(read_fields(data))
