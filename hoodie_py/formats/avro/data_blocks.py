@@ -209,12 +209,12 @@ def count_records(content: memoryview | bytes, *, versions: range | None = None)
     """
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
-    version, count = map(int, _HEADER.unpack_from(content))
+    version, count = _HEADER.unpack_from(content)
     if versions is not None and version not in versions:
         raise UnsupportedFeatureError(f"Data block version {version} is not known.")
     if not 0 <= count <= (len(content) - _HEADER.size) // _LENGTH.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes cannot have {count} records.")
-    return count
+    return int(count)
 
 
 def decode_avro_parts(
