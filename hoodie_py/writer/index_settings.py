@@ -91,7 +91,7 @@ class IndexSettings:
             )
         type_ = IndexType(named)
         if type_ is IndexType.BUCKET:
-            return cls(type_, buckets=_read_bucket_count(options), hash_fields=read_hash_fields(options))
+            return cls(type_, buckets=_read_bucket_count(options), hash_fields=keys.BUCKET_HASH_FIELD.read(options))
         bloom = type_ is IndexType.GLOBAL_BLOOM
         key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
         return cls(type_, update_partition=key.read(options))
@@ -103,18 +103,4 @@ def _read_bucket_count(options: Mapping[str, str]) -> int:
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
     if keys.BUCKET_EXPRESSIONS.read(options):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
-    return read_given_buckets(options) or DEFAULT_BUCKETS
-
-
-def read_given_buckets(options: Mapping[str, str]) -> int | None:
-    """Return the number of buckets in the options; None if they have none.
-
-    Raises:
-        InvalidQueryError: it is no valid number.
-    """
-    return keys.BUCKET_COUNT.read_given(options)
-
-
-def read_hash_fields(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the fields of the record key that choose the bucket; empty for all fields."""
-    return keys.BUCKET_HASH_FIELD.read(options)
+    return keys.BUCKET_COUNT.read_given(options) or DEFAULT_BUCKETS

@@ -16,7 +16,7 @@ from hoodie_py.arrow.arrays import join_chunks, to_booleans
 
 
 class WriteOperation(StrEnum):
-    """List the operations of a write; the values are those of Hudi's option (Hudi ``WriteOperationType``)."""
+    """List the operations of a write (Hudi ``WriteOperationType``): names as in commits, values as in Hudi's option."""
 
     UPSERT = "upsert"
     INSERT = "insert"
@@ -24,11 +24,6 @@ class WriteOperation(StrEnum):
     DELETE = "delete"
     INSERT_OVERWRITE = "insert_overwrite"
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
-
-    @property
-    def recorded(self) -> str:
-        """The operation's name in commit metadata."""
-        return self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.schema.history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
@@ -80,19 +79,7 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
 
 
 def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
-    yield from _iterate_config_features(snapshot.config)
-    if _has_files(snapshot.files, SCHEMA_FOLDER):
-        yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
-    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
-    if len(restores):
-        yield UnsupportedFeatureError(
-            "Writing to a table beside a pending restore.",
-            hint="Finish it with Java Hudi.",
-            instant=restores.instants[0].request_time,
-        )
-
-
-def _iterate_config_features(config: TableConfig) -> Iterator[HoodieError]:
+    config = snapshot.config
     if config.cdc_enabled:
         yield UnsupportedFeatureError("Writing to a table with change data capture.")
     if not config.populate_meta_fields:
@@ -105,6 +92,15 @@ def _iterate_config_features(config: TableConfig) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError(f"Writing base files of format {config.base_file_format[:40]!r}.")
     if config.partition_metafile_base_format:
         yield UnsupportedFeatureError("Writing to a table whose partition metafiles are in the base file format.")
+    if _has_files(snapshot.files, SCHEMA_FOLDER):
+        yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
+    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
+    if len(restores):
+        yield UnsupportedFeatureError(
+            "Writing to a table beside a pending restore.",
+            hint="Finish it with Java Hudi.",
+            instant=restores.instants[0].request_time,
+        )
 
 
 def _has_files(files: TableFiles, folder: str) -> bool:

@@ -70,7 +70,9 @@ class Writer:
         if needs_combining(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
-            write = replace(write, replaced=list_replaced_groups(snapshot, _list_overwritten(records, operation)))
+            whole = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+            partitions = None if whole else _list_partitions(records)
+            write = replace(write, replaced=list_replaced_groups(snapshot, partitions))
         return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
@@ -98,11 +100,6 @@ class Writer:
             looked_up=needs_insert_conflict_check(operation, self.session.settings),
             extra_metadata=self.extra_metadata or {},
         )
-
-
-def _list_overwritten(records: WriteRecords, operation: WriteOperation) -> list[str] | None:
-    """Return the partitions whose rows an overwrite replaces; None for all."""
-    return None if operation is WriteOperation.INSERT_OVERWRITE_TABLE else _list_partitions(records)
 
 
 def _list_partitions(records: WriteRecords) -> list[str]:

@@ -46,5 +46,5 @@ def test_columns_of_different_lengths_are_refused() -> None:
 
 
 def test_operations_have_the_names_of_hudi() -> None:
-    assert WriteOperation("insert_overwrite_table").recorded == "INSERT_OVERWRITE_TABLE"
-    assert {str(each) for each in WriteOperation} == {each.recorded.lower() for each in WriteOperation}
+    assert WriteOperation("insert_overwrite_table").name == "INSERT_OVERWRITE_TABLE"
+    assert {str(each) for each in WriteOperation} == {each.name.lower() for each in WriteOperation}

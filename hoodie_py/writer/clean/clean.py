@@ -7,9 +7,9 @@ the next clean, this package's or Java's, continues an interrupted one by its pl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
@@ -19,7 +19,6 @@ from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
-from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
@@ -56,12 +55,6 @@ class CleanResult:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _CompletedClean:
-    instant: str
-    metadata: CleanMetadata
-
-
 def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResult:
     """Finish pending cleans, then plan one and carry it out. ``retain_commits`` commits stay readable; None: the
     options' number.
@@ -86,10 +79,10 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
         done.append(_run(session, scheduled))
     finished = [each for each in done if each is not None]
     return CleanResult(
-        instants=tuple(each.instant for each in finished),
-        earliest=finished[-1].metadata.earliest_commit_to_retain if finished else None,
-        partitions=len({partition for each in finished for partition in each.metadata.partitions}),
-        files_deleted=sum(each.metadata.total_files_deleted for each in finished),
+        instants=tuple(each.start_clean_time or "" for each in finished),
+        earliest=finished[-1].earliest_commit_to_retain if finished else None,
+        partitions=len({partition for each in finished for partition in each.partitions}),
+        files_deleted=sum(each.total_files_deleted for each in finished),
         seconds=time.monotonic() - began,
     )
 
@@ -113,41 +106,37 @@ def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
     return instant
 
 
-def _run(session: WriteSession, instant: str) -> _CompletedClean | None:
+def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
     """Run a pending clean. Return None if its plan is an empty file."""
     began = time.monotonic()
     with guard_run(session, instant) as alive:
-        return _run_guarded(session, instant, alive, began)
-
-
-def _run_guarded(session: WriteSession, instant: str, alive: Heartbeat, began: float) -> _CompletedClean | None:
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        pending = _find_pending(snapshot, instant)
-        plan = _read_plan(snapshot, pending)
-        holding.ensure_held()
-        if plan is None:
-            _discard(session, snapshot, pending)
-            return None
-        check_plan(snapshot, plan)
-        MetadataTable.check(snapshot, session.settings.metadata_mode)
-        if pending.state == REQUESTED:
-            begin_instant(session, snapshot, pending, alive, holding)
-    _delete_files(session.files, plan)
-    metadata = CleanMetadata(
-        start_clean_time=instant,
-        total_files_deleted=sum(map(len, plan.files.values())),
-        earliest_commit_to_retain=plan.earliest_instant_to_retain,
-        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
-        partitions={
-            partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
-            for partition, names in plan.files.items()
-        },
-        time_taken_ms=round((time.monotonic() - began) * 1000),
-        extra_metadata=plan.extra_metadata,
-    )
-    complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
-    return _CompletedClean(instant, metadata)
+        with session.hold_lock() as holding:
+            snapshot = session.look()
+            pending = _find_pending(snapshot, instant)
+            plan = _read_plan(snapshot, pending)
+            holding.ensure_held()
+            if plan is None:
+                session.open_timeline(snapshot).remove_pending(pending)  # as Java does; it has removed nothing
+                return None
+            check_plan(snapshot, plan)
+            MetadataTable.check(snapshot, session.settings.metadata_mode)
+            if pending.state == REQUESTED:
+                begin_instant(session, snapshot, pending, alive, holding)
+        _delete_files(session.files, plan)
+        metadata = CleanMetadata(
+            start_clean_time=instant,
+            total_files_deleted=sum(map(len, plan.files.values())),
+            earliest_commit_to_retain=plan.earliest_instant_to_retain,
+            last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+            partitions={
+                partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
+                for partition, names in plan.files.items()
+            },
+            time_taken_ms=round((time.monotonic() - began) * 1000),
+            extra_metadata=plan.extra_metadata,
+        )
+        complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
+        return metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +188,12 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
         raise error.locate(path=path, instant=pending.request_time) from error.__cause__
 
 
-def _discard(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
-    """Remove a clean with an empty plan from the timeline, as Java does. It has removed nothing."""
-    timeline = session.open_timeline(snapshot)
-    for state in (INFLIGHT, REQUESTED):
-        timeline.remove(replace(pending, state=state))
-
-
 def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
     paths = [f"{partition}/{name}" if partition else name for partition, names in plan.files.items() for name in names]
     with ThreadPoolExecutor(_PARALLEL, "hoodie-clean") as pool:
-        _raise_first(list(pool.map(lambda path: _try_delete(files, path), paths)))
+        failures = [each for each in pool.map(lambda path: _try_delete(files, path), paths) if each is not None]
+    if failures:  # every file was tried
+        raise failures[0]
 
 
 def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
@@ -218,10 +202,3 @@ def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
     except HoodieError as error:
         return error
     return None
-
-
-def _raise_first(outcomes: Sequence[HoodieError | None]) -> None:
-    """Raise the first failure. Every file was tried before."""
-    for outcome in outcomes:
-        if outcome is not None:
-            raise outcome

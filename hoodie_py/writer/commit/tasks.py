@@ -48,7 +48,8 @@ class Tasks:
             MergeError: the table needs a merger that was not supplied.
         """
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
-            old = 0 if placement.file_slice is None else _get_base_size(placement.file_slice)
+            base = None if placement.file_slice is None else placement.file_slice.base_file
+            old = 0 if base is None else base.size
             size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 
@@ -169,10 +170,6 @@ def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
         updates.setdefault(each.partition_path, []).append(stat)
     new = {path: WriteStat(file_id="", path=None, prev_commit=NO_COMMIT, num_inserts=n) for path, n in inserts.items()}
     return {path: (stat, *updates.get(path, ())) for path, stat in new.items()}
-
-
-def _get_base_size(file_slice: FileSlice) -> int:
-    return 0 if file_slice.base_file is None else file_slice.base_file.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         )
         writer = session.open_timeline(now)
         holding.ensure_held()
-        profile = CommitMetadata(operation_type=intent.operation.recorded, write_stats=intent.workload)
+        profile = CommitMetadata(operation_type=intent.operation.name, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
         requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
         begun = OpenCommit(session, intent, facts, alive)
@@ -225,7 +225,7 @@ class _WriteCompletion:
         """Return the commit metadata."""
         intent, run_id = self.begun.intent, str(self.begun.facts.run_id)
         metadata = CommitMetadata(
-            operation_type=intent.operation.recorded,
+            operation_type=intent.operation.name,
             extra_metadata={**intent.extra_metadata, RUN_ID: run_id, SCHEMA_KEY: intent.schema.table},
             write_stats=collect_stats(self.results),
             replaced_file_ids=intent.claims.replaced or {},

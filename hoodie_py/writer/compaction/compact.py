@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock as ThreadLock
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
@@ -39,7 +40,6 @@ from hoodie_py.writer.rollback.attempt import (
     list_files_of_instant,
     remove_files,
     remove_files_of_run,
-    remove_scratch_files,
     undo_attempt,
 )
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
@@ -160,7 +160,8 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: He
         holding.ensure_held()
         forget_finished(session, snapshot)
         undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
-        remove_scratch_files(session.files, {partition for partition, _ in groups})
+        for folder in (METADATA_FOLDER, *sorted({partition for partition, _ in groups})):
+            session.files.remove_scratch(folder)  # temporary files that killed writers left on a local disk
         holding.ensure_held()
         begin_instant(session, snapshot, begun.instant, alive, holding)
     return begun

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol, runtime_checkable
 
@@ -41,7 +41,7 @@ class LocalRunner:
         """Yield results in the order in which tasks end; after a failure no task begins."""
         width = self._workers or self._count_workers(tasks)
         with ThreadPoolExecutor(max(1, min(width, len(tasks))), "hoodie-compaction") as pool:
-            waiting: set[Future[TaskResult]] = {pool.submit(_run_task, task, on_rows) for task in tasks}
+            waiting: set[Future[TaskResult]] = {pool.submit(task.run, on_rows) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -56,7 +56,3 @@ class LocalRunner:
         needed = _FIXED_BYTES + _BYTES_PER_LOG_BYTE * largest
         memory = self._memory if self._memory is not None else measure_free_memory()
         return max(1, min(count_cores(), int(memory * _SHARE_OF_MEMORY) // needed))
-
-
-def _run_task(task: CompactionTask, on_rows: Callable[[int], None]) -> TaskResult:
-    return task.run(on_rows)

@@ -125,7 +125,9 @@ class NewTable:
             )
         for key in self.properties:
             if key in _BY_ARGUMENT and not self._is_for_old_readers(key):
-                raise InvalidQueryError(f"The property {key} is an argument of its own.", hint=_name_argument(key))
+                raise InvalidQueryError(
+                    f"The property {key} is an argument of its own.", hint=f"Give {_BY_ARGUMENT[key]}=."
+                )
             if key in _NOT_FOR_CALLERS:
                 raise InvalidQueryError(f"The property {key} cannot be chosen.", hint="Leave it out.")
         check_table_properties(self.properties)
@@ -287,7 +289,3 @@ def _check_role(argument: str, name: str, type_: pa.DataType) -> None:
 
 def _parse_partition_type(entry: str) -> str:
     return entry.partition(":")[2].strip().upper()
-
-
-def _name_argument(key: str) -> str:
-    return f"Give {_BY_ARGUMENT[key]}=."

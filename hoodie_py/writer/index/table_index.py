@@ -40,8 +40,6 @@ from hoodie_py.writer.index_settings import (
     DEFAULT_BUCKETS,
     IndexSettings,
     IndexType,
-    read_given_buckets,
-    read_hash_fields,
 )
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.settings import WriteSettings
@@ -102,12 +100,14 @@ def _find_index(
             raise _make_contradiction_error(
                 snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)"
             )
-        buckets = read_given_buckets(options) or DEFAULT_BUCKETS
-        return IndexSettings(IndexType.BUCKET, buckets=buckets, hash_fields=read_hash_fields(options), consistent=True)
+        buckets = keys.BUCKET_COUNT.read_given(options) or DEFAULT_BUCKETS
+        return IndexSettings(
+            IndexType.BUCKET, buckets=buckets, hash_fields=keys.BUCKET_HASH_FIELD.read(options), consistent=True
+        )
     if engine not in ("", _SIMPLE):
         raise _make_contradiction_error(snapshot, keys.BUCKET_ENGINE, engine, "buckets without ranges of hashes")
     lookup = KeyLookup(snapshot, replace(settings, table_index=IndexSettings()), merger)
-    fields = read_hash_fields(options)
+    fields = keys.BUCKET_HASH_FIELD.read(options)
     index = IndexSettings(IndexType.BUCKET, hash_fields=fields)
     evidence = _BucketEvidence.collect(snapshot, lookup, groups, fields)
     rules = _load_rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in names)
@@ -117,7 +117,11 @@ def _find_index(
     if number is None and operation is WriteOperation.DELETE:
         return IndexSettings()  # deletes find their keys in the files themselves
     if number is None:
-        raise _make_unknown_error(snapshot, evidence)
+        raise InvalidQueryError(
+            "The table has the file groups of a bucket index, and its keys do not tell how many buckets there are.",
+            hint=_make_hint(evidence),
+            table=snapshot.config.name,
+        )
     return replace(index, buckets=number)
 
 
@@ -227,7 +231,7 @@ def _find_bucket_count(
     snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool
 ) -> int | None:
     """Return the number of buckets; None if neither options nor keys tell."""
-    given = read_given_buckets(options)
+    given = keys.BUCKET_COUNT.read_given(options)
     if given is not None:
         if not evidence.is_possible(given):
             raise InvalidQueryError(
@@ -244,7 +248,7 @@ def _find_bucket_count(
 
 def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return the numbers of buckets that differ between partitions, from the table or the options."""
-    given, told = read_given_buckets(options), keys.BUCKET_EXPRESSIONS.read(options)
+    given, told = keys.BUCKET_COUNT.read_given(options), keys.BUCKET_EXPRESSIONS.read(options)
     said = None if told is None else BucketRules.from_expressions(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
@@ -268,14 +272,6 @@ def _make_contradiction_error(snapshot: Snapshot, key: str, said: str, has: str)
     return InvalidQueryError(
         f"{key} says {said[:100]!r}, but the table has {has[:200]}.",
         hint="Leave the option out, or give what the table was written with: other writers would not find the keys.",
-        table=snapshot.config.name,
-    )
-
-
-def _make_unknown_error(snapshot: Snapshot, evidence: _BucketEvidence) -> InvalidQueryError:
-    return InvalidQueryError(
-        "The table has the file groups of a bucket index, and its keys do not tell how many buckets there are.",
-        hint=_make_hint(evidence),
         table=snapshot.config.name,
     )
 

@@ -60,25 +60,24 @@ def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
 
 
 def conform_input(
-    rows: pa.RecordBatchReader | pa.Table, snapshot: Snapshot, options: Mapping[str, str]
+    table: pa.Table, snapshot: Snapshot, known: OutputSchema | None, options: Mapping[str, str]
 ) -> tuple[pa.Table, OutputSchema]:
-    """Return rows in the columns and types of the table's files, and the schema to write with.
+    """Return rows in the columns and types of the table's files, without meta columns, and the schema to write with.
 
-    The rows have no meta columns.
+    ``known`` is the result of ``find_write_schema``.
 
     Raises:
         InvalidQueryError: a column is missing, has another type, or has values that do not fit; names the column, both
             types and the first rows.
         UnsupportedFeatureError: a type or schema is not handled.
     """
-    table = rows if isinstance(rows, pa.Table) else rows.read_all()
     check_names(table.schema)
     columns = select_user_columns(table.schema)
-    known = find_write_schema(snapshot)
     if known is None:
         schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_FIELDS)
     else:
-        schema = parse_output_schema(evolve_schema(known.table, columns), _list_meta_columns(known))
+        meta = [name for name in known.arrow.names if name in NOT_DATA]
+        schema = parse_output_schema(evolve_schema(known.table, columns), meta)
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
@@ -106,10 +105,6 @@ def check_names(schema: pa.Schema) -> None:
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:
         raise InvalidQueryError(f"The rows have the column {twice[0]!r} more than once.", column=twice[0])
-
-
-def _list_meta_columns(schema: OutputSchema) -> list[str]:
-    return [name for name in schema.arrow.names if name in NOT_DATA]
 
 
 def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema, *, fill_missing: bool) -> None:

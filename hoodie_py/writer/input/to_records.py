@@ -55,7 +55,7 @@ def make_records(
     generator = KeyGenerator.from_snapshot(snapshot, options)
     known = find_write_schema(snapshot)
     table = read_input(data, None if known is None else select_data_columns(known.arrow)).read_all()
-    rows, schema = conform_input(table, snapshot, options)
+    rows, schema = conform_input(table, snapshot, known, options)
     _refuse_millis(generator, schema)
     records = WriteRecords(
         rows=rows,
@@ -72,7 +72,7 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
     """Refuse keys made of times that files keep in milliseconds: Java would make other texts of them."""
     stored = make_stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
-        if name not in generator.key_fields and generator.find_time(name) is not None:
+        if name not in generator.key_fields and name in generator.times:
             continue
         type_ = find_field_type(stored, name)
         if type_ is not None and pa.types.is_timestamp(type_) and type_.unit == "ms":

@@ -16,7 +16,7 @@ Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexA
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,7 +61,7 @@ class KeyGenerator:
     key_fields: tuple[str, ...]
     named: bool
     partition_fields: tuple[str, ...] = ()
-    times: Mapping[str, PartitionTime] | None = None
+    times: Mapping[str, PartitionTime] = field(default_factory=dict)
     hive_style: bool = False
     url_encode: bool = False
     slashed_dates: bool = False
@@ -122,10 +122,6 @@ class KeyGenerator:
         """The fields that record keys and partition paths are made of."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
-    def find_time(self, name: str) -> PartitionTime | None:
-        """Return the time format of a partition field; None if its text is used."""
-        return (self.times or {}).get(name)
-
     def make_keys(self, table: pa.Table) -> pa.ChunkedArray:
         """Make the record key of every row.
 
@@ -168,7 +164,7 @@ class KeyGenerator:
         return parts[0] if len(parts) == 1 else _join_columns(parts, "")
 
     def _make_path_part(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        time = self.find_time(name)
+        time = self.times.get(name)
         if name in self.times_in_millis:
             values = values.cast(pa.timestamp("ms", values.type.tz), safe=False)
         if time is None:

@@ -59,7 +59,6 @@ from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
-_FIRST_VERSION_OF_DROPS = 8
 _REBUILT = ("column_stats", "partition_stats", "bloom_filters")
 _REBUILT_PREFIX = "expr_index_"
 _KEPT = ("record_index",)
@@ -141,7 +140,7 @@ class MetadataTable:
 
     def _drop_statistics(self, config: TableConfig) -> None:
         """Drop partitions that the commit would make wrong and that Java rebuilds."""
-        if config.version < _FIRST_VERSION_OF_DROPS:
+        if not config.has_logs_named_by_commit:
             return
         dropped = [name for name in config.metadata_partitions if name in _REBUILT or name.startswith(_REBUILT_PREFIX)]
         if not dropped:
@@ -169,7 +168,7 @@ class MetadataTable:
         writer = TimelineWriter(self._files, config)
         requested = writer.request(instant, DELTA_COMMIT, b"")
         inflight = writer.begin(requested)
-        kind = MarkerType.CREATE if config.version >= _FIRST_VERSION_OF_DROPS else MarkerType.APPEND
+        kind = MarkerType.CREATE if config.has_logs_named_by_commit else MarkerType.APPEND
         markers = Markers(self._files, instant)
         markers.announce(Marker(FILES_PARTITION, name, kind))
         self._own.append(f"{FILES_PARTITION}/{name}")
@@ -232,7 +231,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
     if found is not None and found.is_completed:
         stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).iterate_stats()
         paths |= {stat.path for stat in stats if stat.path}
-    if found is not None and config.version >= _FIRST_VERSION_OF_DROPS:
+    if found is not None and config.has_logs_named_by_commit:
         paths |= set(MetadataFiles(place, config, None).list_logs_of(instant))
     for path in sorted(paths):
         _check_own_log(place, path, instant)
@@ -268,7 +267,7 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
     if mode == "refuse":
         return "it was asked to refuse that", None
     if mode == "disable":
-        if config.version < _FIRST_VERSION_OF_DROPS:
+        if not config.has_logs_named_by_commit:
             return f"switching it off is not safe on table version {config.version}", f"Use {METADATA_MODE}=auto."
         return None, None
     if config.metadata_partitions_inflight:

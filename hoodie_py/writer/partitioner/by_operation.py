@@ -5,8 +5,6 @@ Agrees with the operations of Hudi's ``BaseSparkCommitActionExecutor``: tagging 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,7 +60,7 @@ def assign_records(
         return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
     if operation is WriteOperation.BULK_INSERT:
         return assign_new_files(_sort(records, BULK_INSERT_SORT.read(settings.options)), file_bytes)
-    if operation is WriteOperation.INSERT and (policy := read_duplicate_policy(settings.options)) != "none":
+    if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
         return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
     return assign_new_files(records, file_bytes)
 
@@ -79,7 +77,7 @@ def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
     """Say whether the write looks keys up in the table's files."""
     if settings.index.is_bucket:
         return False
-    drops = operation is WriteOperation.INSERT and read_duplicate_policy(settings.options) != "none"
+    drops = operation is WriteOperation.INSERT and INSERT_DUPLICATES.read(settings.options) != "none"
     return operation in LOOKED_UP or drops
 
 
@@ -90,15 +88,6 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
     if settings.index.is_bucket:
         return False
     return BULK_INSERT_SORT.read(settings.options) == "NONE"
-
-
-def read_duplicate_policy(options: Mapping[str, str]) -> str:
-    """Return what happens to inserts of keys that the table has: none, drop or fail.
-
-    Raises:
-        InvalidQueryError: the option has another value.
-    """
-    return INSERT_DUPLICATES.read(options)
 
 
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import METADATA_FOLDER, parse_base_file_name
+from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import list_folders
@@ -69,19 +69,12 @@ def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
             markers.remove(marker)
 
 
-def remove_scratch_files(files: TableFiles, partitions: Iterable[str]) -> int:
-    """Remove temporary files that killed writers left on a local disk, and return how many files that were. It looks
-    into the partitions and ``.hoodie``.
-    """
-    return sum(map(files.remove_scratch, (METADATA_FOLDER, *sorted(partitions))))
-
-
 def undo_attempt(
     session: WriteSession,
     snapshot: Snapshot,
     pending: Instant,
     groups: Collection[GroupKey],
-    check: Callable[[], object] | None = None,
+    check: Callable[[], object],
 ) -> int:
     """Take an inflight compaction back to requested, and return how many data files were removed.
 

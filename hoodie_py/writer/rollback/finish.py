@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
@@ -87,7 +86,7 @@ def finish_rollback(
     """
     problem = _find_problem(snapshot, begun)
     if not begun.target or (problem is not None and named):
-        _withdraw(session, snapshot, begun)
+        session.open_timeline(snapshot).remove_pending(begun.instant)
         return ROLLBACK, 0
     if problem is not None:
         raise problem
@@ -108,9 +107,7 @@ def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) 
     """Remove an instant's markers, its heartbeat and its timeline files, the requested one last."""
     Markers(session.files, pending.request_time).remove_all()
     session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{pending.request_time}")
-    writer = session.open_timeline(snapshot)
-    for state in (INFLIGHT, REQUESTED):
-        writer.remove(replace(pending, state=state))
+    session.open_timeline(snapshot).remove_pending(pending)
 
 
 def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[GroupKey]) -> None:
@@ -155,12 +152,6 @@ def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeat
         instant=begun.target,
         rollback=rollback,
     )
-
-
-def _withdraw(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> None:
-    timeline = session.open_timeline(snapshot)
-    for state in (INFLIGHT, REQUESTED):
-        timeline.remove(replace(begun.instant, state=state))
 
 
 def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:

@@ -59,6 +59,11 @@ class TimelineWriter:
         """Remove the file of this state; a missing file is no error."""
         self._files.delete_with_checksum(self.locate(instant))
 
+    def remove_pending(self, instant: Instant) -> None:
+        """Remove the inflight file of an instant, then its requested file."""
+        for state in (INFLIGHT, REQUESTED):
+            self.remove(replace(instant, state=state))
+
     def _create(self, instant: Instant, content: bytes) -> Instant:
         try:
             # After a lost answer only the content tells whose file it is, and all empty files are alike.

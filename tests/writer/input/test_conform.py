@@ -14,14 +14,18 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.input.conform import conform_input
-from hoodie_py.writer.output_schema import load_output_schema
+from hoodie_py.writer.input.conform import conform_input, find_write_schema
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from tests.corpus import corpus_names, unpack
 
 _SCHEMA = pa.schema([
     pa.field("id", pa.string(), nullable=False), ("ts", pa.int64()), ("city", pa.string()), ("price", pa.float64()),
 ])  # fmt: skip
 _ROWS = pa.table({"id": ["a"], "ts": [1], "city": ["sf"], "price": [1.5]})
+
+
+def conformed(rows: pa.Table, snapshot: Snapshot, options: dict[str, str]) -> tuple[pa.Table, OutputSchema]:
+    return conform_input(rows, snapshot, find_write_schema(snapshot), options)
 
 
 @pytest.fixture
@@ -40,14 +44,14 @@ def test_columns_come_in_the_order_and_types_of_the_table(snapshot: Snapshot) ->
             "id": pa.array(["a"], pa.large_string()),
         }
     )
-    rows, schema = conform_input(given, snapshot, {})
+    rows, schema = conformed(given, snapshot, {})
     assert rows.schema.equals(_SCHEMA)
     assert rows.to_pylist() == _ROWS.to_pylist()
     assert schema == load_output_schema(snapshot)
 
 
 def test_new_columns_are_added_to_the_schema(snapshot: Snapshot) -> None:
-    rows, schema = conform_input(_ROWS.append_column("tip", pa.array([2])), snapshot, {})
+    rows, schema = conformed(_ROWS.append_column("tip", pa.array([2])), snapshot, {})
     assert rows.column_names == schema.arrow.names[5:] == [*_SCHEMA.names, "tip"]
     assert [each["name"] for each in json.loads(schema.table)["fields"]] == rows.column_names
 
@@ -56,22 +60,22 @@ def test_new_columns_are_added_to_the_schema(snapshot: Snapshot) -> None:
 def test_missing_columns_are_refused_unless_they_may_be_null(snapshot: Snapshot, option: str) -> None:
     given = _ROWS.drop_columns(["price", "city"])
     with pytest.raises(InvalidQueryError, match="lack columns of the table: city, price"):
-        conform_input(given, snapshot, {})
-    rows, _ = conform_input(given, snapshot, {option: "true"})
+        conformed(given, snapshot, {})
+    rows, _ = conformed(given, snapshot, {option: "true"})
     assert rows.to_pylist() == [{"id": "a", "ts": 1, "city": None, "price": None}]
     with pytest.raises(InvalidQueryError, match="'id', which the table requires"):
-        conform_input(_ROWS.drop_columns(["id"]), snapshot, {option: "true"})
+        conformed(_ROWS.drop_columns(["id"]), snapshot, {option: "true"})
 
 
 def test_repeated_columns_are_refused(snapshot: Snapshot) -> None:
     with pytest.raises(InvalidQueryError, match="'ts' more than once"):
-        conform_input(_ROWS.append_column("ts", pa.array([2])), snapshot, {})
+        conformed(_ROWS.append_column("ts", pa.array([2])), snapshot, {})
 
 
 def test_narrower_columns_are_refused_naming_both_types(snapshot: Snapshot) -> None:
     given = _ROWS.set_column(1, "ts", pa.array([1.5]))
     with pytest.raises(InvalidQueryError, match="'ts' has the type double in the rows and int64 in the table"):
-        conform_input(given, snapshot, {})
+        conformed(given, snapshot, {})
 
 
 def _table_of(avro_type: Any, tmp_path: Path) -> Snapshot:
@@ -89,12 +93,12 @@ def test_values_that_files_cannot_hold_are_named(tmp_path: Path) -> None:
     millis = _table_of({"type": "long", "logicalType": "timestamp-millis"}, tmp_path / "millis")
     times = pa.array([1000, 1001], pa.timestamp("us", "UTC"))
     with pytest.raises(InvalidQueryError) as raised:
-        conform_input(pa.table({"id": ["a", "b"], "c": times}), millis, {})
+        conformed(pa.table({"id": ["a", "b"], "c": times}), millis, {})
     assert raised.value.where["rows"] == [1]
     enum = _table_of({"type": "enum", "name": "e", "symbols": ["UP", "DOWN"]}, tmp_path / "enum")
-    conform_input(pa.table({"id": ["a", "b"], "c": ["UP", None]}), enum, {})
+    conformed(pa.table({"id": ["a", "b"], "c": ["UP", None]}), enum, {})
     with pytest.raises(InvalidQueryError, match="none of UP, DOWN") as raised:
-        conform_input(pa.table({"id": ["a", "b"], "c": ["UP", "up"]}), enum, {})
+        conformed(pa.table({"id": ["a", "b"], "c": ["UP", "up"]}), enum, {})
     assert raised.value.where["rows"] == [1]
 
 
@@ -103,7 +107,7 @@ def test_the_first_rows_make_the_schema_of_a_table_that_has_none(tmp_path: Path)
     path = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(line for line in lines if not line.startswith("hoodie.table.create.schema")))
-    rows, schema = conform_input(_ROWS, open_snapshot(str(tmp_path / "t")), {})
+    rows, schema = conformed(_ROWS, open_snapshot(str(tmp_path / "t")), {})
     assert rows.equals(_ROWS)
     assert schema.arrow.names[5:] == _ROWS.column_names
 
@@ -114,10 +118,10 @@ def test_what_java_wrote_fits_its_table(name: str, tmp_path: Path) -> None:
     config = table.config
     if config.drop_partition_columns or name.startswith("schema_on_read") or "_hoodie_operation" in table.schema.names:
         with pytest.raises(UnsupportedFeatureError):
-            conform_input(pa.table({}), table._snapshot, {})
+            conformed(pa.table({}), table._snapshot, {})
         return
     schema = load_output_schema(table._snapshot)
     columns = pa.schema([field for field in schema.arrow if field.name not in META_FIELDS])
-    rows, found = conform_input(columns.empty_table(), table._snapshot, {})
+    rows, found = conformed(columns.empty_table(), table._snapshot, {})
     assert rows.schema.equals(columns)
     assert found == schema
