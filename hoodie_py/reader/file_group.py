@@ -99,18 +99,10 @@ class FileGroupReader:
         log = self._open_log(self.info.schema.names)
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None:
-                first = log.store.add(piece.untouched)
-                rows = BufferedBatch.of_rows(log.context, first, piece.untouched, None)
-                log.context.focus(rows.rows)  # the store reuses handles: forget values of earlier rows
-                yield from rows.to_records()
-                log.store.release(first)
+                yield from make_plain_records(log, piece.untouched)
             if piece.merged is not None:
-                touched = piece.merged.result
-                if piece.merged.older is not None:
-                    changed = (touched.rows != piece.merged.older.rows) | touched.deletes
-                    touched = touched.take(np.flatnonzero(changed))
-                log.context.focus(touched.rows)
-                yield from (touched if emit_deletes else touched.take(np.flatnonzero(~touched.deletes))).to_records()
+                touched = piece.merged.result.take(np.flatnonzero(piece.merged.changes))
+                yield from iterate_records(touched, emit_deletes=emit_deletes)
 
     @property
     def context(self) -> ArrowRecordContext:
@@ -253,10 +245,7 @@ class FileGroupReader:
     @staticmethod
     def _find_changed_rows(merged: MergedRecords) -> np.ndarray:
         """Return the handles of rows that are neither deleted nor an unchanged base row."""
-        live = ~merged.result.deletes
-        if merged.older is not None:
-            live &= merged.result.rows != merged.older.rows
-        return np.asarray(merged.result.rows[live])
+        return np.asarray(merged.result.rows[merged.changes & ~merged.result.deletes])
 
     def _read_base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:
@@ -309,6 +298,19 @@ class FileGroupReader:
         except HoodieError as error:
             error.locate(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
             raise
+
+
+def make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Iterator[BufferedRecord[Row]]:
+    """Yield rows as records without an operation."""
+    first = log.store.add(batch)
+    yield from iterate_records(BufferedBatch.of_rows(log.context, first, batch, None), emit_deletes=True)
+    log.store.release(first)
+
+
+def iterate_records(batch: BufferedBatch, *, emit_deletes: bool) -> Iterator[BufferedRecord[Row]]:
+    """Yield records; the context gathers their values at once, and drops earlier ones as the store reuses handles."""
+    batch.context.focus(batch.rows)
+    yield from (batch if emit_deletes else batch.take(np.flatnonzero(~batch.deletes))).to_records()
 
 
 def needs_merge(options: Mapping[str, str]) -> bool:

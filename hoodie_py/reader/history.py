@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.base.base_file import BaseFileReader
@@ -152,7 +151,7 @@ def _find_base_version(
         keys = log.keys.read_keys(batch).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(keys == key)[:1]:
             row = conform_batch(batch.slice(int(at), 1), log.schema)
-            record = BufferedBatch.of_base(log.context, log.store.add(row), row, pa.array([key], pa.string()))
+            record = BufferedBatch.of_rows(log.context, log.store.add(row), row, None)
             return _make_version(
                 "base file", base.path, None, file_slice.base_file.instant, record, partial=False
             ), record

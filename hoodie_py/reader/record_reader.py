@@ -13,7 +13,6 @@ sorted, streaming and reusable record buffers:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -25,7 +24,7 @@ from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import MergedRecords, Piece
 from hoodie_py.reader.buffer.folded_log import FoldedLog
-from hoodie_py.reader.file_group import FileGroupReader, needs_merge
+from hoodie_py.reader.file_group import FileGroupReader, iterate_records, make_plain_records, needs_merge
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingReader, IncomingRows
 from hoodie_py.reader.log.log_reader import LogReader
@@ -71,14 +70,6 @@ def choose_buffer_kind(
     return BufferKind.KEY
 
 
-@dataclass(slots=True)
-class _LoadedLog:
-    """The log of a file group, folded once."""
-
-    log: LogReader
-    folded: FoldedLog | None
-
-
 class MergeReader(FileGroupReader):
     """Reads one file slice as records; the log is read once, and kept until ``close``.
 
@@ -112,12 +103,12 @@ class MergeReader(FileGroupReader):
     @property
     def context(self) -> ArrowRecordContext:
         """The context of the records; a record is valid until the next one is read."""
-        return self._scan().log.context
+        return self.load().loaded.context
 
     @property
     def by_position(self) -> bool:
         """Whether log records match base rows by position; one log block without positions makes all match by key."""
-        folded = self._scan().folded
+        folded = self._fold(self.load().loaded)
         return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Records:
@@ -157,42 +148,42 @@ class MergeReader(FileGroupReader):
             return super()._open_log(read)
         return IncomingReader(self._incoming, self.file_slice, self.info, read, self._merger, self.options, self.stats)
 
-    def _scan(self) -> _LoadedLog:
-        log = self.load().loaded
-        return _LoadedLog(log, None if self.kind is BufferKind.UNMERGED else log.fold())
+    def _fold(self, log: LogReader) -> FoldedLog | None:
+        return None if self.kind is BufferKind.UNMERGED else log.fold()
 
     def _read_merged_records(self, emit_deletes: bool, wanted: frozenset[str] | None) -> Records:
-        loaded = self._scan()
+        log = self.load().loaded
+        folded = self._fold(log)
         base_file = self.file_slice.base_file
         base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
-        at = np.empty(0, np.int64) if base is None else self._match_rows(base, loaded, again=wanted is not None)
-        log_only = self._read_log_only(loaded, at, wanted, emit_deletes)
+        at = np.empty(0, np.int64) if base is None else self._match_rows(base, log, folded, again=wanted is not None)
+        log_only = self._read_log_only(log, folded, at, wanted, emit_deletes)
         rest = _LogOnlyRecords(list(log_only) if self.kind is BufferKind.SORTED else [])
         if base is not None:
-            for record in self._read_base_records(base, loaded, at, emit_deletes):
+            for record in self._read_base_records(base, log, folded, at, emit_deletes):
                 yield from rest.take_before(record.record_key)
                 yield record
         yield from rest.take_all()
         for records in log_only:
-            yield from _iterate_records(records)
+            yield from iterate_records(records, emit_deletes=True)
 
-    def _match_rows(self, base: BaseFileReader, loaded: _LoadedLog, *, again: bool) -> np.ndarray:
+    def _match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None, *, again: bool) -> np.ndarray:
         """Find for each base row the log record that it matches, -1 for none; ``again`` lets one match many rows."""
-        if loaded.folded is None:
+        if folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
-        return self._base.match_rows(base, loaded.log, loaded.folded, again=again)
+        return self._base.match_rows(base, log, folded, again=again)
 
     def _read_base_records(
-        self, base: BaseFileReader, loaded: _LoadedLog, at: np.ndarray, emit_deletes: bool
+        self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None, at: np.ndarray, emit_deletes: bool
     ) -> Records:
         done = 0
-        for whole in base.read_batches(loaded.log.schema, self.options.batch_rows):
+        for whole in base.read_batches(log.schema, self.options.batch_rows):
             self.stats.base_rows += whole.num_rows
-            for batch in loaded.log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
+            for batch in log.cut_into_portions(self._base.fill_fallbacks(whole, base)):
                 here = at[done : done + batch.num_rows]
                 done += batch.num_rows
-                for piece in self._merge_batch(batch, here, loaded.folded, loaded.log):
-                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, loaded.log, emit_deletes)
+                for piece in self._merge_batch(batch, here, folded, log):
+                    yield from _iterate_in_file_order(piece.untouched, piece.merged, here, log, emit_deletes)
 
     def _merge_batch(
         self, batch: pa.RecordBatch, at: np.ndarray, folded: FoldedLog | None, log: LogReader
@@ -206,10 +197,14 @@ class MergeReader(FileGroupReader):
             log.store.release(mark)
 
     def _read_log_only(
-        self, loaded: _LoadedLog, at: np.ndarray, wanted: frozenset[str] | None, emit_deletes: bool
+        self,
+        log: LogReader,
+        folded: FoldedLog | None,
+        at: np.ndarray,
+        wanted: frozenset[str] | None,
+        emit_deletes: bool,
     ) -> Iterator[BufferedBatch]:
         """Yield the log records that match no base row, of all keys or of the wanted ones."""
-        log, folded = loaded.log, loaded.folded
         if folded is None:
             return
         passed = log.spill.make_array(len(folded), bool, False)
@@ -225,15 +220,15 @@ class MergeReader(FileGroupReader):
                 yield result if emit_deletes else result.take(np.flatnonzero(~result.deletes))
 
     def _read_unmerged_records(self) -> Records:
-        log = self._scan().log
+        log = self.load().loaded
         base_file = self.file_slice.base_file
         if base_file is not None:
             base = BaseFileReader(self.info.files, base_file, self.info.times)
             for batch in base.read_batches(log.schema, self.options.batch_rows):
                 self.stats.base_rows += batch.num_rows
-                yield from _make_plain_records(log, self._base.fill_fallbacks(batch, base))
+                yield from make_plain_records(log, self._base.fill_fallbacks(batch, base))
         for batch in log.read_rows():
-            yield from _make_plain_records(log, batch)
+            yield from make_plain_records(log, batch)
 
 
 class _LogOnlyRecords:
@@ -263,7 +258,8 @@ class _LogOnlyRecords:
 
     def _take(self, start: int, stop: int) -> Records:
         if self._records is not None and start < stop:
-            yield from _iterate_records(self._records.take(np.asarray(self._order[start:stop], np.int64)))
+            chosen = self._records.take(np.asarray(self._order[start:stop], np.int64))
+            yield from iterate_records(chosen, emit_deletes=True)
 
 
 def _iterate_in_file_order(
@@ -277,7 +273,7 @@ def _iterate_in_file_order(
     stays = np.ones(len(at), bool)
     touched: BufferedBatch | None = None
     if merged is not None and merged.older is not None:
-        changes = (merged.result.rows != merged.older.rows) | merged.result.deletes
+        changes = merged.changes
         stays[np.flatnonzero(at >= 0)[changes]] = False
         touched = merged.result.take(np.flatnonzero(changes))
     mark = len(log.store)
@@ -286,21 +282,8 @@ def _iterate_in_file_order(
     places = np.empty(len(at), np.int64)  # where in ``both`` the record of each row of the batch is
     places[np.concatenate([np.flatnonzero(stays), np.flatnonzero(~stays)])] = np.arange(len(at))
     ordered = both.take(places)
-    yield from _iterate_records(ordered if emit_deletes else ordered.take(np.flatnonzero(~ordered.deletes)))
+    yield from iterate_records(ordered, emit_deletes=emit_deletes)
     log.store.release(mark)
-
-
-def _make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Records:
-    """Yield rows as records without an operation."""
-    mark = len(log.store)
-    yield from _iterate_records(BufferedBatch.of_rows(log.context, log.store.add(batch), batch, None))
-    log.store.release(mark)
-
-
-def _iterate_records(batch: BufferedBatch) -> Records:
-    """Yield records; the context gathers their values at once, and drops earlier ones as the store reuses handles."""
-    batch.context.focus(batch.rows)
-    yield from batch.to_records()
 
 
 def _make_sort_key(key: str) -> bytes:

@@ -121,26 +121,24 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
     try:
         if pa.types.is_float32(source) and pa.types.is_float64(target):
-            return _widen_by_text(array)
+            return array.cast(pa.string()).cast(pa.float64())  # by the shortest text, as Hudi's rewriteRecord does
         return array.cast(target, safe=not _may_lose_digits(source, target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
 
 
 def _conform_struct(array: pa.Array, target: pa.DataType) -> pa.Array:
-    names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    children = []
-    for field in target:
-        if field.name in names:
-            children.append(conform_array(array.field(names.index(field.name)), field.type))
-        else:
-            children.append(pa.nulls(len(array), field.type))
-    mask = array.is_null() if array.null_count else None
+    names = [field.name for field in array.type]
+    children = [
+        conform_array(array.field(names.index(field.name)), field.type)
+        if field.name in names
+        else pa.nulls(len(array), field.type)
+        for field in target
+    ]
     if not children:
         return array
-    return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in target], mask=mask).cast(
-        target
-    )
+    mask, fields = array.is_null() if array.null_count else None, [field.with_nullable(True) for field in target]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask).cast(target)
 
 
 def _conform_list(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -178,6 +176,7 @@ def _is_bytes(type_: pa.DataType) -> bool:
     )
 
 
+_PLAIN = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)  # Arrow prints them as Java
 _NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 
 
@@ -207,23 +206,13 @@ def _may_lose_digits(source: pa.DataType, target: pa.DataType) -> bool:
     )
 
 
-def _widen_by_text(array: pa.Array) -> pa.Array:
-    """Widen single floats by their shortest text, so that 1.1 stays 1.1 (as Hudi's rewriteRecord does)."""
-    return array.cast(pa.string()).cast(pa.float64())
-
-
 def _to_text(array: pa.Array) -> pa.Array:
     """Print values as Java's String.valueOf does."""
     type_ = array.type
     if pa.types.is_floating(type_):
         single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
         return pa.array([None if v is None else format_java_float(v, single) for v in array.to_pylist()], pa.string())
-    if (
-        pa.types.is_integer(type_)
-        or pa.types.is_boolean(type_)
-        or pa.types.is_date(type_)
-        or pa.types.is_decimal(type_)
-    ):
+    if any(is_type(type_) for is_type in _PLAIN):
         return array.cast(pa.string())
     if pa.types.is_null(type_):
         return pa.nulls(len(array), pa.string())

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pyspark.cloudpickle
 
 from hoodie_py.errors import MergeError
-from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 
 if TYPE_CHECKING:
@@ -78,11 +77,9 @@ def load_mergers(packed: bytes) -> tuple[Merger, ...]:
 
 def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | None:
     """Return the first merger that the table names by strategy id or payload class; None if it names none."""
-    if config.merge_mode is not MergeMode.CUSTOM:
-        return None
-    from hoodie_py.reader.merge.registry import stands_for
+    from hoodie_py.reader.merge.registry import is_merger_of
 
-    return next((each for each in mergers if stands_for(each if isinstance(each, type) else type(each), config)), None)
+    return next((each for each in mergers if is_merger_of(each, config)), None)
 
 
 def _check_merger(merger: object) -> None:

@@ -66,6 +66,13 @@ class MergedRecords:
     newer: BufferedBatch
     result: BufferedBatch
 
+    @property
+    def changes(self) -> np.ndarray:
+        """A bool per record: whether it is no base row as it was before."""
+        if self.older is None:
+            return np.ones(len(self.result), bool)
+        return np.asarray((self.result.rows != self.older.rows) | self.result.deletes)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -300,7 +307,7 @@ class BaseMerge:
         self, first: int, rows: pa.RecordBatch, newer: BufferedBatch, log: LogReader
     ) -> tuple[MergedRecords, np.ndarray]:
         """Merge base rows, whose handles begin at ``first``, with log records; say which base rows stay unchanged."""
-        older = BufferedBatch.of_base(log.context, first, rows, newer.late_keys)
+        older = BufferedBatch.of_rows(log.context, first, rows, None, newer.late_keys)
         result = log.merge_with_base(older, newer)
         deletes = result.deletes
         unchanged = (result.rows == older.rows) & ~deletes

@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import to_numbers
+from hoodie_py.arrow.arrays import join_batches, to_numbers
 from hoodie_py.arrow.compute import index_in
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.buffer.folded_log import FoldedLog
-from hoodie_py.reader.buffer.spilled_log import join_to_size, split_by_part
+from hoodie_py.reader.buffer.spilled_log import group_to_size, split_by_part
 from hoodie_py.reader.memory.spill import Spill
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -168,7 +168,8 @@ def _match_one_part(
     log_keys = folded.parts[0].keys
     matched = None if again else np.zeros(len(log_keys), bool)
     done = 0
-    for keys in _join_runs(base_keys, spill.budget.portion):
+    # Each look-up hashes all log keys, so few are better.
+    for keys in map(pa.chunked_array, group_to_size(base_keys, spill.budget.portion)):
         at[done : done + len(keys)] = match_base(keys, log_keys, matched)
         done += len(keys)
     return at
@@ -188,26 +189,12 @@ def _match_part_by_part(
     )
     for start, number, part in zip(folded.starts.tolist(), partition.numbers, folded.parts, strict=False):
         matched = None if again else np.zeros(len(part), bool)
-        for batch in join_to_size(map(spill.read_copy, split_keys[number]), spill.budget.portion):
+        for batch in map(join_batches, group_to_size(map(spill.read_copy, split_keys[number]), spill.budget.portion)):
             keys = pa.chunked_array([batch.column("key")])
             found = match_base(keys, part.keys, matched)
             hits = np.flatnonzero(found >= 0)
             at[batch.column("row").to_numpy()[hits]] = start + found[hits]
     return at
-
-
-def _join_runs(base_keys: Iterable[pa.Array], size: int) -> Iterator[pa.ChunkedArray]:
-    """Join keys that follow each other up to some bytes: each look-up hashes all log keys, so few are better."""
-    waiting: list[pa.Array] = []
-    held = 0
-    for keys in base_keys:
-        if waiting and held + keys.nbytes > size:
-            yield pa.chunked_array(waiting)
-            waiting, held = [], 0
-        waiting.append(keys)
-        held += keys.nbytes
-    if waiting:
-        yield pa.chunked_array(waiting)
 
 
 def _number_rows(base_keys: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:

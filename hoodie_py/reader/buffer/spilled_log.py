@@ -10,7 +10,8 @@ Converts log entries to record batches for spill files, and back; the row store 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ _PARTS_FOR_LIMIT = 16  # entries as large as the memory limit are split into 16 
 _NO_POSITION = -1
 _ORDER = "order."
 _EXTRA = "extra."
+_Part = TypeVar("_Part", pa.RecordBatch, pa.Array)
 Fold = Callable[[BufferedBatch, np.ndarray | None, int | None], tuple[BufferedBatch, np.ndarray | None]]
 
 
@@ -47,11 +49,7 @@ class SpilledEntries:
         """Append entries of a block, with the base row of each if known; ``late`` from the first partial block on."""
         at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):
-            some = (
-                entries
-                if len(entries) <= at_once
-                else entries.take(np.arange(start, min(start + at_once, len(entries))))
-            )
+            some = entries.slice(start, min(start + at_once, len(entries)))
             places = np.full(len(some), _NO_POSITION) if positions is None else positions[start : start + at_once]
             blocks, lates = np.full(len(some), block, np.int32), np.full(len(some), late, np.int8)
             batch = to_entry_batch(some, {"position": places, "block": blocks, "late": lates})
@@ -126,7 +124,7 @@ class SpilledEntries:
         """Fold the entries of a part, a portion at a time."""
         records: BufferedBatch | None = None
         positions: np.ndarray | None = None
-        for batch in join_to_size(map(self._spill.read_copy, part), self._spill.budget.portion):
+        for batch in map(join_batches, group_to_size(map(self._spill.read_copy, part), self._spill.budget.portion)):
             late = np.flatnonzero(get_extra(batch, "late"))
             first_late = int(late[0]) if len(late) else None
             entries = from_entry_batch(self._context, batch)
@@ -167,18 +165,18 @@ def split_by_part(
     return found
 
 
-def join_to_size(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Join consecutive batches up to ``size`` bytes."""
-    waiting: list[pa.RecordBatch] = []
+def group_to_size(parts: Iterable[_Part], size: int) -> Iterator[list[_Part]]:
+    """Group consecutive batches or arrays up to ``size`` bytes."""
+    waiting: list[_Part] = []
     held = 0
-    for batch in batches:
-        if waiting and held + batch.nbytes > size:
-            yield join_batches(waiting)
+    for part in parts:
+        if waiting and held + part.nbytes > size:
+            yield waiting
             waiting, held = [], 0
-        waiting.append(batch)
-        held += batch.nbytes
+        waiting.append(part)
+        held += part.nbytes
     if waiting:
-        yield join_batches(waiting)
+        yield waiting
 
 
 def count_entry_bytes(entries: BufferedBatch) -> int:

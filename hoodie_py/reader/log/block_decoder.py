@@ -15,7 +15,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.data_blocks import count_records, decode_avro_blocks, decode_avro_parts
 from hoodie_py.formats.avro.joint_rows import BlockRows
 from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
-from hoodie_py.formats.log.framing import BlockType, LogBlock
+from hoodie_py.formats.log.framing import BlockType
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log.log_files import ScannedBlock
 
@@ -109,7 +109,7 @@ class BlockDecoder:
         group, filled = [index], first.size
         for later in range(index + 1, len(self._blocks)):
             block = self._blocks[later].block
-            if _can_decode_together(block, first):
+            if (block.type, block.schema_text, block.is_partial) == (first.type, first.schema_text, first.is_partial):
                 filled += block.size
                 if filled > self._size:
                     break
@@ -133,8 +133,3 @@ class BlockDecoder:
         content = block.load().content
         self._blocks[index] = block.drop_content()
         return content
-
-
-def _can_decode_together(one: LogBlock, other: LogBlock) -> bool:
-    """Say whether two blocks have one type and one schema."""
-    return one.type is other.type and one.schema_text == other.schema_text and one.is_partial == other.is_partial

@@ -1,8 +1,8 @@
 """IncomingReader: merges a writer's rows into a file group instead of log files.
 
-This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may give operations with the rows, and keys where the
-rows lack them. A row is a delete if the flag column or the table's delete marker says so; the operation -U stays -U.
-The operation column is not read, as operations come with the rows.
+This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may give operations with the rows. A row is a delete if
+the flag column or the table's delete marker says so; the operation -U stays -U. The operation column is not read, as
+operations come with the rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import UPDATE_BEFORE, is_delete_code
 from hoodie_py.reader.schema_evolution import conform_batch
 
-_NO_INSTANT = ""
-
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
@@ -34,7 +32,6 @@ class IncomingRows:
 
     rows: pa.RecordBatch
     operations: Sequence[int] | np.ndarray | None = None  # code of each row, -1 for none; None if no row has one
-    keys: pa.Array | None = None  # None to read them from the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +63,19 @@ class IncomingReader(LogReader):
     ) -> None:
         super().__init__(file_slice, info, read, merger, options, stats)
         self._incoming = incoming
-        self._read_stats = stats
 
     def _fold(self) -> FoldedLog | None:
         buffer = LogBuffer(self.strategy, self.spill)
         for part in self._incoming:
-            buffer.add(self._make_entries(part), _NO_INSTANT)
-        self._read_stats.log_records = buffer.total_log_records
+            buffer.add(self._make_entries(part), "")
+        self._stats.log_records = buffer.total_log_records
         return buffer.fold()
 
     def _make_entries(self, part: IncomingRows | IncomingDeletes) -> BufferedBatch:
         if isinstance(part, IncomingDeletes):
             return BufferedBatch.of_deletes(self.context, part.keys, self._get_delete_ordering(part))
         rows = conform_batch(part.rows, self.schema, {**self.info.defaults, **self.info.fallbacks})
-        entries = BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._find_operations(part, rows))
-        if part.keys is None:
-            return entries
-        return BufferedBatch(self.context, part.keys, entries.rows, entries.order, entries.codes)
+        return BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._find_operations(part, rows))
 
     def _get_delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
         if not self.context.ordering_fields:  # those of this write, which may differ from the table's

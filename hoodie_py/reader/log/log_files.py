@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import FileIO
 from typing import Protocol
@@ -162,25 +161,20 @@ class _LastFile:
         local = self._files.local_path(path)
         if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
             return self._files.read_view(path, _ArrowMemory())
-        return self._map_file(path, local or self._copy_file(path))
+        return _map_file(path, local or self._copy_file(path))
 
     def _copy_file(self, path: str) -> str:
         if path not in self._copies:
             self._copies[path] = self._spill.copy_file(self._files, path, self._files.stat(path).size)
         return self._copies[path]
 
-    def _map_file(self, path: str, local: str) -> bytes | mmap.mmap:
-        with _locate_errors(path), FileIO(local) as file:
+
+def _map_file(path: str, local: str) -> bytes | mmap.mmap:
+    try:
+        with FileIO(local) as file:
             if not file.seek(0, 2):
                 return b""  # there is nothing to map
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-@contextmanager
-def _locate_errors(path: str) -> Iterator[None]:
-    """Turn errors of the operating system into errors that name the log file."""
-    try:
-        yield
     except FileNotFoundError as error:
         raise FileMissingError("There is no such file.", operation="read", path=path) from error
     except OSError as error:

@@ -43,11 +43,8 @@ class CustomStrategy(MergeStrategy):
         self.props = MappingProxyType(dict(props))
         self._partial = partial
 
-    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return self._merge(older, newer)
-
     def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return self._merge(older, newer)
+        return self.delta_merge(older, newer)
 
     def switch_to_partial(self) -> MergeStrategy:
         return CustomStrategy(self.merger, self.props, partial=True)
@@ -57,7 +54,7 @@ class CustomStrategy(MergeStrategy):
         context.focus(entries.rows)
         return self._run(lambda: merger.insert_batch(entries, context, props), (entries, entries), "insert_batch")
 
-    def _merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
+    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         """Merge by the batch form.
 
         Raises:

@@ -48,9 +48,8 @@ class IgnoreDefaults(PartialUpdateHandler):
     def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
         if default is None:
             return ~is_valid(values) if values.null_count else None
-        if isinstance(default, bool) and pa.types.is_boolean(values.type):
-            return to_booleans(call("equal", values, pa.scalar(default)))
-        if isinstance(default, int) and default in _SMALL_INTS and pa.types.is_integer(values.type):
+        is_flag = isinstance(default, bool) and pa.types.is_boolean(values.type)
+        if is_flag or (isinstance(default, int) and default in _SMALL_INTS and pa.types.is_integer(values.type)):
             return to_booleans(call("equal", values, pa.scalar(default)))
         return None
 
@@ -144,11 +143,7 @@ def _patch_rows(
         missing = ~mine.has_values(field.name)
         if stands is not None:
             mask = stands[changed]
-            values = (
-                call("if_else", from_numpy(mask), theirs.column(field.name), batch.column(i))
-                if _is_flat(field.type)
-                else _choose_values(mask, theirs.column(field.name), batch.column(i))
-            )
+            values = choose_values(mask, theirs.column(field.name), batch.column(i))
             batch = batch.set_column(i, field.with_nullable(True), values)
             missing &= ~mask
         if missing.any():
@@ -159,11 +154,9 @@ def _patch_rows(
     return BufferedBatch(context, high.keys, rows, high.order, high.codes)
 
 
-def _is_flat(type_: pa.DataType) -> bool:
-    return not pa.types.is_nested(type_)
-
-
-def _choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
-    """Choose row by row between two nested columns: ``if_else`` does not take them, so gather from both joined."""
-    both = pa.concat_arrays([first, second])
+def choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
+    """Choose row by row between two columns, which may be nested."""
+    if not pa.types.is_nested(first.type):
+        return call("if_else", from_numpy(mask), first, second)
+    both = pa.concat_arrays([first, second])  # if_else does not take nested types, so gather from both
     return take(both, from_numpy(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))

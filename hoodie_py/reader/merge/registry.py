@@ -101,14 +101,14 @@ def find_supplied_merger(
 
 def _search(config: TableConfig, options: Mapping[str, str]) -> tuple[type[RecordMerger] | None, list[str]]:
     """Search the sources in their order; return the merger class and notes on the entries that were passed over."""
-    registered = _choose_one([cls for cls in _registered if stands_for(cls, config)], "register_merger", config)
+    registered = _choose_one([cls for cls in _registered if is_merger_of(cls, config)], "register_merger", config)
     named, passed_over = _find_named(config, options)  # in any case: a path that fails to import is an error
     first = registered or named
     if first is not None:
         return first, passed_over
     installed, failed = _load_installed()
     source = f"entry points in {ENTRY_POINT_GROUP}"
-    found = _choose_one([cls for cls in installed if stands_for(cls, config)], source, config)
+    found = _choose_one([cls for cls in installed if is_merger_of(cls, config)], source, config)
     return found, passed_over + failed
 
 
@@ -135,21 +135,18 @@ def _describe_wanted(config: TableConfig) -> str:
     return f"merge strategy {config.merge_strategy_id}"
 
 
-def stands_for(cls: type[RecordMerger], config: TableConfig) -> bool:
-    """Say whether a table names this merger, by payload class if the table has one, else by strategy id."""
+def is_merger_of(merger: Merger, config: TableConfig) -> bool:
+    """Say whether a table names this merger, by payload class if the table has one, else by strategy id.
+
+    Only a table of merge mode CUSTOM names one.
+    """
+    cls = merger if isinstance(merger, type) else type(merger)
+    if config.merge_mode is not MergeMode.CUSTOM:
+        return False
     if config.is_payload_based:
         return config.payload_class in cls.payload_classes
     strategy = getattr(cls, "strategy_id", None)
     return strategy is not None and strategy == config.merge_strategy_id
-
-
-def is_merger_of(merger: Merger, config: TableConfig) -> bool:
-    """Say whether a merger is the one that the table names; only a table of merge mode CUSTOM names one.
-
-    Raises:
-        InvalidQueryError: it is not a merger.
-    """
-    return config.merge_mode is MergeMode.CUSTOM and stands_for(type(as_merger(merger)), config)
 
 
 def import_merger(path: str) -> type[RecordMerger]:
@@ -180,7 +177,7 @@ def _find_named(config: TableConfig, options: Mapping[str, str]) -> tuple[type[R
         cls = _import_class(path)
         if cls is None:
             passed_over.append(f"{path} is no Python class (Java classes are not loaded)")
-        elif stands_for(cls, config):
+        elif is_merger_of(cls, config):
             return cls, passed_over
     return None, passed_over
 

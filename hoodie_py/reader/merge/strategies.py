@@ -88,12 +88,6 @@ class CommitTimeStrategy(OrderedStrategy):
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
         return np.full(len(newer), True)
 
-    def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return newer
-
-    def final_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
-        return newer
-
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
         last = np.empty(count, np.int64)
         last[codes] = np.arange(len(codes))  # NumPy assigns in order, so the last entry of a key stays

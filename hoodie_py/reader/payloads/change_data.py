@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.errors import MergeError
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.payloads.merger import CombineResult, PayloadMerger, Props
@@ -26,41 +27,47 @@ from hoodie_py.reader.payloads.values import (
     is_bytes,
     make_merged_record,
     replace_records,
-    to_true_mask,
 )
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.row_store import NO_ROW
 
 _DEBEZIUM = "org.apache.hudi.common.model.debezium"
-_DMS_OPERATION, _DMS_DELETE = "Op", "D"
-_DEBEZIUM_OPERATION, _DEBEZIUM_DELETE = "_change_operation_type", "d"
+_DEBEZIUM_OPERATION = "_change_operation_type"
 _LSN, _SEQUENCE = "_event_lsn", "_event_seq"
 _FILE_AND_POSITION = r"^(?P<file>-?0*[0-9]{1,18})\.(?P<pos>-?0*[0-9]{1,18})(?:\.|$)"  # longs
 
 
-class AWSDmsAvroPayload(OrderingPreCombinePayload, OverwriteWithLatestAvroPayload):
+class ChangeDataPayload(PayloadMerger):
+    """A version is also a delete where the operation column has a text, in upper or lower case."""
+
+    delete_mark: ClassVar[tuple[str, str]]  # the operation column, and its text
+
+    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
+        if super().is_deleted(record, context, props):
+            return True
+        return has_text(record, context, *self.delete_mark, ignore_case=True)
+
+    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
+        marked = find_text(batch, *self.delete_mark, ignore_case=True)
+        return np.asarray(super().find_deleted(batch, props) | marked)
+
+
+class AWSDmsAvroPayload(ChangeDataPayload, OrderingPreCombinePayload, OverwriteWithLatestAvroPayload):
     """The newer version; a delete where ``Op`` is D."""
 
     payload_classes = ("org.apache.hudi.common.model.AWSDmsAvroPayload",)
-    columns = (_DMS_OPERATION,)
-
-    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
-        return super().is_deleted(record, context, props) or has_text(
-            record, context, _DMS_OPERATION, _DMS_DELETE, ignore_case=True
-        )
-
-    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        says_delete = find_text(batch, _DMS_OPERATION, _DMS_DELETE, ignore_case=True)
-        return np.asarray(super().find_deleted(batch, props) | says_delete)
+    columns = ("Op",)
+    delete_mark = ("Op", "D")
 
 
-class DebeziumAvroPayload(PayloadMerger):
+class DebeziumAvroPayload(ChangeDataPayload):
     """The version with the later log position wins, the newer one on a tie; the operation type d is a delete.
 
     An older version without log position (loaded before change capture began) loses.
     """
 
+    delete_mark = (_DEBEZIUM_OPERATION, "d")
     position: ClassVar[str]  # the column with the position in the source's log
 
     @abstractmethod
@@ -70,15 +77,6 @@ class DebeziumAvroPayload(PayloadMerger):
     @abstractmethod
     def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
         """Say for each pair whether the older version has the later log position; no position is null."""
-
-    def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
-        return super().is_deleted(record, context, props) or has_text(
-            record, context, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True
-        )
-
-    def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        says_delete = find_text(batch, _DEBEZIUM_OPERATION, _DEBEZIUM_DELETE, ignore_case=True)
-        return np.asarray(super().find_deleted(batch, props) | says_delete)
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         if newer.record is None:
@@ -159,7 +157,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         return bool(newer < older)
 
     def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
-        return to_true_mask(pc.less(newer, older))
+        return to_booleans(pc.less(newer, older))
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         result, placeholder = super().combine(older, newer, context, props), UNAVAILABLE_VALUE.read(props)
@@ -182,7 +180,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
         for field in newer.context.schema:
             if _may_be_unavailable(field.type):
                 unavailable = pa.scalar(placeholder.encode() if is_bytes(field.type) else placeholder, field.type)
-                mask = taken & to_true_mask(pc.equal(newer.column(field.name), unavailable))
+                mask = taken & to_booleans(pc.equal(newer.column(field.name), unavailable))
                 if mask.any():
                     takes[field.name] = mask
         if not takes:
@@ -193,12 +191,8 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
 
 
 def _may_be_unavailable(type_: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-        or pa.types.is_binary(type_)
-        or pa.types.is_large_binary(type_)
-    )
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(type_) for is_kind in kinds)
 
 
 def _split_position(texts: pa.Array, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -115,14 +115,8 @@ class PayloadMerger(RecordMerger):
         """Choose between versions in one incoming batch; the results equal those of ``pre_combine``."""
         return _merge_pairs(older, newer, lambda a, b: self.pre_combine_pairs(a, b, props))
 
-    def insert(self, newer: BufferedRecord[Any], context: RecordContext[Any], props: Props) -> BufferedRecord[Any]:
-        """Return a log record without base row unchanged, or as a delete (getInsertValue)."""
-        if newer.is_delete or not self.is_deleted(newer, to_reader_context(context), props):
-            return newer
-        return context.delete(newer)
-
     def insert_batch(self, newer: BufferedBatch, context: RecordContext[Any], props: Props) -> BufferedBatch:
-        """Return log records without base rows; the results equal those of ``insert``."""
+        """Return log records without base row unchanged, or as deletes (getInsertValue)."""
         mask = ~newer.deletes
         at = np.flatnonzero(mask)
         if len(at):

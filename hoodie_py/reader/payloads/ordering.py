@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.fields import find_field_type, find_top_level_name, has_field, read_field_values
+from hoodie_py.arrow.fields import find_top_level_name, has_field, read_field_values
 from hoodie_py.errors import MergeError
 from hoodie_py.options.read import ORDERING_FIELD_PROPERTY, ORDERING_FIELDS_PROPERTY
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
@@ -47,7 +47,7 @@ def read_row_ordering(record: Record, context: ArrowRecordContext, fields: Seque
     """Read one record's ordering values from its row, null as None; without row return those that it carries."""
     if record.record is not None:
         return tuple(context.get_value(record, name) for name in fields)
-    return _to_parts(record.ordering_value, len(fields))
+    return to_parts(record.ordering_value, len(fields))
 
 
 def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.DataType]) -> int | None:
@@ -62,23 +62,7 @@ def compare_row(older: Sequence[Any], newer: Sequence[Any], types: Sequence[pa.D
 def compare_carried(older: Record, newer: Record, context: ArrowRecordContext) -> int | None:
     """Compare the ordering values that two records carry; None if they do not compare."""
     types = context.ordering_types
-    return compare_row(_to_parts(older.ordering_value, len(types)), _to_parts(newer.ordering_value, len(types)), types)
-
-
-def list_field_types(context: ArrowRecordContext, fields: Sequence[str]) -> list[pa.DataType]:
-    """Return the types of ordering fields."""
-    return [find_field_type(context.schema, name) for name in fields]
-
-
-def compare_rows(older: BufferedBatch, newer: BufferedBatch, fields: Sequence[str]) -> Comparison:
-    """Compare the ordering values read from the rows of pairs.
-
-    Args:
-        older: records that all have data.
-        newer: records; those without data are compared by the ordering value that they carry.
-        fields: the fields to compare.
-    """
-    return find_first_difference(compare_fields(older, newer, fields), len(newer))
+    return compare_row(to_parts(older.ordering_value, len(types)), to_parts(newer.ordering_value, len(types)), types)
 
 
 def compare_fields(
@@ -145,10 +129,9 @@ def _get_part(order: OrderingColumn, index: int) -> OrderingColumn:
     return OrderingColumn((part,), part.default, order.foreign)
 
 
-def _to_parts(value: Any, count: int) -> tuple[Any, ...]:
-    if isinstance(value, tuple):
-        return value
-    return (value,) * count
+def to_parts(value: Any, count: int) -> tuple[Any, ...]:
+    """Return an ordering value as one value a field."""
+    return value if isinstance(value, tuple) else (value,) * count
 
 
 def _compare_one(older: Any, newer: Any, type_: pa.DataType) -> int | None:

@@ -10,16 +10,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from hoodie_py.arrow.fields import find_field_type
 from hoodie_py.options.read import SAME_ORDERING_UPDATES
 from hoodie_py.reader.payloads.merger import CombineResult, PayloadMerger, Props
 from hoodie_py.reader.payloads.ordering import (
     Record,
     compare_carried,
+    compare_fields,
     compare_orders,
     compare_row,
-    compare_rows,
+    find_first_difference,
     find_payload_ordering_fields,
-    list_field_types,
     make_incomparable_error,
     read_ordering_field,
     read_row_ordering,
@@ -78,16 +79,11 @@ class OrderingPreCombinePayload(PayloadMerger):
     lowest_wins = False
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
-        sign = compare_carried(older, newer, context)
-        if sign is None:
-            raise make_incomparable_error(
-                newer.record_key, older.ordering_value, newer.ordering_value, context.ordering_fields
-            )
+        sign = compare_pair(older, newer, context)
         return older if (sign < 0 if self.lowest_wins else sign > 0) else newer
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
-        sign, stuck = compare_orders(older.order, newer.order)
-        check_comparable(older, newer, stuck)
+        sign = compare_pairs(older, newer)
         return newer.where(~(sign < 0 if self.lowest_wins else sign > 0), older)
 
 
@@ -125,7 +121,7 @@ class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
         mine, theirs = read_row_ordering(older, context, fields), read_row_ordering(newer, context, fields)
         if not fields or mine == (None,):
             return True
-        sign = compare_row(mine, theirs, list_field_types(context, fields))
+        sign = compare_row(mine, theirs, [find_field_type(context.schema, name) for name in fields])
         if sign is None:
             raise make_incomparable_error(newer.record_key, mine, theirs, fields)
         return SAME_ORDERING_UPDATES.read_as_java(props) if sign == 0 else (sign > 0) == self.lowest_wins
@@ -135,8 +131,8 @@ class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
         if not fields:
             return np.ones(len(newer), bool)
         unordered = np.asarray(read_ordering_field(older, fields[0]).is_null()) & (len(fields) == 1)
-        sign, stuck = compare_rows(older, newer, fields)
-        check_comparable(older, newer, stuck & ~unordered)
+        sign, stuck = find_first_difference(compare_fields(older, newer, fields), len(newer))
+        _check_comparable(older, newer, stuck & ~unordered)
         wins = sign > 0 if self.lowest_wins else sign < 0
         return np.asarray(unordered | wins | ((sign == 0) & SAME_ORDERING_UPDATES.read_as_java(props)))
 
@@ -160,12 +156,24 @@ class ReverseOrderHoodieRecordPayload(DefaultHoodieRecordPayload):
     lowest_wins = True
 
 
-def check_comparable(older: BufferedBatch, newer: BufferedBatch, stuck: np.ndarray) -> None:
-    """Check that the ordering values of all pairs compare.
+def compare_pair(older: Record, newer: Record, context: ArrowRecordContext) -> int:
+    """Compare the ordering values that two records carry; MergeError where they do not compare."""
+    sign = compare_carried(older, newer, context)
+    if sign is None:
+        raise make_incomparable_error(
+            newer.record_key, older.ordering_value, newer.ordering_value, context.ordering_fields
+        )
+    return sign
 
-    Raises:
-        MergeError: a pair does not compare; it names the key of the first one.
-    """
+
+def compare_pairs(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
+    """Compare the ordering values that records carry; MergeError, with the first key, where a pair does not compare."""
+    sign, stuck = compare_orders(older.order, newer.order)
+    _check_comparable(older, newer, stuck)
+    return sign
+
+
+def _check_comparable(older: BufferedBatch, newer: BufferedBatch, stuck: np.ndarray) -> None:
     if stuck.any():
         at = int(np.argmax(stuck))
         fields = older.context.ordering_fields

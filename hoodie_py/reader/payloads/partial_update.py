@@ -13,20 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, OPERATION_FIELD
+from hoodie_py.reader.merge.partial_update import choose_values
 from hoodie_py.reader.payloads.merger import CombineResult, PayloadMerger, Props
 from hoodie_py.reader.payloads.ordering import (
     Record,
-    compare_carried,
     compare_fields,
-    compare_orders,
     compare_row,
     find_first_difference,
-    make_incomparable_error,
     read_row_ordering,
+    to_parts,
 )
-from hoodie_py.reader.payloads.overwrite import OrderingPreCombinePayload, check_comparable
+from hoodie_py.reader.payloads.overwrite import OrderingPreCombinePayload, compare_pair, compare_pairs
 from hoodie_py.reader.payloads.values import (
-    choose_values,
     equals_default,
     find_defaults,
     get_default_value,
@@ -101,11 +99,7 @@ class PartialUpdateAvroPayload(PayloadMerger):
         )
 
     def pre_combine_pair(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record:
-        sign = compare_carried(older, newer, context)
-        if sign is None:
-            raise make_incomparable_error(
-                newer.record_key, older.ordering_value, newer.ordering_value, context.ordering_fields
-            )
+        sign = compare_pair(older, newer, context)
         if newer.record is None:
             return newer
         if sign > 0:
@@ -113,8 +107,7 @@ class PartialUpdateAvroPayload(PayloadMerger):
         return _fill_record(newer, older, newer.record_key, context)
 
     def pre_combine_pairs(self, older: BufferedBatch, newer: BufferedBatch, props: Props) -> BufferedBatch:
-        sign, stuck = compare_orders(older.order, newer.order)
-        check_comparable(older, newer, stuck)
+        sign = compare_pairs(older, newer)
         at = np.flatnonzero(newer.rows != NO_ROW)
         return replace_records(newer, at, _merge_pairs(older.take(at), newer.take(at), sign[at] > 0))
 
@@ -173,8 +166,7 @@ def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool
     if not _may_be_later(context):
         return False
     fields = context.ordering_fields
-    theirs = newer.ordering_value if isinstance(newer.ordering_value, tuple) else (newer.ordering_value,) * len(fields)
-    mine = read_row_ordering(older, context, fields)
+    mine, theirs = read_row_ordering(older, context, fields), to_parts(newer.ordering_value, len(fields))
     signs = [compare_row([a], [b], [type_]) for a, b, type_ in zip(mine, theirs, context.ordering_types, strict=True)]
     return None not in signs and next((sign > 0 for sign in signs if sign), False)
 
@@ -184,7 +176,5 @@ def _find_later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
     if not _may_be_later(older.context):
         return np.zeros(len(newer), bool)
     steps = compare_fields(older, newer, older.context.ordering_fields, carried=True)
-    comparable = np.ones(len(newer), bool)
-    for _, mixed in steps:
-        comparable &= ~mixed
-    return comparable & (find_first_difference(steps, len(newer))[0] > 0)
+    sign = find_first_difference(steps, len(newer))[0]
+    return np.asarray(np.logical_and.reduce([sign > 0, *(~mixed for _, mixed in steps)]))

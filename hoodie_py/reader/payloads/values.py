@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.arrow.fields import read_field_values
 from hoodie_py.errors import InvalidQueryError, MergeError
 from hoodie_py.formats.names import IS_DELETED_FIELD
@@ -45,7 +46,7 @@ def find_flagged(batch: BufferedBatch) -> np.ndarray:
     """Say for each record whether its row's ``_hoodie_is_deleted`` is true."""
     if IS_DELETED_FIELD not in batch.context.schema.names:
         return np.zeros(len(batch), bool)
-    return to_true_mask(batch.column(IS_DELETED_FIELD))
+    return to_booleans(batch.column(IS_DELETED_FIELD))
 
 
 def has_text(record: Record, context: ArrowRecordContext, column: str, text: str, *, ignore_case: bool = False) -> bool:
@@ -64,7 +65,7 @@ def find_text(batch: BufferedBatch, column: str, text: str, *, ignore_case: bool
     values = batch.column(column).cast(pa.string())
     if ignore_case:
         values, text = pc.utf8_lower(values), text.lower()
-    return to_true_mask(pc.equal(values, text))
+    return to_booleans(pc.equal(values, text))
 
 
 def _has_text_form(context: ArrowRecordContext, column: str) -> bool:
@@ -118,11 +119,11 @@ def find_defaults(values: pa.Array, default: Any) -> np.ndarray:
         return np.asarray(np.asarray(values.is_valid()) & (np.diff(np.asarray(values.offsets)) == 0))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _find_default_lists(values, default)
-    return to_true_mask(pc.equal(values, pa.scalar(default, type_)))
+    return to_booleans(pc.equal(values, pa.scalar(default, type_)))
 
 
 def _find_default_lists(values: pa.Array, default: list[Any]) -> np.ndarray:
-    same = to_true_mask(pc.equal(pc.list_value_length(values), len(default)))
+    same = to_booleans(pc.equal(pc.list_value_length(values), len(default)))
     for i, item in enumerate(default):
         at = np.flatnonzero(same)
         if not len(at):
@@ -170,16 +171,3 @@ def replace_records(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -
     index[at] = len(whole) + np.arange(len(at))
     mixed = BufferedBatch.concat([whole, part]).take(index)
     return BufferedBatch(whole.context, whole.keys, mixed.rows, mixed.order, mixed.codes)
-
-
-def choose_values(mask: np.ndarray, first: pa.Array, second: pa.Array) -> pa.Array:
-    """Choose row by row between two columns, which may be nested."""
-    if not pa.types.is_nested(first.type):
-        return pc.if_else(pa.array(mask), first, second)
-    both = pa.concat_arrays([first, second])  # if_else does not take nested types, so gather from both
-    return both.take(pa.array(np.where(mask, np.arange(len(mask)), np.arange(len(mask)) + len(mask))))
-
-
-def to_true_mask(mask: pa.Array) -> np.ndarray:
-    """Return a boolean array as NumPy, null as False."""
-    return np.array(mask.fill_null(False).to_numpy(zero_copy_only=False), bool)

@@ -193,7 +193,7 @@ class BufferedBatch:
             )
         self._check_keys(batch, at, columns)
         rows = self.rows.copy()  # records without data keep the handle -1
-        first = context.store.add(batch, find_absent_values(context, self.rows[at], columns))
+        first = context.store.add(batch, context.store.list_absent(self.rows[at], columns))
         rows[at] = np.arange(first, first + len(at))
         order = self.order
         if set(columns) & {find_top_level_name(context.schema, name) for name in context.ordering_fields}:
@@ -245,36 +245,22 @@ class BufferedBatch:
 
     @classmethod
     def of_rows(
-        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, codes: np.ndarray | None
+        cls,
+        context: ArrowRecordContext,
+        first: int,
+        batch: pa.RecordBatch,
+        codes: np.ndarray | None,
+        keys: pa.Array | LazyKeys | None = None,
     ) -> BufferedBatch:
         """Make a batch of rows that the store holds from the handle ``first`` on.
 
-        Args:
-            context: reads the rows.
-            first: handle of the first row.
-            batch: the same rows.
-            codes: operation codes; None for no operation.
+        Without codes the rows have no operation, as base rows; without keys these are read from the rows.
         """
-        order = OrderingColumn.from_columns(
-            [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
-        )
+        fields = [read_field_values(batch, name) for name in context.ordering_fields]
+        order = OrderingColumn.from_columns(fields, batch.num_rows)
         rows = np.arange(first, first + batch.num_rows)
         codes = np.full(batch.num_rows, NO_OPERATION, np.int8) if codes is None else codes
-        return cls(context, context.keys.read_keys(batch), rows, order, codes)
-
-    @classmethod
-    def of_base(
-        cls, context: ArrowRecordContext, first: int, batch: pa.RecordBatch, keys: pa.Array | LazyKeys
-    ) -> BufferedBatch:
-        """Make a batch of base file rows that the store holds from the handle ``first`` on.
-
-        The caller knows their keys. Base rows are never deletes.
-        """
-        order = OrderingColumn.from_columns(
-            [read_field_values(batch, name) for name in context.ordering_fields], batch.num_rows
-        )
-        rows = np.arange(first, first + batch.num_rows)
-        return cls(context, keys, rows, order, np.full(batch.num_rows, NO_OPERATION, np.int8))
+        return cls(context, context.keys.read_keys(batch) if keys is None else keys, rows, order, codes)
 
     @classmethod
     def of_deletes(
@@ -302,19 +288,6 @@ class BufferedBatch:
             OrderingColumn.concat([batch.order for batch in batches]),
             np.concatenate([batch.codes for batch in batches]),
         )
-
-
-def find_absent_values(
-    context: ArrowRecordContext, rows: np.ndarray, but: Collection[str] = ()
-) -> dict[str, np.ndarray]:
-    """Return a mask for each column that some rows lack, as the row store takes it for new rows that replace them.
-
-    New rows have the columns ``but`` in any case.
-    """
-    if not context.store.partial:
-        return {}
-    found = ((name, context.store.find_absent(rows, name)) for name in context.schema.names if name not in but)
-    return {name: mask for name, mask in found if mask.any()}
 
 
 def _to_indices(at: np.ndarray) -> pa.Array:

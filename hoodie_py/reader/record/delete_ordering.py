@@ -55,15 +55,10 @@ def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]
     Raises:
         UnsupportedFeatureError: a column cannot hold a decimal.
     """
+    pairs = zip(deleted.kinds.tolist(), deleted.values, strict=True)
     if len(types) == 1:
-        type_ = types[0]
-        return [
-            _convert_single(kind, value, type_)
-            for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)
-        ]
-    return [
-        _convert_several(kind, value, types) for kind, value in zip(deleted.kinds.tolist(), deleted.values, strict=True)
-    ]
+        return [_convert_single(kind, value, types[0]) for kind, value in pairs]
+    return [_convert_several(kind, value, types) for kind, value in pairs]
 
 
 def make_delete_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:

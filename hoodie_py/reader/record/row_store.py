@@ -12,7 +12,7 @@ In Hudi an ExternalSpillableMap holds the records of a file group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,8 +122,7 @@ class RowStore:
         fresh: list[_Chunk] = []
         for start in range(0, len(kept), at_once):
             rows = kept[start : start + at_once]
-            masks = {name: self.find_absent(rows, name) for name in self.schema.names} if self.partial else {}
-            fresh.append(_make_chunk(self.take(rows), {name: mask for name, mask in masks.items() if mask.any()}))
+            fresh.append(_make_chunk(self.take(rows), self.list_absent(rows)))
         self._chunks, self._starts, self.nbytes = [], [0], 0
         self.generation += 1
         for chunk in fresh:
@@ -174,6 +173,13 @@ class RowStore:
                 local = handles[where] - self._starts[chunk_index]
                 missing[where] = self._find_lacking(self._chunks[chunk_index], name, local)
         return missing
+
+    def list_absent(self, handles: np.ndarray, but: Collection[str] = ()) -> dict[str, np.ndarray]:
+        """Return a mask, as ``add`` takes it, for each column but some that some rows lack."""
+        if not self.partial:
+            return {}
+        found = ((name, self.find_absent(handles, name)) for name in self.schema.names if name not in but)
+        return {name: mask for name, mask in found if mask.any()}
 
     def _find_lacking(self, chunk: _Chunk, name: str, local: np.ndarray) -> np.ndarray | bool:
         if name in chunk.absent:
@@ -273,7 +279,7 @@ def _split_into_groups(chunks: Sequence[_Chunk]) -> Iterator[list[_Chunk]]:
 def _join_chunks(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[str]) -> pa.RecordBatch:
     """Join chunks to one batch, with a column for each mask."""
     batches = [chunk.batch for chunk in chunks if chunk.batch is not None]
-    columns = dict(zip(schema.names, _join_columns(batches), strict=True))
+    columns = dict(zip(schema.names, join_batches(batches).columns, strict=True))
     for name in masks:
         parts = [
             chunk.absent.get(name, np.broadcast_to(np.False_, batch.num_rows))
@@ -285,14 +291,5 @@ def _join_chunks(schema: pa.Schema, chunks: Sequence[_Chunk], masks: Sequence[st
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _join_columns(batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
-    if len(batches) == 1:
-        return list(batches[0].columns)
-    return [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-
-
 def _make_nulls(schema: pa.Schema, length: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.nulls(length, field.type) for field in schema],
-        schema=make_nullable(schema),
-    )
+    return pa.RecordBatch.from_arrays([pa.nulls(length, field.type) for field in schema], schema=make_nullable(schema))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -93,9 +93,13 @@ class TableRecordContext(RecordContext[T]):
             return DEFAULT_ORDERING
         if isinstance(rec, BufferedRecord) and rec.record is None:
             return rec.ordering_value
-        parts = tuple(map(self._to_ordering_part, map(self._make_field_reader(rec), self.ordering_fields)))
+        read = (self._read_field(rec, name) for name in self.ordering_fields)
+        parts = tuple(DEFAULT_ORDERING if part is None else part for part in read)
         if len(parts) > 1:
-            return tuple(self._apply_default(i, part) for i, part in enumerate(parts))
+            has_zero = map(self._has_zero_default, range(len(parts)))
+            return tuple(
+                0 if part is DEFAULT_ORDERING and zero else part for part, zero in zip(parts, has_zero, strict=True)
+            )
         if parts[0] in (0, DEFAULT_ORDERING) and self._has_zero_default(0):
             deleted = rec.is_delete if isinstance(rec, BufferedRecord) else self.is_delete(rec)
             return DEFAULT_ORDERING if deleted else 0
@@ -128,10 +132,8 @@ class TableRecordContext(RecordContext[T]):
             row, schema_id = built.record, built.schema_id
         else:
             self._check_columns(values, rec.record_key)
-            row, schema_id = (
-                self._change_row(rec.record, _copy_values(values)),
-                self._extend_schema(rec.schema_id, values),
-            )
+            row = self._change_row(rec.record, _copy_values(values))
+            schema_id = self._extend_schema(rec.schema_id, values)
             if not self._key_columns.isdisjoint(values):
                 self._check_key(rec.record_key, row)
         changed = BufferedRecord(rec.record_key, rec.ordering_value, row, schema_id, rec.operation)
@@ -248,9 +250,9 @@ class TableRecordContext(RecordContext[T]):
         known = self.decode_schema(schema_id)
         return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
 
-    def _make_field_reader(self, rec: BufferedRecord[T] | T) -> Callable[[str], Any]:
-        """Return a function that reads a record's fields by name; it gives None for a field that the table lacks."""
-        return lambda name: None if self._locate_field(name)[0] is None else self.get_value(rec, name)
+    def _read_field(self, rec: BufferedRecord[T] | T, name: str) -> Any:
+        """Return a record's value of a field; None also for one that the table lacks."""
+        return None if self._locate_field(name)[0] is None else self.get_value(rec, name)
 
     def _read_operation(self, row: T) -> HoodieOperation | None:
         text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
@@ -265,18 +267,11 @@ class TableRecordContext(RecordContext[T]):
         if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
             return True
         field = self.deletes.marker_field
-        value = None if field is None else self._make_field_reader(row)(field)
+        value = None if field is None else self._read_field(row, field)
         if value is None:
             return False
         type_ = find_field_type(self.schema, str(field))
         return bool(pa.scalar(value, type_).cast(pa.string()).as_py() == self.deletes.marker)
-
-    @staticmethod
-    def _to_ordering_part(value: Any) -> Any:
-        return DEFAULT_ORDERING if value is None else value
-
-    def _apply_default(self, index: int, part: Any) -> Any:
-        return 0 if part is DEFAULT_ORDERING and self._has_zero_default(index) else part
 
     def _has_zero_default(self, index: int) -> bool:
         """Say whether an ordering field's default is its value 0, as in int columns: Hudi's default is the int 0."""

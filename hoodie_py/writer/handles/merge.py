@@ -98,7 +98,8 @@ class RewriteTask:
         """
         deletes = records.delete_mask
         by_key = deletes.copy()
-        if self._keeps_rows and not find_missing_columns(records, self.facts.schema.arrow):
+        custom = select_strategy(self.info.config, self.options.options, self.merger, writing=True).merger
+        if custom is not None and not find_missing_columns(records, self.facts.schema.arrow):
             by_key &= _find_unordered(records.ordering, len(records))
         rows = records if not by_key.any() else records.take(from_numpy(np.flatnonzero(~by_key)))
         codes = np.where(deletes[~by_key], np.int8(DELETE), np.int8(NO_OPERATION))
@@ -112,11 +113,6 @@ class RewriteTask:
             yield IncomingDeletes(
                 join_chunks(gone.keys), OrderingColumn.of_deletes(columns, len(gone)) if columns else ()
             )
-
-    @property
-    def _keeps_rows(self) -> bool:
-        options = self.options.options
-        return select_strategy(self.info.config, options, self.merger, writing=True).merger is not None
 
 
 class _MergedRowReader(MergeReader):

@@ -104,10 +104,13 @@ def check_merger(config: TableConfig, merger: Merger | None, *, override: bool) 
     Raises:
         InvalidQueryError: the merger is not the table's, or is no merger.
     """
-    if merger is None or override or is_merger_of(merger, config):
+    if merger is None or override:
+        return
+    given = as_merger(merger)
+    if is_merger_of(given, config):
         return
     raise InvalidQueryError(
-        f"{type(as_merger(merger)).__name__} is not the merger of this table, {_describe_own(config)}, "
+        f"{type(given).__name__} is not the merger of this table, {_describe_own(config)}, "
         "and a compaction stores for good what it decides.",
         hint="Leave merger= out, or pass override_merger=True too (--override-merger) if that is what you want.",
         table=config.name,
