@@ -5,7 +5,7 @@ names with dots (``fs.s3a.endpoint``) are not split. ``true``, ``false``, ``null
 as JSON. All other values stay text, so that a key or secret of digits is not changed. Values are never printed, because
 they may be credentials.
 
-Options of the subcommands that write, and their conversion to Hudi's writer options.
+Options of the subcommands that write, the formats of files of rows, and their conversion to Hudi's writer options.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,6 +104,28 @@ def _parse_value(key: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise typer.BadParameter(f"the value of {key} is not valid JSON", param_hint="--storage-option") from None
+
+
+class RowFormat(StrEnum):
+    """Format of a file of rows."""
+
+    parquet = "parquet"
+    csv = "csv"
+    ndjson = "ndjson"
+
+
+_SUFFIXES = {
+    ".parquet": RowFormat.parquet,
+    ".csv": RowFormat.csv,
+    ".ndjson": RowFormat.ndjson,
+    ".jsonl": RowFormat.ndjson,
+    ".json": RowFormat.ndjson,
+}
+
+
+def find_format(path: Path) -> RowFormat | None:
+    """Return the format for a file's suffix; None for an unknown suffix."""
+    return _SUFFIXES.get(path.suffix.lower())
 
 
 class MetadataMode(StrEnum):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date, datetime, time
 from typing import Any
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -63,8 +62,6 @@ def to_json(value: Any) -> Any:
         if value and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in value):
             return {key: to_json(item) for key, item in value}
         return [to_json(item) for item in value]
-    if isinstance(value, Decimal | timedelta):
-        return str(value)
     return str(value)
 
 
@@ -80,6 +77,6 @@ def format_size(count: int | None) -> str:
     raise AssertionError("the last unit takes all")
 
 
-def format_count(number: int, one: str, many: str | None = None) -> str:
+def format_count(number: int, one: str) -> str:
     """Return a count with its noun: "1 log file", "3 log files"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {one if number == 1 else one + 's'}"

@@ -8,7 +8,7 @@ deletes the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -204,9 +204,9 @@ class TableDescription:
         self._check_agreement(source_keys.TABLE_NAME, config.name)
         self._check_agreement(source_keys.TABLE_VERSION, str(config.version))
         self._check_agreement(source_keys.TABLE_TYPE, config.table_type, _SHORT_TYPES.get(type_, type_))
-        self._check_agreement(source_keys.RECORD_KEY, _join_names(config.record_key_fields))
-        self._check_agreement(source_keys.PARTITION_PATH, _join_names(config.partition_fields), _join_names(untyped))
-        self._check_agreement(source_keys.ORDERING, _join_names(config.ordering_fields))
+        self._check_agreement(source_keys.RECORD_KEY, ",".join(config.record_key_fields))
+        self._check_agreement(source_keys.PARTITION_PATH, ",".join(config.partition_fields), ",".join(untyped))
+        self._check_agreement(source_keys.ORDERING, ",".join(config.ordering_fields))
         self._check_agreement(source_keys.RECORD_MERGE_MODE, config.merge_mode.value)
         if config.merge_strategy_id:
             self._check_agreement(source_keys.RECORD_MERGE_STRATEGY, config.merge_strategy_id)
@@ -219,7 +219,7 @@ class TableDescription:
         text = self._get_text(names)
         if text is None:
             return
-        given = _join_names(self._get_names(names)) if said is None else said
+        given = ",".join(self._get_names(names)) if said is None else said
         if given.lower() != has.lower() if names in _CASELESS else given != has:
             raise _make_disagreement(names[0], text, has)
 
@@ -257,10 +257,6 @@ def _make_disagreement(key: str, said: str, has: str) -> InvalidQueryError:
         f"The option {key} says {said[:200]!r}, but the table has {has!r}.",
         hint="Leave the option out, or write to another path.",
     )
-
-
-def _join_names(names: Iterable[str]) -> str:
-    return ",".join(names)
 
 
 def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:

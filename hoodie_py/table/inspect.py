@@ -203,13 +203,13 @@ def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
             "schema": block.schema_text,
         }
         try:
-            row["records"] = _count_records(block)
+            row["records"] = count_records(block)
         except HoodieError as error:
             row["problem"] = error.message
         yield row
 
 
-def _count_records(block: LogBlock) -> int | None:
+def count_records(block: LogBlock) -> int | None:
     """Count the records of Avro and delete blocks; None for other types, which tell only when decoded."""
     if block.type is BlockType.DELETE:
         return len(decode_deletes(block.content).keys)

@@ -90,11 +90,6 @@ class Snapshot:
         return self._as_of is not None
 
     @property
-    def table_name(self) -> str:
-        """Name of the table."""
-        return self.config.name
-
-    @property
     def instant(self) -> str | None:
         """The instant the snapshot shows; None for a table without commits."""
         return self._as_of or self.view.last_instant

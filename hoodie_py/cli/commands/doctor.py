@@ -8,6 +8,7 @@ Versions are compared with the bounds in this package's own metadata. Checks pri
 from __future__ import annotations
 
 import importlib
+import operator
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -113,15 +114,12 @@ def read_declared_bounds(name: str, extra: str | None) -> str:
 def is_within(version: str, bounds: str) -> bool:
     """Whether a release is within bounds of the forms >=, >, <= and <; other forms are ignored."""
     compare: dict[str, Callable[[list[int], list[int]], bool]] = {
-        ">=": lambda a, b: a >= b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        "<": lambda a, b: a < b,
-    }
-    for operator, bound in re.findall(r"(>=|<=|>|<)\s*([0-9][0-9.]*)", bounds):
+        ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+    }  # fmt: skip
+    for sign, bound in re.findall(r"(>=|<=|>|<)\s*([0-9][0-9.]*)", bounds):
         left, right = _parse_version(version), _parse_version(bound)
         width = max(len(left), len(right))
-        if not compare[operator](left + [0] * (width - len(left)), right + [0] * (width - len(right))):
+        if not compare[sign](left + [0] * (width - len(left)), right + [0] * (width - len(right))):
             return False
     return True
 

@@ -6,7 +6,6 @@ listed as corrupt. The number of records comes from the block's header, without 
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 LogUri = Annotated[str, typer.Argument(metavar="FILE", help="Path or URI of a log file.")]
 Headers = Annotated[bool, typer.Option("--headers", help="Print every block's headers in full.")]
 
-_RECORD_COUNT = struct.Struct(">ii")  # version of the data format, number of records
 _SHORT_HEADER = 40  # characters
 CORRUPT = "CORRUPT"
 
@@ -111,21 +109,14 @@ def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
 def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
     """Return the number of records or deletes of a block, or None if it is unknown, and a problem, or None."""
     from hoodie_py.errors import HoodieError
-    from hoodie_py.formats.log.blocks import decode_delete_block
     from hoodie_py.formats.log.framing import BlockType
     from hoodie_py.formats.parquet.decoder import count_parquet_rows
+    from hoodie_py.table.inspect import count_records
 
     try:
-        match block.type:
-            case BlockType.AVRO_DATA | BlockType.CDC_DATA if len(block.content) >= _RECORD_COUNT.size:
-                return int(_RECORD_COUNT.unpack_from(block.content)[1]), None
-            case BlockType.PARQUET_DATA:
-                return count_parquet_rows(block.content), None
-            case BlockType.DELETE:
-                return len(decode_delete_block(block)), None
+        return count_parquet_rows(block.content) if block.type is BlockType.PARQUET_DATA else count_records(block), None
     except HoodieError as error:
         return None, error.message
-    return None, None
 
 
 def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:

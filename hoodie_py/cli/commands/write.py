@@ -17,15 +17,16 @@ from hoodie_py.cli.options import (
     HudiOptions,
     Merger,
     Metadata,
+    RowFormat,
     StorageOptions,
     TableUri,
     Timezone,
+    find_format,
     load_merger,
     parse_hudi_options,
     parse_storage_options,
     split_pairs,
 )
-from hoodie_py.cli.rows.formats import RowFormat, find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from hoodie_py.cli.rows.formats import RowFormat
+from hoodie_py.cli.options import RowFormat
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.writer.input.input_data import read_input

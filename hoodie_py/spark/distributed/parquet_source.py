@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -42,17 +42,6 @@ _SETTINGS = {
 _CALENDARS = ("spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead")
 
 
-class RowSource(Protocol):
-    """Rows to write, in partitions."""
-
-    def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """Return a DataFrame of the results of a step, which workers run on the batches of each partition.
-
-        The step is picklable, and ``schema`` is Spark's for its results; ``most`` is the most partitions.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FrameSource:
     """Rows of a DataFrame, read by Spark."""
@@ -60,7 +49,10 @@ class FrameSource:
     df: Any
 
     def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """See ``RowSource``."""
+        """Return a DataFrame of the results of a step, which workers run on the batches of each partition.
+
+        The step is picklable, and ``schema`` is Spark's for its results; ``most`` is the most partitions.
+        """
         return (self.df if most is None else self.df.coalesce(most)).mapInArrow(step, schema)
 
 
@@ -76,7 +68,7 @@ class FileSource:
     schema: pa.Schema
 
     def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
-        """See ``RowSource``."""
+        """See ``FrameSource``."""
         tasks = divide_groups(self.groups, self.spark.sparkContext.defaultParallelism)
         if most is not None and len(tasks) > most:
             tasks = divide_groups(self.groups, most, least=0, most=None)
@@ -96,7 +88,7 @@ class _ReadFiles:
         yield from self.step(read_groups(groups, self.schema))
 
 
-def choose_row_source(df: Any) -> RowSource:
+def choose_row_source(df: Any) -> FrameSource | FileSource:
     """Return the rows of a DataFrame, from the faster source."""
     files = _find_plain_files(df)
     if not files:

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from hoodie_py.arrow.arrays import from_numpy, join_chunks
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import iterate_numbers, pack, pack_error, run_step, unpack
+from hoodie_py.spark.attempts import iterate_numbers, pack_error, run_step, unpack
 from hoodie_py.spark.distributed.key_sketch import KeySketch, mix_hashes
 from hoodie_py.spark.distributed.payloads import PayloadFormat
 from hoodie_py.spark.mergers import load_mergers
@@ -73,10 +73,6 @@ class WriteFacts:
     packed_merger: bytes
     shards: tuple[int, ...]
     attempts: int
-
-    def pack(self) -> bytes:
-        """Pickle and compress the facts."""
-        return pack(self)
 
     @property
     def is_bucket(self) -> bool:

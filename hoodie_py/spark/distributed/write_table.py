@@ -32,6 +32,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.config.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.reader.merge.registry import find_supplied_merger
+from hoodie_py.spark.attempts import pack
 from hoodie_py.spark.distributed.engine import SparkEngine
 from hoodie_py.spark.distributed.files import plan_files
 from hoodie_py.spark.distributed.new_files import WriteNewFiles
@@ -128,7 +129,7 @@ class DistributedWrite:
         empty, output = make_records(self.schema.empty_table(), snapshot, settings.options, self.operation)
         self._check_spelling(snapshot, empty, [])
         facts = self._make_facts(snapshot, PayloadFormat.from_records(empty))
-        packed = facts.pack()
+        packed = pack(facts)
         if is_independent(self.operation, settings) and not is_merging_inserts(snapshot, settings, self.merger):
             return self._write_new_files(snapshot, output, packed)
         by_key = needs_lookup(self.operation, settings) or not facts.payload_format.has_paths
@@ -143,9 +144,8 @@ class DistributedWrite:
             sharded = self.engine.add_keys(sharded, DivideKeys(packed, slices, self.engine.sketch_keys(sharded)))
         placed = self.engine.place_records(sharded, PlaceRecords(packed, slices), self._parallelism)
         pieces = self.engine.count_pieces(placed)
-        plan = plan_files(
-            pieces, slices, settings, fill=self._can_fill_small_files(snapshot, facts), held=_find_held_groups(snapshot)
-        )
+        held = frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
+        plan = plan_files(pieces, slices, settings, fill=self._can_fill_small_files(snapshot, facts), held=held)
         write = self._make_write(snapshot, output, paths or [])
 
         def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
@@ -213,8 +213,3 @@ def _make_routed(placements: tuple[FileAssignment, ...]) -> AssignedRecords:
     """Return placements without their records, which are in Spark."""
     none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
     return AssignedRecords(none, np.empty(0, np.int64), placements)
-
-
-def _find_held_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    """Return the file groups that pending clusterings replace."""
-    return frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)

@@ -31,6 +31,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.write_client import Writer
 
 WRITE_ID = "hoodie_py.write.id"
+"""Key of a commit's extra metadata, by which ``abort`` finds the commit of its write."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,9 +103,6 @@ def iterate_extra_metadata(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[st
     """Yield request time and extra metadata of each completed write, the latest first."""
     for instant in reversed(snapshot.timeline.list_completed_writes()):
         yield instant.request_time, snapshot.timeline.read_metadata(instant).extra_metadata
-
-
-"""Key of a commit's extra metadata, by which ``abort`` finds the commit of its write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,10 +187,12 @@ class Scan:
         """Return the number of rows, reading no more columns than the merge and the filter need."""
         if self.limit is not None:
             return sum(batch.num_rows for batch in self.to_batches())
-        return sum(batch.num_rows for _, batch in self._read([_make_counting_task(task) for task in self._tasks]))
+        return sum(
+            batch.num_rows for _, batch in self._read([replace(task, columns=(), limit=None) for task in self._tasks])
+        )
 
     def __repr__(self) -> str:
-        parts = [repr(self.snapshot.table_name), f"at {self.instant}", f"{len(self.columns)} columns"]
+        parts = [repr(self.snapshot.config.name), f"at {self.instant}", f"{len(self.columns)} columns"]
         if self.query_type != "snapshot":
             parts.append(self.query_type)
         if self.predicate is not None:
@@ -203,7 +205,7 @@ class Scan:
         return format_html_table(
             "Scan",
             [
-                ("table", self.snapshot.table_name),
+                ("table", self.snapshot.config.name),
                 ("instant", self.instant),
                 ("query", self.query_type),
                 ("filter", self.predicate),
@@ -220,10 +222,6 @@ def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
 def _renumber(order: Sequence[int], numbered: Numbered) -> Numbered:
     place, batch = numbered
     return order[place], batch
-
-
-def _make_counting_task(task: ScanTask) -> ScanTask:
-    return ScanTask(task.file_slice, task.info, (), task.predicate, task.options, task.merger)
 
 
 def format_html_table(

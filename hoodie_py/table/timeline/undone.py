@@ -43,7 +43,9 @@ def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterabl
     for rollback in found:
         if rollback.action == ROLLBACK and rollback.is_completed and rollback.request_time > oldest:
             targets = (lone.get(time) for time in _read_rolled_back(files, config, rollback))
-            undone += [each for each in targets if each is not None and _is_later(rollback, each)]
+            undone += [
+                each for each in targets if each and rollback.request_time > (each.completion_time or each.request_time)
+            ]
     return undone
 
 
@@ -56,10 +58,6 @@ def _may_be_undone(instant: Instant, config: TableConfig) -> bool:
         return False
     untimed = config.timeline_layout == 1 or instant.is_legacy
     return not (untimed and instant.action == COMMIT and config.is_merge_on_read)
-
-
-def _is_later(rollback: Instant, instant: Instant) -> bool:
-    return rollback.request_time > (instant.completion_time or instant.request_time)
 
 
 def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant) -> tuple[str, ...]:

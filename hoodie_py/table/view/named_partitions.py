@@ -28,7 +28,11 @@ def find_named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionL
         CorruptFileError, InvalidTableError: the timeline is damaged.
         StorageError: the store refused.
     """
-    written = {each.partition.path: each for each in doubtful if _has_committed_files(timeline, each)}
+    written = {
+        each.partition.path: each
+        for each in doubtful
+        if any(_is_committed_file(timeline, info.name) for info in each.files)
+    }
     named = [written[path] for path in _iterate_named_paths(timeline, set(written))]
     if left := sorted(written.keys() - {each.partition.path for each in named}):
         warnings.warn(
@@ -58,10 +62,6 @@ def _iterate_commits(timeline: TableTimeline) -> Iterator[CommitMetadata]:
         yield from timeline.read_all_metadata(writes[start : start + _AT_ONCE])
     for _, metadata in timeline.read_archive().iterate_writes_back_from(LATEST):
         yield metadata
-
-
-def _has_committed_files(timeline: TableTimeline, listing: PartitionListing) -> bool:
-    return any(_is_committed_file(timeline, info.name) for info in listing.files)
 
 
 def _is_committed_file(timeline: TableTimeline, name: str) -> bool:

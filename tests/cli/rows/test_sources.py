@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie_py.cli.options import RowFormat, find_format
 from hoodie_py.cli.rows.files import CsvWriter, JsonWriter, ParquetWriter, RowWriter
-from hoodie_py.cli.rows.formats import RowFormat, find_format
 from hoodie_py.cli.rows.sources import read_rows
 from hoodie_py.errors import InvalidQueryError
 
