@@ -68,11 +68,17 @@ class LockTests:
         """A writer that waits gets the lock soon after the release."""
         one, other = make_lock(), make_lock()
         one.acquire(self.patience)
-        timer = threading.Timer(self.short, one.release)
+        releasing = threading.Event()
+
+        def release() -> None:
+            releasing.set()  # before the release: the other writer may have the lock before this thread goes on
+            one.release()
+
+        timer = threading.Timer(self.short, release)
         timer.start()
         try:
             other.acquire(self.patience)
-            assert timer.finished.is_set(), "both writers had the lock"
+            assert releasing.is_set(), "both writers had the lock"
         finally:
             timer.join()
         other.release()
