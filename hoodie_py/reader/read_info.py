@@ -84,7 +84,7 @@ class ReadOptions:
             errors; the last are looked for where tasks are made.
         memory_limit: most bytes of memory for logs: in one process for all slices that a scan reads at the same time,
             in Spark for each task. A larger log is folded in parts and spilled to disk. None for a share of what the
-            process may use (``memory_budget.compute_memory_share``).
+            process may use (``memory.budget.compute_memory_share``).
         options: the user's reader options, by Hudi's keys.
         readers: how many slices are read at the same time and share ``memory_limit``.
         column_threads: whether the columns of base files are decoded on Arrow's threads, as there are fewer slices than
