@@ -57,6 +57,12 @@ def test_travels(files: TableFiles) -> None:
     assert repr(copy) == f"TableFiles({files.uri!r})"
 
 
+def test_a_missing_folder_is_empty_where_that_is_asked_for(files: TableFiles) -> None:
+    files.put("folder/a", b"1")
+    assert [info.name for info in files.list_or_empty("folder")] == ["a"]
+    assert files.list_or_empty("nowhere") == []
+
+
 def test_missing_files(files: TableFiles) -> None:
     asks = (files.read, files.list, files.stat, files.open_file, lambda path: files.list_many([path]),
             lambda path: files.open_file(path, 10).read())  # fmt: skip

@@ -85,11 +85,7 @@ def write_table(
     merger: Merger | None,
     lock: Lock | None,
 ) -> WriteResult:
-    """Write a DataFrame; see ``hoodie_py.spark.write``.
-
-    Raises:
-        HoodieError: see ``hoodie_py.spark.write``.
-    """
+    """Write a DataFrame; see ``hoodie_py.spark.write``, also for the errors."""
     began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
