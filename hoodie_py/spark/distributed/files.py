@@ -167,9 +167,11 @@ class WriteFiles:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)  # Spark gives a task one core
         for one in group_by_label(batches):
-            payloads = [each for kind in sorted(one.payloads) for each in one.payloads[kind]]
-            yield run_for_outcome(partial(self._write, one.label, payloads), self.attempts)
+            yield self._run_task(one.label, [each for kind in sorted(one.payloads) for each in one.payloads[kind]])
         freeze_imports()
+
+    def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
+        return run_for_outcome(partial(self._write, label, payloads), self.attempts)
 
     def _write(self, label: int, payloads: Sequence[pa.Buffer]) -> TaskResult:
         task, count, inserts = unpack_once(self.packed)[label]
