@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, UnsupportedFeatureError
-from hoodie_py.spark.read.hybrid import find_plain_file
+from hoodie_py.spark.reading.hybrid import find_plain_file
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 MILLIS = 1_720_631_224_939

@@ -54,3 +54,19 @@ def test_import_loads_nothing_heavy() -> None:
     code = "import json, sys, hoodie_py; print(json.dumps([m for m in sys.modules if '.' not in m]))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(json.loads(run.stdout)) & {"pyarrow", "pyspark", "pandas", "s3fs", "typer", "moto"} == set()
+
+
+@pytest.mark.parametrize(
+    "init", sorted(Path(hoodie_py.__file__).parent.rglob("__init__.py")), ids=lambda path: path.parent.name
+)
+def test_no_module_has_the_name_of_an_export_of_its_package(package: Path) -> None:
+    """An import of the module would replace the export: the package's attribute is then the module."""
+    tree = ast.parse((package / "__init__.py").read_text())
+    exports = [
+        name
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for name in ast.literal_eval(node.value)
+    ]
+    there = {path.stem for path in package.iterdir()}
+    assert there & set(exports) == set()

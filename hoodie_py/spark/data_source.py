@@ -22,7 +22,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, LoadOptions, find_names
 from hoodie_py.spark.pin import Pin, open_table
 from hoodie_py.spark.process import freeze_imports
-from hoodie_py.spark.read.reader import HoodieReader, make_load_scan
+from hoodie_py.spark.reading.reader import HoodieReader, make_load_scan
 from hoodie_py.spark.types import as_spark_schema
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ def read(
     Raises:
         HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
-    from hoodie_py.spark.read.hybrid import load
+    from hoodie_py.spark.reading.hybrid import load
 
     given = {**(options or {}), **named, "path": path}
     rows: DataFrame = load(spark, given, read_s3_settings(spark), columns, filter, mergers)

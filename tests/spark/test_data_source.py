@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from hoodie_py import HoodieError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.spark.data_source import HoodieSource, make_source_class
-from hoodie_py.spark.read.reader import HoodiePartition, choose_batch_rows
+from hoodie_py.spark.reading.reader import HoodiePartition, choose_batch_rows
 
 TABLE = "event_time_updates_mor_v9"
 
@@ -172,7 +172,7 @@ def test_reading_stops_where_spark_stops(path: str) -> None:
 
 
 def test_a_partition_too_large_to_send_is_split(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie_py.spark.read.reader.LARGEST_PARTITION", 1)
+    monkeypatch.setattr("hoodie_py.spark.reading.reader.LARGEST_PARTITION", 1)
     source = HoodieSource({"path": path})
     partitions = source.reader(source.schema()).partitions()
     assert [len(each.tasks) for each in partitions if isinstance(each, HoodiePartition)] == [1] * 3

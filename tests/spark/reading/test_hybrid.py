@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieTable, ScanTask
 from hoodie_py.spark.load_options import LoadOptions
-from hoodie_py.spark.read import hybrid
-from hoodie_py.spark.read.hybrid import find_plain_file
+from hoodie_py.spark.reading import hybrid
+from hoodie_py.spark.reading.hybrid import find_plain_file
 
 
 @pytest.fixture

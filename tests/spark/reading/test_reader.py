@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hoodie_py.spark.read.reader import FULL, MOST, TINY, estimate_work, pack
+from hoodie_py.spark.reading.reader import FULL, MOST, TINY, estimate_work, pack
 
 
 def task(base: int, *logs: int) -> Any:

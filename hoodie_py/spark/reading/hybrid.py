@@ -24,7 +24,7 @@ from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_text
 from hoodie_py.spark.mergers import dump_mergers
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
-from hoodie_py.spark.read.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
+from hoodie_py.spark.reading.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
 from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.scan.scan import Scan
