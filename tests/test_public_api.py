@@ -56,9 +56,10 @@ def test_import_loads_nothing_heavy() -> None:
     assert set(json.loads(run.stdout)) & {"pyarrow", "pyspark", "pandas", "s3fs", "typer", "moto"} == set()
 
 
-@pytest.mark.parametrize(
-    "init", sorted(Path(hoodie_py.__file__).parent.rglob("__init__.py")), ids=lambda path: path.parent.name
-)
+PACKAGES = sorted(path.parent for path in Path(hoodie_py.__file__).parent.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_no_module_has_the_name_of_an_export_of_its_package(package: Path) -> None:
     """An import of the module would replace the export: the package's attribute is then the module."""
     tree = ast.parse((package / "__init__.py").read_text())
