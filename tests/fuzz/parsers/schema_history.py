@@ -28,7 +28,7 @@ class _OneFile:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def list(self, path: str) -> list[FileInfo]:
+    def list_or_empty(self, path: str) -> list[FileInfo]:
         return [FileInfo(f"{path}/1.schemacommit", len(self._data), is_dir=False)]
 
     def read(self, path: str, most: int | None = None) -> bytes:
