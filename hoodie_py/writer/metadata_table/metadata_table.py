@@ -66,6 +66,7 @@ _KEPT_PREFIX = "secondary_index_"
 
 Sizes = Mapping[str, Mapping[str, int]]
 Names = Mapping[str, Sequence[str]]
+_INITIAL = "0000000"  # request times of the commits that create the partitions of a metadata table begin so
 
 
 class MetadataTable:
@@ -193,8 +194,16 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 
 
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
-    """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed."""
-    return len(_load_metadata_timeline(snapshot).select_after(instant).select_actions(COMMIT, COMPACTION)) > 0
+    """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
+
+    The base file is that of a later compaction, or the first one, if Java created the metadata table from a listing
+    after the instant wrote its files.
+    """
+    timeline = _load_metadata_timeline(snapshot)
+    if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
+        return True
+    first = (each for each in timeline if each.request_time.startswith(_INITIAL))
+    return timeline.find(instant) is None and any((each.completion_time or "") > instant for each in first)
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
