@@ -56,7 +56,7 @@ def test_of_a_write(lake: Lake, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["upsert", "compact", "rollback"])
-@pytest.mark.parametrize("lake", KINDS[:2], ids=str, indirect=True)
+@pytest.mark.parametrize("lake", [*KINDS[:2], Kind(8, True, False)], ids=str, indirect=True)
 def test_of_a_compaction(lake: Lake, how: str) -> None:
     lake.java.call(lake.path, "rollback_to_instant", instant_time=lake.run_java())
     going_on(lake, how, cut_short(lake.path))

@@ -66,7 +66,7 @@ _KEPT_PREFIX = "secondary_index_"
 
 Sizes = Mapping[str, Mapping[str, int]]
 Names = Mapping[str, Sequence[str]]
-_INITIAL = "0000000"  # request times of the commits that create the partitions of a metadata table begin so
+_INITIAL = "0000000"  # the commits that create partitions of the metadata table have request times that begin so
 
 
 class MetadataTable:
@@ -196,14 +196,17 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
 
-    The base file is that of a later compaction, or the first one, if Java created the metadata table from a listing
-    after the instant wrote its files.
+    It is that of a later compaction, or the first one, if Java created the metadata table from a listing after the
+    instant wrote its files. Timeline layout 1 does not tell when that was, so there the first one counts always.
     """
     timeline = _load_metadata_timeline(snapshot)
     if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
         return True
+    if timeline.find(instant) is not None:
+        return False
+    layout_1 = snapshot.config.timeline_layout == 1
     first = (each for each in timeline if each.request_time.startswith(_INITIAL))
-    return timeline.find(instant) is None and any((each.completion_time or "") > instant for each in first)
+    return any(layout_1 or (each.completion_time or "") > instant for each in first)
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:

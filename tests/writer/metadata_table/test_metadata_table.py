@@ -17,9 +17,13 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties, update_properties
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.writer.compaction.local_runner import LocalRunner
+from hoodie_py.writer.rollback.finish import begin_rollback
+from hoodie_py.writer.rollback.written_files import find_written_files
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.formats.hfile_entries import read_hfile
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan
+from tests.writer.written_tables import session
 
 TABLES = ["mdt_files_mor_v9", "mdt_all_mor_v9", "mdt_secondary_index_mor_v9", "mdt_all_mor_v6", "old15_metadata_mor"]
 MODE = "hoodie.metadata.mode"
@@ -87,6 +91,49 @@ def test_the_metadata_table_has_one_commit_of_the_same_instant(name: str, tmp_pa
     assert commit.operation_type == "UPSERT_PREPPED"
     assert "_hoodie_commit_time" not in str(commit.schema)
     assert (base / ".hoodie/metadata" / str(stat.path)).stat().st_size == stat.file_size_in_bytes
+
+
+def forget_in_metadata(base: Path, instant: str, created: str | None) -> None:
+    """Remove the instant's commit from the metadata table, and say that Java created that table later."""
+    table = HoodieTable.open(base / ".hoodie/metadata")
+    place = table._snapshot.files
+    found = table.timeline.find(instant)
+    assert found is not None
+    for stat in table._snapshot.timeline.read_metadata(found).iterate_stats():
+        place.delete(str(stat.path))
+    TimelineWriter(place, table.config).remove_pending(found)
+    TimelineWriter(place, table.config).remove(found)
+    if created and table.config.timeline_layout > 1:
+        for path in (base / ".hoodie/metadata/.hoodie/timeline").glob("0000000*_*.deltacommit"):
+            path.rename(path.with_name(f"{path.name.split('_')[0]}_{created}.deltacommit"))
+
+
+@pytest.mark.parametrize("newer", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_metadata_table_that_lists_files_of_a_commit_is_told_of_its_rollback(
+    name: str, newer: bool, tmp_path: Path
+) -> None:
+    base = writable(name, tmp_path)
+    before = rows(HoodieTable.open(base))
+    instant = str(HoodieTable.open(base).compact(options=QUICK).instant)
+    last = HoodieTable.open(base).timeline.find(instant)
+    assert last is not None
+    written = {path.name for path in base.rglob(f"*_{last.request_time}.parquet")}
+    forget_in_metadata(base, last.request_time, last.completion_time if newer else None)
+    doing = session(base)
+    snapshot = doing.look()
+    rollback = begin_rollback(doing, snapshot, last, find_written_files(snapshot, last.request_time))
+    doing.open_timeline(snapshot).remove(last)
+    assert HoodieTable.open(base).rollback(rollback.request_time, options=QUICK).left == "gone"
+    deleted = {
+        file
+        for record in records(base, rollback.request_time).values()
+        for file, info in record["filesystemMetadata"].items()
+        if info["isDeleted"]
+    }
+    listed = newer or HoodieTable.open(base).config.timeline_layout == 1  # layout 1 does not tell
+    assert deleted == (written if listed else set())
+    assert rows(HoodieTable.open(base)) == before
 
 
 def test_statistics_are_dropped_from_version_8_on_only(tmp_path: Path) -> None:
