@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.record.context import RecordContext
     from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
     from hoodie_py.table.inspect import TableInspect
+    from hoodie_py.table.scan.query import Task
     from hoodie_py.table.scan.scan import Scan
     from hoodie_py.table.scan.task import ScanTask
     from hoodie_py.writer.clean.clean import CleanResult
@@ -69,6 +70,7 @@ _NAMES = {
     "hoodie_py.reader.record.context": "RecordContext",
     "hoodie_py.reader.record.record": "BufferedRecord DEFAULT_ORDERING HoodieOperation",
     "hoodie_py.table.inspect": "TableInspect",
+    "hoodie_py.table.scan.query": "Task",
     "hoodie_py.table.scan.scan": "Scan",
     "hoodie_py.table.scan.task": "ScanTask",
     "hoodie_py.writer.clean.clean": "CleanResult",
@@ -92,8 +94,8 @@ __all__ = [
     "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock", "MergeError", "MergeMode",
     "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats", "RecordContext", "RecordMerger",
     "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError", "StorageLock", "TableConfig", "TableFiles",
-    "TableInspect", "TableNotFoundError", "Timeline", "UnsupportedFeatureError", "WriteOperation", "WriteResult",
-    "register_merger",
+    "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "WriteOperation",
+    "WriteResult", "register_merger",
 ]  # fmt: skip
 
 

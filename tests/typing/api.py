@@ -30,11 +30,11 @@ from hoodie_py import (
     RecordMerger,
     RollbackResult,
     Scan,
-    ScanTask,
     StorageLock,
     TableConfig,
     TableFiles,
     TableInspect,
+    Task,
     Timeline,
     WriteOperation,
     WriteResult,
@@ -93,7 +93,7 @@ def read(uri: str) -> None:
     assert_type(scan.to_batches(), Generator[pa.RecordBatch, None, None])
     assert_type(scan.count(), int)
     assert_type(scan.instant, str | None)
-    assert_type(scan.tasks(), list[ScanTask])
+    assert_type(scan.tasks(), list[Task])
     assert_type(scan.tasks()[0].to_batches(), Generator[pa.RecordBatch, None, None])
 
     reader = FileGroupReader(slices[0], table, columns=["id"], merger=HighestPrice(), options=ReadOptions())

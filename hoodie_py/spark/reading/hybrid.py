@@ -27,6 +27,7 @@ from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.reading.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
 from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filter.as_predicate import as_predicate
+from hoodie_py.table.scan.query import Task
 from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.scan.task import ScanTask
 
@@ -78,12 +79,14 @@ def load(
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
-def find_plain_file(task: ScanTask) -> str | None:
+def find_plain_file(task: Task) -> str | None:
     """Return the path of the base file if Spark can read the task's rows from it directly; else None.
 
     Raises:
         CorruptFileError: the file's footer cannot be read.
     """
+    if not isinstance(task, ScanTask):
+        return None
     base = task.file_slice.base_file
     if base is None or task.file_slice.log_files or task.options.integrity == "strict":
         return None
@@ -118,7 +121,7 @@ def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
     return True
 
 
-def _read_merged(spark: Any, scan: Scan, tasks: Sequence[ScanTask], packed_mergers: bytes) -> Any:
+def _read_merged(spark: Any, scan: Scan, tasks: Sequence[Task], packed_mergers: bytes) -> Any:
     schema = as_spark_schema(scan.schema)
     partitions = [each for group in pack(tasks) for each in make_partitions(group)]
     numbers = make_numbers(spark, len(partitions))

@@ -30,6 +30,7 @@ from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
 from hoodie_py.table.scan import scan
+from hoodie_py.table.scan.query import Task
 from hoodie_py.table.scan.task import ScanTask
 
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ _LEAST_BATCH_ROWS = 4096
 class HoodiePartition(InputPartition):
     """Pickled scan tasks for one Spark task; its repr shows no storage options."""
 
-    def __init__(self, tasks: Sequence[ScanTask]) -> None:
+    def __init__(self, tasks: Sequence[Task]) -> None:
         super().__init__(zlib.compress(pickle.dumps(tuple(tasks), pickle.HIGHEST_PROTOCOL)))
         self.count = len(tasks)
 
     @property
-    def tasks(self) -> tuple[ScanTask, ...]:
+    def tasks(self) -> tuple[Task, ...]:
         """The tasks, unpickled."""
-        tasks: tuple[ScanTask, ...] = pickle.loads(zlib.decompress(self.value))  # noqa: S301 - made by this session's planner
+        tasks: tuple[Task, ...] = pickle.loads(zlib.decompress(self.value))  # noqa: S301 - made by this session's planner
         return tasks
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ def choose_batch_rows(columns: int) -> int:
     return scan.choose_batch_rows(columns, _BATCH_VALUES, _LEAST_BATCH_ROWS)
 
 
-def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_tasks(tasks: Sequence[Task], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of scan tasks on a worker, in exactly the target schema.
 
     Raises:
@@ -149,16 +150,18 @@ def read_tasks(tasks: Sequence[ScanTask], packed_mergers: bytes, target: pa.Sche
     freeze_imports()
 
 
-def estimate_work(task: ScanTask) -> int:
+def estimate_work(task: Task) -> int:
     """Return the work of a task, as a number of base file bytes that take as long."""
+    if not isinstance(task, ScanTask):
+        return _LOG_COST * task.size
     logs = sum(log.size for log in task.file_slice.log_files)
     return task.size + (_LOG_COST - 1) * logs
 
 
-def pack(tasks: Sequence[ScanTask]) -> list[list[ScanTask]]:
+def pack(tasks: Sequence[Task]) -> list[list[Task]]:
     """Group tasks into partitions, the heaviest first."""
     packed = [[task] for task in tasks if task.size >= TINY]
-    group: list[ScanTask] = []
+    group: list[Task] = []
     filled = 0
     for task in tasks:
         if task.size >= TINY:
@@ -173,7 +176,7 @@ def pack(tasks: Sequence[ScanTask]) -> list[list[ScanTask]]:
     return sorted(packed, key=lambda group: -sum(estimate_work(task) for task in group))
 
 
-def make_partitions(group: Sequence[ScanTask]) -> list[HoodiePartition]:
+def make_partitions(group: Sequence[Task]) -> list[HoodiePartition]:
     """Return a group of tasks as one partition, or as several if one would be too large to send."""
     whole = HoodiePartition(group)
     if len(whole.value) <= LARGEST_PARTITION or len(group) == 1:

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.arrow.fields import check_columns, make_nullable
+from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.options.check import check_read_options
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
-from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
+from hoodie_py.table.scan.query import Query, Request, SnapshotQuery, Task
 from hoodie_py.table.scan.threads import Numbered, count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 
@@ -45,31 +45,24 @@ _LEAST_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Request):
     """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
 
-    Attributes:
-        snapshot: the table at the pinned instant.
-        columns: columns of the result, in order.
-        predicate: the filter; None for all rows.
-        query_type: "snapshot" merges base and log files, "read_optimized" reads base files only.
-        options: settings of the read.
-        limit: most rows of the result; None for all.
-        merger: merges records in place of the table's merge mode.
+    ``query`` says what is read, and of which kind.
     """
 
-    snapshot: Snapshot
-    columns: tuple[str, ...]
-    predicate: Predicate | None
-    query_type: str
-    options: ReadOptions
-    limit: int | None = None
-    merger: Merger | None = None
+    query: Query = field(default_factory=SnapshotQuery)
+
+    @property
+    def query_type(self) -> str:
+        """The kind of query: "snapshot" merges base and log files, "read_optimized" reads base files only, ..."""
+        return self.query.kind
 
     @property
     def schema(self) -> pa.Schema:
         """Schema of the result."""
-        return make_nullable(self.snapshot.schema.arrow.field(name) for name in self.columns)
+        columns = self.query.find_schema(self.snapshot)
+        return make_nullable(columns.field(name) for name in self.columns)
 
     @property
     def instant(self) -> str | None:
@@ -77,27 +70,11 @@ class Scan:
         return self.snapshot.instant
 
     @cached_property
-    def _tasks(self) -> list[ScanTask]:
-        slices = self.snapshot.file_slices(self.query_type, self.predicate)
-        if self.options.integrity == "strict":
-            self.snapshot.check_complete(self.query_type, self.predicate)
-        return [
-            ScanTask(
-                file_slice,
-                self.snapshot.read_info(
-                    file_slice, strict=self.options.integrity == "strict", predicate=self.predicate
-                ),
-                self.columns,
-                self.predicate,
-                self.options,
-                self.merger,
-                self.limit,
-            )
-            for file_slice in slices
-        ]
+    def _tasks(self) -> tuple[Task, ...]:
+        return tuple(self.query.make_tasks(self))
 
-    def tasks(self) -> list[ScanTask]:
-        """Return one picklable task for each file slice. Together they give the scan's rows, before the limit."""
+    def tasks(self) -> list[Task]:
+        """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit."""
         return list(self._tasks)
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -133,7 +110,7 @@ class Scan:
                 if not left:
                     return
 
-    def _read(self, tasks: Sequence[ScanTask]) -> Generator[Numbered, None, None]:
+    def _read(self, tasks: Sequence[Task]) -> Generator[Numbered, None, None]:
         """Read tasks on several threads where that pays, large ones first, so that no thread ends much later."""
         cores = self._count_threads()
         threads = min(cores, len(tasks))
@@ -258,36 +235,68 @@ def make_scan(
         InvalidQueryError: an unknown or repeated column, a bad filter, a number or word out of range.
         UnsupportedFeatureError: a kind of query that is not handled.
     """
-    texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
-    check_read_options(texts)
+    texts = read_option_texts(options)
     travel = texts.get(AS_OF_INSTANT)
     if travel is not None and not snapshot.is_time_travel:
         snapshot = snapshot.travel_to(travel)
-    kind = _check_query_type(query_type or _find_asked_type(texts))
+    query = SnapshotQuery(_check_query_type(query_type or _find_asked_type(texts)))
+    return make_query_scan(
+        snapshot,
+        query,
+        columns=columns,
+        filter=filter,
+        limit=limit,
+        merger=merger,
+        memory_limit=memory_limit,
+        batch_rows=batch_rows,
+        integrity=integrity,
+        options=texts,
+    )
+
+
+def make_query_scan(
+    snapshot: Snapshot,
+    query: Query,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - users know the name
+    limit: int | None = None,
+    merger: Merger | None = None,
+    memory_limit: int | None = None,
+    batch_rows: int | None = None,
+    integrity: str = "default",
+    options: Mapping[str, Any] | None = None,
+) -> Scan:
+    """Return a scan of any kind of query; the caller has looked at options that say which.
+
+    Raises:
+        InvalidQueryError: as ``make_scan``.
+    """
+    texts = read_option_texts(options)
     if integrity not in ("default", "strict"):
         raise InvalidQueryError(f"The integrity must be 'default' or 'strict', not {integrity!r}.")
-    _check_positive("batch_rows", batch_rows)
-    _check_positive("memory_limit", memory_limit)
+    check_positive("batch_rows", batch_rows)
+    check_positive("memory_limit", memory_limit)
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InvalidQueryError(f"The limit must be a number of rows, not {limit!r}.")
     if merger is not None:
         from hoodie_py.reader.merge.registry import as_merger
 
         as_merger(merger)
-    schema = snapshot.schema.arrow
+    schema = query.find_schema(snapshot)
     predicate = None
     if filter is not None:
         from hoodie_py.table.filter.as_predicate import as_predicate
 
         predicate = as_predicate(filter, schema)
-    wanted = _choose_columns(columns, schema)
+    wanted = choose_columns(columns, schema)
     settings = ReadOptions(
         batch_rows or choose_batch_rows(len(wanted)),
         "strict" if integrity == "strict" else "default",
         memory_limit,
         texts,
     )
-    return Scan(snapshot, wanted, predicate, kind, settings, limit, merger)
+    return Scan(snapshot, wanted, predicate, settings, limit, merger, query)
 
 
 def choose_batch_rows(columns: int, values: int = _BATCH_VALUES, least: int = _LEAST_BATCH_ROWS) -> int:
@@ -307,17 +316,3 @@ def _check_query_type(text: str) -> str:
     if kind not in _QUERY_TYPES:
         raise InvalidQueryError(f"Unknown query type {text!r}.", hint=f"Use one of: {', '.join(_QUERY_TYPES)}.")
     return kind
-
-
-def _choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
-    if columns is None:
-        return tuple(schema.names)
-    if isinstance(columns, str):
-        raise InvalidQueryError(f"The columns must be a list of names, not the text {columns!r}.")
-    check_columns(columns, schema)
-    return tuple(columns)
-
-
-def _check_positive(name: str, value: int | None) -> None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
-        raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

@@ -1,0 +1,43 @@
+"""Checks the arguments that every kind of scan takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.fields import check_columns
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.check import check_read_options
+
+
+def read_option_texts(options: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the options that have a value as texts.
+
+    Raises:
+        InvalidQueryError: a misspelt option, or one that is not handled.
+    """
+    texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
+    check_read_options(texts)
+    return texts
+
+
+def choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns of a result; None asks for all.
+
+    Raises:
+        InvalidQueryError: an unknown or repeated column.
+    """
+    if columns is None:
+        return tuple(schema.names)
+    if isinstance(columns, str):
+        raise InvalidQueryError(f"The columns must be a list of names, not the text {columns!r}.")
+    check_columns(columns, schema)
+    return tuple(columns)
+
+
+def check_positive(name: str, value: int | None) -> None:
+    """Raise InvalidQueryError where a number is given that is not positive."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
+        raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

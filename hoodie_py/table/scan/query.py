@@ -1,0 +1,152 @@
+"""Query: what a scan reads, apart from columns, filter and limit. Task: a part of a scan's rows.
+
+A scan knows nothing about the kind of its query. So queries of changes and of commits use the same class.
+
+SnapshotQuery: all rows at the snapshot's instant, or those of base files alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.table.filter.predicate import Predicate
+
+
+class Task(Protocol):
+    """A part of a scan's rows: a frozen dataclass, small and picklable, so that an engine can send it to its workers.
+
+    ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
+    mode.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def info(self) -> ReadInfo:
+        """The facts of the table that the read needs."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the batches, in order."""
+        ...
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The filter; None for all rows."""
+        ...
+
+    @property
+    def options(self) -> ReadOptions:
+        """Settings of the read."""
+        ...
+
+    @property
+    def merger(self) -> Merger | None:
+        """Merges in place of the table's merge mode."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """Most rows; None for all."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files to read, a measure of the work."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        ...
+
+    def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows; empty batches are left out.
+
+        Tasks that are read at the same time in a process share ``gate``.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller wants of a query.
+
+    Attributes:
+        snapshot: the table at the pinned instant.
+        columns: columns of the result, in order.
+        predicate: the filter; None for all rows.
+        options: settings of the read.
+        limit: most rows of the result; None for all.
+        merger: merges records in place of the table's merge mode.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    options: ReadOptions
+    limit: int | None = None
+    merger: Merger | None = None
+
+
+class Query(Protocol):
+    """What a scan reads; small and immutable."""
+
+    @property
+    def kind(self) -> str:
+        """The query's type, as users name it."""
+        ...
+
+    def find_schema(self, snapshot: Snapshot) -> pa.Schema:
+        """Return all columns that the query can give."""
+        ...
+
+    def make_tasks(self, request: Request) -> Sequence[Task]:
+        """List files, and return the tasks that together give the scan's rows, before its limit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotQuery:
+    """Rows at one instant: ``kind`` "snapshot" merges log files, "read_optimized" reads base files only."""
+
+    kind: str = "snapshot"
+
+    def find_schema(self, snapshot: Snapshot) -> pa.Schema:
+        """Return the table's columns."""
+        return snapshot.schema.arrow
+
+    def make_tasks(self, request: Request) -> list[ScanTask]:
+        """Return one task for each file slice."""
+        snapshot, predicate = request.snapshot, request.predicate
+        slices = snapshot.file_slices(self.kind, predicate)
+        strict = request.options.integrity == "strict"
+        if strict:
+            snapshot.check_complete(self.kind, predicate)
+        return [
+            ScanTask(
+                file_slice,
+                snapshot.read_info(file_slice, strict=strict, predicate=predicate),
+                request.columns,
+                predicate,
+                request.options,
+                request.merger,
+                request.limit,
+            )
+            for file_slice in slices
+        ]
