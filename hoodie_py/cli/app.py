@@ -11,6 +11,7 @@ from hoodie_py.cli.commands.clean import clean
 from hoodie_py.cli.commands.compact import compact
 from hoodie_py.cli.commands.doctor import doctor
 from hoodie_py.cli.commands.explain import explain
+from hoodie_py.cli.commands.history import history
 from hoodie_py.cli.commands.log import log
 from hoodie_py.cli.commands.read import read
 from hoodie_py.cli.commands.rollback import rollback
@@ -48,7 +49,7 @@ def _hoodie(
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
 
 
-for _command in (show, timeline, slices, log, read, explain, write, compact, rollback, clean, doctor, demo):
+for _command in (show, timeline, slices, log, read, explain, history, write, compact, rollback, clean, doctor, demo):
     app.command(_command.__name__)(_command)
 
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from hoodie_py.errors import MergeError
+from hoodie_py.arrow.fields import find_top_level_name
+from hoodie_py.errors import CorruptFileError, MergeError
 from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.custom import CustomStrategy
@@ -22,7 +25,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 from hoodie_py.reader.record.row_store import NO_ROW
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution import Conformer
 
 _BATCH_ROWS = 65_536
 
@@ -147,15 +150,37 @@ def _find_base_version(
     if file_slice.base_file is None:
         return None
     base = BaseFileReader(info.files, file_slice.base_file, info.times)
-    for batch in base.read_batches(info.schema, _BATCH_ROWS):
-        keys = log.keys.read_keys(batch).to_numpy(zero_copy_only=False)
-        for at in np.flatnonzero(keys == key)[:1]:
-            row = conform_batch(batch.slice(int(at), 1), log.schema)
-            record = BufferedBatch.of_rows(log.context, log.store.add(row), row, None)
-            return _make_version(
-                "base file", base.path, None, file_slice.base_file.instant, record, partial=False
-            ), record
+    row = _find_base_row(log, base, info, key)
+    if row is None:
+        return None
+    record = BufferedBatch.of_rows(log.context, log.store.add(row), row, None)
+    return _make_version("base file", base.path, None, file_slice.base_file.instant, record, partial=False), record
+
+
+def _find_base_row(log: LogReader, base: BaseFileReader, info: ReadInfo, key: str) -> pa.RecordBatch | None:
+    """Return the key's row of a base file; whole rows are only read of the row group that has it."""
+    if not KeyFilter(pa.array([key])).may_hold(base.metadata):
+        return None
+    names = {find_top_level_name(info.schema, name) for name in log.keys.columns}
+    key_schema = pa.schema([field for field in info.schema if field.name in names])
+    stored = pa.schema([field for field in info.schema if field.name in base.columns])
+    conform = Conformer(log.schema, {**info.defaults, **info.fallbacks})
+    for group in range(base.metadata.num_row_groups):
+        row = 0
+        for batch in base.read_batches(key_schema, _BATCH_ROWS, [group]):
+            found = np.flatnonzero(log.keys.read_keys(batch).to_numpy(zero_copy_only=False) == key)
+            if len(found):
+                return conform(_read_row(base, stored, group, row + int(found[0])))
+            row += batch.num_rows
     return None
+
+
+def _read_row(base: BaseFileReader, schema: pa.Schema, group: int, row: int) -> pa.RecordBatch:
+    for batch in base.read_batches(schema, _BATCH_ROWS, [group]):
+        if row < batch.num_rows:
+            return batch.slice(row, 1)
+        row -= batch.num_rows
+    raise CorruptFileError("A row group has fewer rows than its key column.", path=base.path)
 
 
 def _make_version(

@@ -26,6 +26,7 @@ from hoodie_py.arrow.arrays import to_numbers
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log.log_reader import LogReader
@@ -37,7 +38,6 @@ from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import writes_positions
 from hoodie_py.writer.index.bucket import is_likely_bucket
-from hoodie_py.writer.index.key_filter import KeyFilter
 from hoodie_py.writer.settings import WriteSettings
 
 UNKNOWN_ROW = -1

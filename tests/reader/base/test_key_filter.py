@@ -15,7 +15,7 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.formats.parquet.key_range import KeyRange
-from hoodie_py.writer.index.key_filter import KeyFilter
+from hoodie_py.reader.base.key_filter import KeyFilter
 from tests.formats.blooms import build_bloom
 
 SMALL = BloomSettings(entries=100, fpp=1e-6)

@@ -1,0 +1,103 @@
+"""``hoodie history``: print the life of one record: the commits that changed it, with values and files."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, Merger, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.values import to_json, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from hoodie_py.table.key_history import KeyEvent, KeyHistory
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
+Partition = Annotated[
+    str | None, typer.Option("--partition", metavar="PATH", help="Look only into this partition, such as city=sf.")
+]
+_STYLES = {"inserted": "green", "written": "green", "updated": "yellow", "deleted": "red"}
+
+
+def history(
+    table: TableUri,
+    key: Key,
+    partition: Partition = None,
+    merger: Merger = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show which commits inserted, updated and deleted a record."""
+    with report_errors(debug):
+        from hoodie_py.cli.console import iterate_with_progress, print_json, print_note
+        from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
+        from hoodie_py.reader.read_info import ReadOptions
+        from hoodie_py.table.key_history import trace_key_history
+        from hoodie_py.table.snapshot import open_snapshot
+
+        found = trace_key_history(
+            open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url)),
+            key,
+            partition=partition,
+            options=ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {}),
+            watch=lambda groups: iterate_with_progress(groups, "reading file groups"),
+        )
+        if as_json:
+            print_json({**to_json(dataclasses.asdict(found)), "is_complete": found.is_complete})
+        elif found.events:
+            _print(found)
+        if not found.events:
+            place = "the table" if partition is None else f"the partition {partition!r}"
+            print_note(f"No file of {place} has the key {key!r}.{_say_since(found)}")
+            raise typer.Exit(1)
+
+
+def _print(found: KeyHistory) -> None:
+    from rich.text import Text
+
+    from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
+
+    columns = [
+        Column("commit", style="cyan", keep=True),
+        Column("operation"),
+        Column("change", keep=True),
+        Column("values"),
+        Column("file"),
+    ]
+    console = make_stdout()
+    for partition in dict.fromkeys(each.partition_path for each in found.events):
+        shown: Mapping[str, Any] = {}
+        rows: list[list[str | Text]] = []
+        for each in (event for event in found.events if event.partition_path == partition):
+            change = Text(each.change, style=_STYLES.get(each.change, "dim"))
+            operation = (each.operation or "").lower()
+            rows.append([each.commit, operation, change, _format_values(each, shown), each.file or ""])
+            if each.change != "outdated":
+                shown = each.values or {}
+        title = f"{found.key} in partition {partition}" if partition else found.key
+        console.print(build_table(columns, rows, title))
+    if not found.is_complete:
+        print_note(f"Nothing tells what happened to the key before that.{_say_since(found)}")
+
+
+def _format_values(event: KeyEvent, shown: Mapping[str, Any]) -> str:
+    """Return an event's values without meta columns: of an update only those that it changed."""
+    values = {name: value for name, value in (event.values or {}).items() if not name.startswith("_hoodie_")}
+    if event.change == "updated":
+        values = {name: value for name, value in values.items() if name not in shown or value != shown[name]} or values
+    if event.change == "moved":
+        return ""
+    return ", ".join(f"{name}={to_text(value)}" for name, value in values.items())
+
+
+def _say_since(found: KeyHistory) -> str:
+    if found.kept_since is None:
+        return ""
+    return f" Files from before {found.kept_since} were cleaned."
