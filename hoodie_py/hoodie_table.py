@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.table.scan.scan import Scan, format_html_table, make_scan
+from hoodie_py.table.scan.scan import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.table.table_queries import TableQueries
 from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
-
     from hoodie_py.formats.config.table_config import TableConfig
     from hoodie_py.formats.timeline.timeline import Timeline
-    from hoodie_py.reader.file_slice import FileSlice
     from hoodie_py.reader.merge.merger import Merger
-    from hoodie_py.reader.read_info import ReadInfo
     from hoodie_py.spark.compaction_runner import Engine
     from hoodie_py.table.inspect import TableInspect
-    from hoodie_py.table.timeline.time_travel import AsOf
     from hoodie_py.writer.clean.clean import CleanResult
     from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.compaction.local_runner import Runner
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableWrites):
+class HoodieTable(TableQueries, TableWrites):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a
@@ -166,76 +162,6 @@ class HoodieTable(TableWrites):
         from hoodie_py.table.inspect import TableInspect
 
         return TableInspect(self._snapshot.view)
-
-    def file_slices(self, as_of: AsOf | None = None, filter: str | pc.Expression | None = None) -> list[FileSlice]:  # noqa: A002
-        """Return the file slices that a snapshot query reads.
-
-        Args:
-            as_of: instant of the past; None for now.
-            filter: leaves out partitions that cannot hold rows for it.
-        """
-        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
-        from hoodie_py.table.filter.as_predicate import as_predicate
-
-        return snapshot.file_slices("snapshot", as_predicate(filter, snapshot.schema.arrow))
-
-    def scan(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: str | pc.Expression | None = None,  # noqa: A002 - the name users know from pyarrow and pyiceberg
-        as_of: AsOf | None = None,
-        query_type: str | None = None,
-        limit: int | None = None,
-        merger: Merger | None = None,
-        memory_limit: int | None = None,
-        batch_rows: int | None = None,
-        integrity: str = "default",
-        options: Mapping[str, Any] | None = None,
-    ) -> Scan:
-        """Make a scan; nothing is read until its rows are asked for.
-
-        Args:
-            columns: names of columns in order; None for all.
-            filter: Spark SQL text such as ``"price > 10 and city = 'sf'"``, or a pyarrow expression.
-            as_of: read the table's state at this time: a Hudi instant (14 or 17 digits), a date, a date and time,
-                seconds (10 digits) or milliseconds (13 digits) since 1970, as text, number, date or datetime.
-            query_type: "snapshot" (default) merges log files, "read_optimized" reads base files only.
-            limit: most rows.
-            merger: a RecordMerger that merges in place of the table's merge mode.
-            memory_limit: most bytes of memory for log records; more go to disk. None for a share of the process's
-                memory (docs/memory.md).
-            batch_rows: most rows of a batch; by default 65536, and fewer of more than two columns, but at least 16384.
-            integrity: "strict" refuses corrupt log blocks, files whose size differs from their commit's statistics, and
-                missing files that commits name. It reads all commits.
-            options: Hudi's reader options, for settings without an argument; an argument wins.
-
-        Raises:
-            InvalidQueryError: an unknown or repeated column, a bad filter, instant or number.
-            UnsupportedFeatureError: a kind of query that is not handled.
-        """
-        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
-        return make_scan(
-            snapshot,
-            columns=columns,
-            filter=filter,
-            query_type=query_type,
-            limit=limit,
-            merger=merger,
-            memory_limit=memory_limit,
-            batch_rows=batch_rows,
-            integrity=integrity,
-            options=options,
-        )
-
-    def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:
-        """Return the facts that a FileGroupReader needs to read one slice.
-
-        Args:
-            file_slice: one of ``file_slices``.
-            as_of: the same instant as for ``file_slices``.
-        """
-        snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
-        return snapshot.read_info(file_slice)
 
     @overload
     def schedule_compaction(

@@ -22,7 +22,6 @@ from hoodie_py import (
     MergeError,
     StorageError,
     TableNotFoundError,
-    UnsupportedFeatureError,
 )
 from tests.corpus import corpus_names
 
@@ -163,10 +162,9 @@ def test_a_bad_question_is_refused(corpus: Corpus, arguments: dict[str, Any], me
         table.scan(**arguments).to_arrow()
 
 
-@pytest.mark.parametrize("kind", ["incremental", "cdc"])
-def test_queries_that_are_not_handled_say_so(corpus: Corpus, kind: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=kind):
-        HoodieTable.open(corpus(TABLE)).scan(query_type=kind)
+def test_an_incremental_query_without_a_start_says_so(corpus: Corpus) -> None:
+    with pytest.raises(InvalidQueryError, match="has no start"):
+        HoodieTable.open(corpus(TABLE)).scan(query_type="incremental")
 
 
 def test_missing_tables_are_named(tmp_path: Path) -> None:

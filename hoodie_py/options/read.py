@@ -14,13 +14,26 @@ SKIP_MERGE = "skip_merge"
 # The kind of query
 QUERY_TYPE = Choice(
     "hoodie.datasource.query.type",
-    ("snapshot", "read_optimized"),
+    ("snapshot", "read_optimized", "incremental"),
     aliases=("hoodie.datasource.view.type",),
-    unhandled=("INCREMENTAL", "CDC"),
 )
+INCREMENTAL_FORMAT = Choice("hoodie.datasource.query.incremental.format", ("latest_state", "cdc"))
 AS_READ_OPTIMIZED = Flag("hoodie.query.as.ro.table", default=False)  # set by Hive sync for _ro tables; it wins
 AS_OF_INSTANT = Text("as.of.instant")  # time travel; compares with request times
 READ_PATHS = Text("hoodie.datasource.read.paths")
+
+# Ranges of commits: the start is exclusive, the end inclusive
+RANGE_START = Text("hoodie.datasource.read.begin.instanttime")
+RANGE_END = Text("hoodie.datasource.read.end.instanttime")
+# Read the latest slices where the range's files are gone; by default on from table version 8 on, as in Java
+FALLBACK_TO_FULL_SCAN = Flag("hoodie.datasource.read.incr.fallback.fulltablescan.enable", default=True)
+RANGE_PATH_GLOB = Text("hoodie.datasource.read.incr.path.glob")
+RANGE_FILTERS = Names("hoodie.datasource.read.incr.filters")  # SQL conditions, separated by commas
+SKIP_COMPACTION = Flag("hoodie.datasource.read.incr.skip_compact", default=False)
+USE_END_SCHEMA = Flag("hoodie.datasource.read.schema.use.end.instanttime", default=False)
+# What to do, up to table version 6, where an unfinished commit is older than a completed one
+HOLES_POLICY = Choice("hoodie.read.timeline.holes.resolution.policy", ("FAIL", "BLOCK", "USE_TRANSITION_TIME"))
+RANGE_TABLE_VERSION = Number("hoodie.datasource.read.incr.table.version", 0, 1)  # below 8: compare request times
 
 # How records merge
 MERGE_TYPE = Choice("hoodie.datasource.merge.type", ("payload_combine", SKIP_MERGE))

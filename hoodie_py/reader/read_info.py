@@ -11,6 +11,7 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
+from hoodie_py.reader.instant_range import InstantRange
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
@@ -37,6 +38,7 @@ class ReadInfo:
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
         times: columns with times as the Avro schema declares them (``declared_times``); None without.
+        instants: the commits whose base rows merge with the log, for incremental reads; None for all.
         numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
         expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
         committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
@@ -53,6 +55,7 @@ class ReadInfo:
     committed: CommittedFiles | None = None
     times: pa.Schema | None = None
     numbers: frozenset[str] = frozenset()
+    instants: InstantRange | None = None
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return the facts for reading rows in the form of the files that they go to, not in that of a query."""

@@ -118,14 +118,15 @@ class BaseMerge:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
-            self._coming = pool.submit(BaseFileReader, self._info.files, base_file, self._info.times)
+            info = self._info
+            self._coming = pool.submit(BaseFileReader, info.files, base_file, info.times, info.instants)
             yield
 
     def _open_base_file(self, base_file: BaseFile) -> BaseFileReader:
         coming, self._coming = self._coming, None
         if coming is not None:
             return coming.result()
-        return BaseFileReader(self._info.files, base_file, self._info.times)
+        return BaseFileReader(self._info.files, base_file, self._info.times, self._info.instants)
 
     def merge(
         self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _FEW_BATCHES = 4
 _QUERY_TYPES = ("snapshot", "read_optimized")
-_LATER_QUERY_TYPES = ("incremental", "cdc")
 _BATCH_VALUES = 1 << 18
 _LEAST_BATCH_ROWS = 16_384
 
@@ -311,8 +310,6 @@ def _find_asked_type(options: Mapping[str, str]) -> str:
 
 def _check_query_type(text: str) -> str:
     kind = text.lower()
-    if kind in _LATER_QUERY_TYPES:
-        raise UnsupportedFeatureError(f"Queries of type {kind}.", hint=f"Supported: {', '.join(_QUERY_TYPES)}.")
     if kind not in _QUERY_TYPES:
         raise InvalidQueryError(f"Unknown query type {text!r}.", hint=f"Use one of: {', '.join(_QUERY_TYPES)}.")
     return kind

@@ -1,0 +1,41 @@
+"""InstantRange: the commits whose base rows an incremental read takes (Hudi ``InstantRange``).
+
+Rows of other commits are dropped before the merge, so a log record meets no row of an earlier commit (M3.16, M7.20).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_texts
+from hoodie_py.arrow.compute import call, index_in
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRange:
+    """Request times of commits: those from ``first`` to ``last`` without ``others``, or exactly those in ``only``.
+
+    ``is_open`` leaves ``first`` out.
+    """
+
+    first: str
+    last: str
+    is_open: bool = False
+    others: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+
+    def make_mask(self, times: pa.Array) -> pa.Array:
+        """Return for each commit time whether it is in the range; null for a null time."""
+        if self.only is not None:
+            return _find_in(times, self.only)
+        low = call("greater" if self.is_open else "greater_equal", times, pa.scalar(self.first, times.type))
+        inside = call("and_kleene", low, call("less_equal", times, pa.scalar(self.last, times.type)))
+        if not self.others:
+            return inside
+        return call("and_kleene", inside, call("invert", _find_in(times, self.others)))
+
+
+def _find_in(times: pa.Array, values: tuple[str, ...]) -> pa.Array:
+    return call("is_valid", index_in(times, from_texts(list(values), times.type)))

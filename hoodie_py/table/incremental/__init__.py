@@ -1,0 +1,1 @@
+"""Queries of the rows that a range of commits wrote."""

@@ -1,0 +1,203 @@
+"""Make the scan of the rows that a range of commits wrote (Hudi's incremental query).
+
+The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F4.14a):
+
+* Only files that the range's commits wrote are read, and they merge only with each other (``touched_slices``). Rows of
+  earlier commits in a base file do not merge either.
+* A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
+* Where a commit has been archived, or files are gone, the latest slices of the whole table are read with the same
+  filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.options.read import (
+    AS_OF_INSTANT,
+    FALLBACK_TO_FULL_SCAN,
+    MERGE_USE_POSITIONS,
+    RANGE_FILTERS,
+    RANGE_PATH_GLOB,
+    USE_END_SCHEMA,
+)
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.table.filter.as_predicate import as_predicate
+from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.incremental.commit_range import (
+    EARLIEST,
+    CommitRange,
+    describe_available,
+    read_range_metadata,
+    resolve_range,
+)
+from hoodie_py.table.incremental.path_glob import compile_glob
+from hoodie_py.table.incremental.row_range import join_filters, make_instant_range, make_row_filter
+from hoodie_py.table.incremental.touched_slices import find_written_files, look_up_files, make_touched_slices
+from hoodie_py.table.scan.arguments import read_option_texts
+from hoodie_py.table.scan.scan import Scan
+from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
+
+
+def make_incremental_scan(
+    snapshot: Snapshot,
+    start: AsOf | None = EARLIEST,
+    end: AsOf | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Scan:
+    """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; other arguments as ``make_scan``.
+
+    Raises:
+        InvalidQueryError: a bad range, or an argument that is not valid.
+        UnsupportedFeatureError: the table has no meta columns, or a kind of query that is not handled.
+    """
+    texts = read_option_texts(options)
+    check_range_readable(snapshot, texts)
+    zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
+    written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
+    # Positions are those in the whole base file, of which only the rows of some commits are read.
+    made = make_scan(written, query_type="snapshot", options={**texts, MERGE_USE_POSITIONS: "false"}, **arguments)
+    filters = [as_predicate(each, written.schema.arrow) for each in RANGE_FILTERS.read(texts)]
+    return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
+
+
+def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:
+    """Refuse a range of a table or with options that cannot have one.
+
+    Raises:
+        InvalidQueryError: the options, or the snapshot, ask for an instant of the past.
+        UnsupportedFeatureError: the table has no meta columns.
+    """
+    if AS_OF_INSTANT.find_text(options) or snapshot.is_time_travel:
+        raise InvalidQueryError("A range of commits has no instant of the past.", hint="Give the range's end instead.")
+    if not snapshot.config.populate_meta_fields:
+        raise UnsupportedFeatureError(
+            "Ranges of commits on a table without meta fields: its rows do not say which commit wrote them.",
+            table=snapshot.config.name,
+        )
+
+
+class RangeSnapshot(Snapshot):
+    """The rows that a range of commits wrote, in place of a table's rows at an instant."""
+
+    def __init__(self, base: Snapshot, commit_range: CommitRange, options: Mapping[str, str]) -> None:
+        super().__init__(base.files, base.config, base.timeline, timezone=base.timezone, view=base.view)
+        self.commit_range = commit_range
+        self._base = base
+        self._options = options
+        glob = RANGE_PATH_GLOB.read(options)
+        self._glob = None if glob is None else compile_glob(f"*{glob}")
+
+    @property
+    def instant(self) -> str | None:
+        """Request time of the range's last commit; None for an empty range."""
+        return self.commit_range.commits[-1].request_time if self.commit_range.commits else None
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """Columns of the table now or, if the options say so, at the end of the range."""
+        if self.instant is None or not USE_END_SCHEMA.read(self._options):
+            return self._base.schema
+        return resolve_schema(self.timeline, self.instant)
+
+    @cached_property
+    def instants(self) -> InstantRange | None:
+        """The commits of the range's rows; None for a range without commits, which has no slices either."""
+        if not self.commit_range.commits:
+            return None
+        committed = {each.request_time for each in self.timeline.list_completed_writes()}
+        if self.commit_range.has_archived:
+            committed |= self.timeline.read_archive().completion_times.keys()
+        return make_instant_range(self.commit_range, committed)
+
+    @property
+    def row_filter(self) -> Predicate | None:
+        """The filter for the range's rows; None for a range without commits."""
+        return None if self.instants is None else make_row_filter(self.instants)
+
+    def read_info(self, file_slice: FileSlice, *, strict: bool = False, predicate: Predicate | None = None) -> ReadInfo:
+        """Return the facts that reading one slice needs: base rows of other commits do not merge."""
+        return replace(super().read_info(file_slice, strict=strict, predicate=predicate), instants=self.instants)
+
+    def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
+        """Return the slices with rows of the range, without partitions that cannot hold wanted rows.
+
+        Raises:
+            InvalidQueryError: files are gone, and the options do not allow reading the latest slices instead.
+        """
+        if not self.commit_range.commits:
+            return []
+        slices = self._find_slices(predicate)
+        if self._glob is None:
+            return slices
+        return [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
+
+    def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
+        """Do nothing: every file of a range is looked up when its slices are made."""
+
+    @property
+    def _falls_back(self) -> bool:
+        """Whether the latest slices may be read in place of files that are gone."""
+        allowed = FALLBACK_TO_FULL_SCAN.read_given(self._options)
+        return not self.commit_range.by_request_time if allowed is None else allowed
+
+    def _find_slices(self, predicate: Predicate | None) -> list[FileSlice]:
+        span, last = self.commit_range, self.commit_range.commits[-1].request_time
+        if self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived):
+            return self._list_latest_slices(predicate)
+        written = find_written_files(
+            read_range_metadata(self.timeline, span), lambda path: self._may_match(predicate, path)
+        )
+        listing, missing = look_up_files(self.files, written)
+        if missing and self._falls_back:
+            return self._list_latest_slices(predicate)
+        slices = make_touched_slices(
+            listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
+        )
+        self._check_unneeded(missing, slices)
+        return slices
+
+    def _list_latest_slices(self, predicate: Predicate | None) -> list[FileSlice]:
+        if self.commit_range.end is not None:
+            text = (
+                f"Files or commits of the range {self.commit_range} are cleaned or archived. The latest file slices "
+                "are read instead, where rows that were changed after the range are missing. "
+                f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
+            )
+            warnings.warn(HoodieWarning(text), stacklevel=2)
+        return super().file_slices("snapshot", predicate)
+
+    def _check_unneeded(self, missing: AbstractSet[str], slices: Iterable[FileSlice]) -> None:
+        """Check that no slice has a file that is gone: a range may name older base files that it does not read."""
+        needed = sorted(path for each in slices for path in _list_paths(each) if path in missing)
+        if needed:
+            raise InvalidQueryError(
+                f"{len(needed)} files of the range {self.commit_range} are gone: they were cleaned.",
+                hint=f"{describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
+                f"{FALLBACK_TO_FULL_SCAN}=true to read the latest rows of these commits.",
+                path=needed[0],
+            )
+
+
+def _list_paths(file_slice: FileSlice) -> list[str]:
+    base = [] if file_slice.base_file is None else [file_slice.base_file.path]
+    return [*base, *(log.path for log in file_slice.log_files)]
+
+
+def _get_path(file_slice: FileSlice) -> str:
+    """Return the path that Java compares with a glob: the base file's, or the latest log file's."""
+    if file_slice.base_file is not None:
+        return file_slice.base_file.path
+    return file_slice.log_files[-1].path

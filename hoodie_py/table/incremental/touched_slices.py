@@ -1,0 +1,97 @@
+"""Build the file slices that a range of commits wrote (Hudi ``MergeOnReadIncrementalRelationV2``).
+
+The rules (F4.13, F4.14a):
+
+* Only the files that the write statistics of the range's commits name are in the slices. So log files merge with a base
+  file only if the range wrote both.
+* They are sliced as of the last commit of the range, by request time. File groups that were replaced until then are
+  left out.
+* No folder is listed. Each file is looked up once, which also gives its size: up to table version 6 log files grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from hoodie_py.errors import FileMissingError
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
+from hoodie_py.table.view.slicing import make_slice
+from hoodie_py.table.view.visibility import Visibility
+
+_THREADS = 16
+_FEW_FILES = 8  # on local disks, so few are looked up in less time than threads take to start
+
+FilesByPartition = Mapping[str, Sequence[FileInfo]]
+
+
+def find_written_files(commits: Iterable[CommitMetadata], keep: Callable[[str], bool]) -> dict[str, dict[str, int]]:
+    """Return the paths of the files that commits wrote, with their size in the statistics, by partition.
+
+    ``keep`` says whether a partition may hold wanted rows.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for metadata in commits:
+        for partition, stats in metadata.write_stats.items():
+            for stat in stats:
+                if stat.path is not None:
+                    found.setdefault(partition, {})[stat.path] = stat.file_size_in_bytes
+    return {partition: files for partition, files in found.items() if keep(partition)}
+
+
+def look_up_files(files: TableFiles, written: Mapping[str, Mapping[str, int]]) -> tuple[FilesByPartition, set[str]]:
+    """Look up the files that commits wrote. Return all of them by partition, and the paths of the missing ones.
+
+    Missing files have the size that the statistics say.
+
+    Raises:
+        StorageError: the store refused.
+    """
+    paths = [path for each in written.values() for path in each]
+    if len(paths) <= _FEW_FILES and files.is_local:
+        found = [_look_up(files, path) for path in paths]
+    else:
+        with ThreadPoolExecutor(min(_THREADS, max(1, len(paths))), "hoodie-stat") as pool:
+            found = list(pool.map(lambda path: _look_up(files, path), paths))
+    infos = dict(zip(paths, found, strict=True))
+    by_partition = {
+        partition: [infos[path] or FileInfo(path, size, is_dir=False) for path, size in each.items()]
+        for partition, each in written.items()
+    }
+    return by_partition, {path for path, info in infos.items() if info is None}
+
+
+def _look_up(files: TableFiles, path: str) -> FileInfo | None:
+    try:
+        return files.stat(path)
+    except FileMissingError:
+        return None
+
+
+def make_touched_slices(
+    listing: FilesByPartition, visibility: Visibility, last_commit: str, *, merge_on_read: bool, hole: str | None = None
+) -> list[FileSlice]:
+    """Return the slices of some files as of a commit's request time, sorted by partition and file id.
+
+    Base files that were requested after ``hole`` do not count.
+
+    Raises:
+        UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.
+    """
+    slices: list[FileSlice] = []
+    for partition in sorted(listing):
+        for group in group_files(partition, listing[partition]):
+            if visibility.is_replaced(group.key, last_commit):
+                continue
+            logs = group.log_files if merge_on_read else ()
+            bases = tuple(base for base in group.base_files if hole is None or base.instant < hole)
+            file_slice = make_slice(FileGroup(partition, group.file_id, bases, logs), visibility, last_commit)
+            if file_slice is None:
+                continue
+            if file_slice.base_file is not None:
+                check_readable(file_slice.base_file)
+            slices.append(file_slice)
+    return slices
