@@ -8,6 +8,7 @@ Only what others call belongs here. A rule that nobody calls is wired in, or del
 _.bulk_insert
 _.insert_overwrite
 _.insert_overwrite_table
+_.incremental
 _.to_polars
 _.to_duckdb
 _.with_columns

@@ -43,7 +43,8 @@ from hoodie_py.table.incremental.path_glob import compile_glob
 from hoodie_py.table.incremental.row_range import join_filters, make_instant_range, make_row_filter
 from hoodie_py.table.incremental.touched_slices import find_written_files, look_up_files, make_touched_slices
 from hoodie_py.table.scan.arguments import read_option_texts
-from hoodie_py.table.scan.scan import Scan
+from hoodie_py.table.scan.query import SnapshotQuery
+from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
@@ -68,7 +69,8 @@ def make_incremental_scan(
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
     written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions are those in the whole base file, of which only the rows of some commits are read.
-    made = make_scan(written, query_type="snapshot", options={**texts, MERGE_USE_POSITIONS: "false"}, **arguments)
+    settings = {**texts, MERGE_USE_POSITIONS: "false"}
+    made = make_query_scan(written, SnapshotQuery("incremental"), options=settings, **arguments)
     filters = [as_predicate(each, written.schema.arrow) for each in RANGE_FILTERS.read(texts)]
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
 
