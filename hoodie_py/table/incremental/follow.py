@@ -300,12 +300,12 @@ def _check_poll(poll: float | None) -> float | None:
     is_number = isinstance(poll, (int, float)) and not isinstance(poll, bool)
     if poll is not None and not (is_number and 0 < poll < math.inf):
         raise InvalidQueryError(
-            f"poll must be a number of seconds, not {poll!r}.", hint="None ends when there is nothing new."
+            f"The argument poll must be a number of seconds, not {poll!r}.", hint="None ends when there is nothing new."
         )
     return poll
 
 
 def _check_most(most: int | None) -> int | None:
     if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most <= 0):
-        raise InvalidQueryError(f"max_commits must be a positive number, not {most!r}.")
+        raise InvalidQueryError(f"The argument max_commits must be a positive number, not {most!r}.")
     return most
