@@ -35,6 +35,11 @@ _.seekable
 _.writable
 _.streamWriter
 _.abort
+_.streamReader
+_.initialOffset
+_.latestOffset
+_.getDefaultReadLimit
+_.prepareForTriggerAvailableNow
 
 # Fields of Hudi's formats that are carried through records as a whole: they are read, and written again, by their names
 _.min_time

@@ -55,4 +55,8 @@ COMPACTION_MEMORY = Size("hoodie.memory.compaction.max.size", 0)  # the same in 
 SPILL_PATH = Names("hoodie.memory.spillable.map.path")  # local directories for spilled records; the first one counts
 READ_THREADS = Number("hoodie_py.read.threads", 0, 1, unit="threads", most=1024)  # not of Java
 
+# Streams; Spark passes names in lower case
+STREAM_START = Text("hoodie.datasource.streaming.startOffset", ("hoodie.datasource.streaming.startoffset",))
+STREAM_TABLE_VERSION = Number("hoodie.datasource.read.streaming.table.version", 0, 1)  # as RANGE_TABLE_VERSION
+
 OPTIONS: tuple[Option, ...] = tuple(each for each in globals().values() if isinstance(each, Option))

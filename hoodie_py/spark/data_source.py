@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructField, StructType
 
@@ -22,20 +23,21 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, LoadOptions, find_names
 from hoodie_py.spark.pin import Pin, open_table
 from hoodie_py.spark.process import freeze_imports
-from hoodie_py.spark.reading.reader import HoodieReader, make_load_scan
+from hoodie_py.spark.reading.reader import HoodieReader, find_columns
 from hoodie_py.spark.types import as_spark_schema
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.spark.staged.batch import HoodieWriter, WriteJob
     from hoodie_py.spark.staged.stream import HoodieStreamWriter
+    from hoodie_py.spark.stream.reader import HoodieStreamReader
 
 _NOTE = "hoodie_py"  # key of the metadata that catalog tables carry
 _CATALOG_OPTIONS = ("provider", "location", "owner", "external", "is_managed_location", "comment")
 
 
 class HoodieSource(DataSource):
-    """``spark.read.format("hoodie")`` and ``df.write.format("hoodie")``.
+    """``format("hoodie")`` of ``spark.read``, ``spark.readStream``, ``df.write`` and ``df.writeStream``.
 
     ``session`` has the session's S3 settings, for tables whose options have none.
     """
@@ -55,18 +57,18 @@ class HoodieSource(DataSource):
         return cls.format_name
 
     def schema(self) -> StructType:
-        """Pin the table's latest snapshot, or the one at the instant of the options, and return its columns.
+        """Pin the table's latest snapshot, or the one at the instant of the options, and return the query's columns.
+
+        The pin fixes the end of a range of commits, too. A range that cannot be read shows in ``reader``.
 
         Raises:
             HoodieError: there is no path or no table, or the table cannot be read.
         """
         options = LoadOptions.parse(self.options, self.session)
         snapshot = open_table(options)
-        known = snapshot.schema.arrow.names
-        scan = make_load_scan(
-            snapshot, options, known if options.columns is None else find_names(options.columns, known)
-        )
-        columns = as_spark_schema(scan.schema)
+        known = find_columns(snapshot, options)
+        names = known.names if options.columns is None else find_names(options.columns, known.names)
+        columns = as_spark_schema(pa.schema([known.field(name) for name in names]))
         self._pin = Pin.from_snapshot(snapshot)
         if "provider" in self.options and columns.fields:
             columns = _annotate(columns, {PATH: snapshot.files.uri, **_keep_read_options(self.options)})
@@ -112,6 +114,24 @@ class HoodieSource(DataSource):
             raise UnsupportedFeatureError("Writing streams with this version of PySpark.", hint="Use 4.1 or newer.")
         job = self._plan_job(schema, overwrite=overwrite)
         return HoodieStreamWriter(job, Staging.choose(job.options.open_files()))
+
+    def streamReader(self, schema: StructType) -> HoodieStreamReader:  # noqa: N802 - Spark's name
+        """Return the reader of a stream for a schema: the one that ``schema`` returned, or one that the user gave.
+
+        Raises:
+            UnsupportedFeatureError: PySpark is too old.
+            HoodieError: there is no path, or the options are not those of a stream.
+        """
+        try:
+            from hoodie_py.spark.stream.reader import HoodieStreamReader
+        except ImportError as error:
+            raise UnsupportedFeatureError(
+                "Reading streams with this version of PySpark.", hint="Use 4.2 or newer."
+            ) from error
+        self._planned = True  # a stream has its own offsets
+        made = HoodieStreamReader(LoadOptions.parse(self.options, self.session), schema, self.packed_mergers)
+        freeze_imports()
+        return made
 
     def _plan_job(self, schema: StructType, *, overwrite: bool) -> WriteJob:
         from hoodie_py.spark.staged.batch import WriteJob

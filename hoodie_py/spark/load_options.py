@@ -1,10 +1,11 @@
 """Parse the options of ``spark.read.format("hoodie")``; Java: ``DataSourceReadOptions``.
 
 Spark lower-cases option names and turns values into text. Only this package has ``columns``, ``storage_options`` (a
-JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows`` and
-``memory_limit``. The other options are Java Hudi's (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which
-reads and writes check themselves (``options.check``), and Hadoop's ``fs.s3a.*``. Options that do not concern a read are
-ignored, as in Java Hudi, unless they look like a misspelt name.
+JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows``,
+``memory_limit`` and ``maxCommitsPerTrigger``. Streams have two more limits, which are Spark's. The other options are
+Java Hudi's (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which reads and writes check themselves
+(``options.check``), and Hadoop's ``fs.s3a.*``. Options that do not concern a read are ignored, as in Java Hudi, unless
+they look like a misspelt name.
 
 Match column names that a load asks for with the table's columns.
 """
@@ -29,8 +30,12 @@ TIMEZONE = "timezone"
 INTEGRITY = "integrity"
 BATCH_ROWS = Number("batch_rows", 0, least=1)
 MEMORY_LIMIT = Size("memory_limit", 0, least=1)
+MAX_COMMITS = Number("maxCommitsPerTrigger", 0, least=1, aliases=("maxcommitspertrigger",), unit="commits")
+MAX_FILES = Number("maxFilesPerTrigger", 0, least=1, aliases=("maxfilespertrigger",), unit="files")
+MAX_BYTES = Size("maxBytesPerTrigger", 0, least=1, aliases=("maxbytespertrigger",))
 PATH = "path"
-_OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT)
+_LIMITS = {name.lower(): name for name in (MAX_COMMITS, MAX_FILES, MAX_BYTES)}
+_OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT, *_LIMITS)
 _HADOOP = "spark.hadoop."
 _S3A = "fs.s3a."
 _S3_URI = re.compile(r"s3[an]?://", re.IGNORECASE)
@@ -42,7 +47,7 @@ class LoadOptions:
     """The options of one load; its repr shows no storage options.
 
     ``integrity`` is "default" or "strict", and ``hoodie`` has all options that are not this package's; they may be Java
-    Hudi's. None is all columns, the latest instant, the default number.
+    Hudi's. ``limits`` has the limits of a stream. None is all columns, the latest instant, the default number.
     """
 
     path: str
@@ -54,6 +59,7 @@ class LoadOptions:
     batch_rows: int | None = None
     memory_limit: int | None = None
     hoodie: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
@@ -81,6 +87,7 @@ class LoadOptions:
             batch_rows=BATCH_ROWS.read_given(given),
             memory_limit=MEMORY_LIMIT.read_given(given),
             hoodie={name: value for name, value in given.items() if name not in {*_OURS, PATH} and name not in s3a},
+            limits={name: value for name, value in given.items() if name in _LIMITS},
         )
 
     def __repr__(self) -> str:
@@ -146,7 +153,9 @@ def _check_names(given: Mapping[str, str]) -> None:
             continue
         meant = difflib.get_close_matches(name, _OURS, 1, _SIMILAR)
         if meant:
-            raise InvalidQueryError(f"Unknown option {name!r}.", hint=f"Did you mean {meant[0]!r}?")
+            raise InvalidQueryError(
+                f"Unknown option {name!r}.", hint=f"Did you mean {_LIMITS.get(meant[0], meant[0])!r}?"
+            )
 
 
 def _parse_json_object(text: str | None) -> dict[str, Any]:

@@ -137,64 +137,6 @@ class TableQueries:
             options=options,
         )
 
-    def changes(
-        self,
-        start: AsOf | None = "earliest",
-        end: AsOf | None = None,
-        as_structs: bool = False,
-        columns: Sequence[str] | None = None,
-        filter: str | pc.Expression | None = None,  # noqa: A002
-        limit: int | None = None,
-        merger: Merger | None = None,
-        memory_limit: int | None = None,
-        batch_rows: int | None = None,
-        integrity: str = "default",
-        options: Mapping[str, Any] | None = None,
-    ) -> Scan:
-        """Make a scan of the changes that commits after ``start`` and up to ``end`` made, with the columns
-
-        * ``op``: "i" for an insert, "u" for an update, "d" for a delete;
-        * ``ts_ms``: the commit, by its request time;
-        * ``before``, ``after``: the row before and after the commit, null where there is none.
-
-        The changes of a file group come in the order of the commits. Where a record moves to another partition, or its
-        file group is overwritten, its old row is a delete and its new one an insert of the same commit. Both times
-        compare with the commits' completion times, up to table version 6 with their request times.
-
-        Args:
-            start: exclusive; "earliest" for the beginning, digits such as a commit's time, or any form of ``as_of``.
-            end: inclusive; None for now.
-            as_structs: give rows as structs of the table's columns, in place of the JSON texts that Java Hudi gives.
-            columns: some of the four columns.
-            filter: on the four columns.
-            limit: most changes.
-            merger: merges in place of the table's merge mode.
-            memory_limit: most bytes of memory for log records.
-            batch_rows: most changes of a batch.
-            integrity: "default" or "strict". Change logs are always read strictly.
-            options: Hudi's reader options, also those of incremental queries.
-
-        Raises:
-            InvalidQueryError: the table has no change data, a bad range or argument, or the range's files are gone; the
-                message names the range that can be had.
-        """
-        from hoodie_py.table.changes.query import make_changes_scan
-
-        return make_changes_scan(
-            self._snapshot,
-            start,
-            end,
-            as_structs,
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            merger=merger,
-            memory_limit=memory_limit,
-            batch_rows=batch_rows,
-            integrity=integrity,
-            options=options,
-        )
-
     def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:
         """Return the facts that a FileGroupReader needs to read one slice.
 

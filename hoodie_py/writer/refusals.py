@@ -80,8 +80,6 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
 
 def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
     config = snapshot.config
-    if config.cdc_enabled:
-        yield UnsupportedFeatureError("Writing to a table with change data capture.")
     if not config.populate_meta_fields:
         yield UnsupportedFeatureError("Writing to a table without meta fields (virtual keys).")
     if config.bootstrap_base_path:

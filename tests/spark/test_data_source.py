@@ -52,7 +52,7 @@ def test_rows_come_in_the_declared_schema(path: str) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"hoodie.datasource.query.type": "cdc"}, "UnsupportedFeatureError", "cdc"),
+        ({"hoodie.datasource.query.type": "cdc"}, "InvalidQueryError", "cdc"),
         ({"hoodie.datasource.query.type": "sideways"}, "InvalidQueryError", "sideways"),
         ({"columns": "id,ID"}, "InvalidQueryError", "asked for twice"),
         ({"columns": "gold"}, "InvalidQueryError", "'gold'"),
@@ -129,6 +129,44 @@ def test_a_pin_outlives_changes_of_the_table(corpus_copy: Callable[[str], Path])
     hidden.rename(last)
     assert rows(source, schema).sort_by("id").equals(before)
     assert not rows(HoodieSource({"path": str(where)})).sort_by("id").equals(before)
+
+
+RANGE = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
+
+
+def test_a_range_of_commits_by_javas_options(path: str) -> None:
+    second = list(HoodieTable.open(path).timeline)[1].completion_time
+    options = {"path": path, **RANGE, "hoodie.datasource.read.begin.instanttime": second}
+    want = HoodieTable.open(path).incremental(second).to_arrow()
+    assert 0 < want.num_rows < HoodieTable.open(path).incremental().count()
+    assert rows(HoodieSource({**options})).sort_by("id").equals(want.sort_by("id"))
+    ended = HoodieSource({**options, "hoodie.datasource.read.end.instanttime": second, "columns": "id"})
+    assert rows(ended).num_rows == 0
+
+
+def test_a_range_without_a_start_is_an_error_that_names_the_option(path: str) -> None:
+    source = HoodieSource({"path": path, "hoodie.datasource.query.type": "incremental"})
+    schema = source.schema()
+    with pytest.raises(HoodieError, match=r"hoodie\.datasource\.read\.begin\.instanttime"):
+        source.reader(schema)
+
+
+def test_a_pin_fixes_the_end_of_a_range(corpus_copy: Callable[[str], Path]) -> None:
+    where = corpus_copy(TABLE)
+    last = max((where / ".hoodie" / "timeline").glob("*_*.deltacommit"))
+    hidden = last.rename(last.with_suffix(".hidden"))
+    source = HoodieSource({"path": str(where), **RANGE})
+    schema = source.schema()
+    source = pickle.loads(pickle.dumps(source))
+    before = rows(HoodieSource({"path": str(where), **RANGE})).sort_by("id")
+    hidden.rename(last)
+    assert rows(source, schema).sort_by("id").equals(before)
+    assert not rows(HoodieSource({"path": str(where), **RANGE})).sort_by("id").equals(before)
+
+
+def test_a_catalog_table_may_be_a_range(path: str) -> None:
+    columns = HoodieSource({"path": path, "provider": "hoodie", **RANGE}).schema()
+    assert rows(HoodieSource({}), columns).num_rows == HoodieTable.open(path).incremental().count()
 
 
 def test_planned_queries_do_not_carry_the_pin_to_their_tasks(path: str) -> None:

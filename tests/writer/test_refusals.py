@@ -33,7 +33,6 @@ def refused(base: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"hoodie.table.cdc.enabled": "true"}, "change data capture"),
         ({"hoodie.populate.meta.fields": "false"}, "without meta fields"),
         ({"hoodie.bootstrap.base.path": "/elsewhere"}, "bootstrapped"),
         ({"hoodie.table.base.file.format": "ORC"}, "format 'ORC'"),
@@ -64,8 +63,8 @@ def test_a_pending_restore(tmp_path: Path) -> None:
 def test_a_plan_is_not_run_once_the_table_has_changed(tmp_path: Path) -> None:
     base = writable("basic_mor_v9_part", tmp_path)
     HoodieTable.open(base).schedule_compaction(options=QUICK)
-    with_properties(base, {"hoodie.table.cdc.enabled": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="change data capture"):
+    with_properties(base, {"hoodie.partition.metafile.use.base.format": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="partition metafiles"):
         HoodieTable.open(base).run_compaction(options=QUICK)
 
 

@@ -1,9 +1,9 @@
 """One DataFrame from two readers: Spark's Parquet reader for file slices without log files, ours for the others.
 
 Spark's reader is about twice as fast as a Python data source, and reads only the columns that a query uses. A file
-slice goes to it if it has no log files and Spark sees the same rows: the file has every column that is needed, in
-exactly the table's type. If a value comes from the partition path, the file's statistics must show the same value.
-Python workers read all other slices.
+slice goes to it if it has no log files and Spark sees the same rows: the query is not one of a range of commits, and
+the file has every column that is needed, in exactly the table's type. If a value comes from the partition path, the
+file's statistics must show the same value. Python workers read all other slices.
 
 The table is listed once, when the DataFrame is made. Both readers use that listing, so each slice is read once.
 """
@@ -63,7 +63,7 @@ def load(
     """
     parsed = LoadOptions.parse(to_option_texts(options), session)
     snapshot = open_table(parsed)
-    known = snapshot.schema.arrow
+    known = make_load_scan(snapshot, parsed).schema
     wanted = parsed.columns if columns is None else columns
     names = known.names if wanted is None else find_names(wanted, known.names)
     scan = make_load_scan(snapshot, parsed, names, as_predicate(condition, known))
@@ -85,7 +85,7 @@ def find_plain_file(task: Task) -> str | None:
     Raises:
         CorruptFileError: the file's footer cannot be read.
     """
-    if not isinstance(task, ScanTask):
+    if not isinstance(task, ScanTask) or task.info.instants is not None:  # not all rows of the file
         return None
     base = task.file_slice.base_file
     if base is None or task.file_slice.log_files or task.options.integrity == "strict":

@@ -26,12 +26,15 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.read import HOLES_POLICY, RANGE_START
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
+from hoodie_py.table.query import make_query
 from hoodie_py.table.scan import scan
 from hoodie_py.table.scan.query import Task
 from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.timeline.loader import LATEST
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -78,19 +81,11 @@ class HoodieReader(DataSourceReader):
         self._options = options
         self._packed_mergers = packed_mergers
         self._target = as_arrow_schema(schema)
-        found = find_names(self._target.names, snapshot.schema.arrow.names)
-        self._columns = dict(zip(self._target.names, found, strict=True))
-        for field in self._target:
-            have = snapshot.schema.arrow.field(self._columns[field.name]).type
-            if not can_widen(have, field.type):
-                raise InvalidQueryError(
-                    f"Column {field.name!r} is {have} in the table, which cannot be read as {field.type}.",
-                    hint="Declare it as the table has it, or leave out the schema and cast.",
-                )
+        self._columns = match_columns(self._target, make_load_scan(snapshot, options).schema)
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions to read; each is smaller than 64 KB when pickled."""
-        asked = make_load_scan(self._snapshot, self._options, list(self._columns.values()))
+        asked = make_load_scan(self._snapshot, self._options, self._columns)
         return [partition for group in pack(asked.tasks()) for partition in make_partitions(group)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -109,20 +104,56 @@ class HoodieReader(DataSourceReader):
         return {"_packed_mergers": self._packed_mergers, "_target": self._target}
 
 
-def make_load_scan(
-    snapshot: Snapshot, options: LoadOptions, columns: Sequence[str], predicate: Predicate | None = None
-) -> Scan:
-    """Return the scan for the options of a load.
+def find_columns(snapshot: Snapshot, options: LoadOptions) -> pa.Schema:
+    """Return all columns of the query that the options of a load ask for.
+
+    They do not depend on a range of commits. So the range need not be readable, nor have a start: Spark asks for the
+    columns of a stream in the same way.
 
     Raises:
         HoodieError: an option's value is not valid, or the query type is not handled.
     """
-    return scan.make_scan(
+    given = {str(RANGE_START): LATEST, str(HOLES_POLICY): "BLOCK", **options.hoodie}
+    return make_load_scan(snapshot, replace(options, hoodie=given)).schema
+
+
+def match_columns(target: pa.Schema, known: pa.Schema) -> list[str]:
+    """Return the query's names for the columns that Spark declares.
+
+    Raises:
+        InvalidQueryError: the query does not have a column, or the column's values do not fit the declared type.
+    """
+    found = find_names(target.names, known.names)
+    for name, field in zip(found, target, strict=True):
+        have = known.field(name).type
+        if not can_widen(have, field.type):
+            raise InvalidQueryError(
+                f"Column {field.name!r} is {have} in the table, which cannot be read as {field.type}.",
+                hint="Declare it as the table has it, or leave out the schema and cast.",
+            )
+    return found
+
+
+def make_load_scan(
+    snapshot: Snapshot,
+    options: LoadOptions,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
+) -> Scan:
+    """Return the scan of the kind that the options of a load ask for; without columns it has all.
+
+    Raises:
+        HoodieError: an option's value is not valid, or the query type is not handled.
+    """
+    batch_rows = options.batch_rows
+    if batch_rows is None and columns is not None:
+        batch_rows = choose_batch_rows(len(columns))
+    return make_query(
         snapshot,
         columns=columns,
         filter=predicate,
         memory_limit=options.memory_limit,
-        batch_rows=choose_batch_rows(len(columns)) if options.batch_rows is None else options.batch_rows,
+        batch_rows=batch_rows,
         integrity=options.integrity,
         options=options.hoodie,
     )

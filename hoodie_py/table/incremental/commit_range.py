@@ -196,7 +196,8 @@ def _is_inside(start: str, end: str | None, by_request_time: bool, commit: Range
 def _list_archived(timeline: TableTimeline, start: str) -> Iterable[RangeCommit]:
     """Return the archived commits that may have completed after a time.
 
-    An archived commit was requested before the active timeline begins, and completed within a day of that.
+    An archived commit was requested before the active timeline begins, and completed within a day of that. Later ones
+    were archived since the timeline was listed: they are in its commits, or came after it.
     """
     first = timeline.timeline.first_active_time
     if first is None or not _may_reach(first, start):
@@ -204,7 +205,7 @@ def _list_archived(timeline: TableTimeline, start: str) -> Iterable[RangeCommit]
     return (
         RangeCommit(Instant(each.request_time, each.completion_time, each.action, COMPLETED), is_archived=True)
         for each in timeline.read_archive().instants
-        if each.request_time in timeline.read_archive().completion_times
+        if each.request_time < first and each.request_time in timeline.read_archive().completion_times
     )
 
 

@@ -24,12 +24,16 @@ from hoodie_py.reader.file_slice import BaseFile, LogFile
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """All listed files with one file id, committed or not: base files oldest first, log files in read order."""
+    """All listed files with one file id, committed or not: base files oldest first, log files in read order.
+
+    ``change_files`` are change-data files. No slice has them; they go with the base file of their instant.
+    """
 
     partition_path: str
     file_id: str
     base_files: tuple[BaseFile, ...]
     log_files: tuple[LogFile, ...]
+    change_files: tuple[LogFile, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -45,14 +49,16 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
     """
     bases: dict[str, list[BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
+    changes: dict[str, list[LogFile]] = {}
     for info in listing:
         if info.is_dir:
             continue
         name = info.name
         if name.startswith("."):
             log = parse_log_file_name(name)
-            if log is not None and not log.is_cdc:
-                logs.setdefault(log.file_id, []).append(LogFile(info.path, info.size, log))
+            if log is not None:
+                known = changes if log.is_cdc else logs
+                known.setdefault(log.file_id, []).append(LogFile(info.path, info.size, log))
             continue
         base = parse_base_file_name(name)
         if base is not None:
@@ -63,6 +69,7 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
             file_id,
             tuple(sorted(bases.get(file_id, ()), key=lambda file: (file.instant, file.path))),
             tuple(sorted(logs.get(file_id, ()), key=lambda file: file.name.sort_key)),
+            tuple(sorted(changes.get(file_id, ()), key=lambda file: file.name.sort_key)),
         )
         for file_id in sorted(bases.keys() | logs.keys())
     ]

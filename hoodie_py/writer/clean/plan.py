@@ -147,9 +147,7 @@ def check_cleanable(snapshot: Snapshot) -> None:
     """
     config = snapshot.config
     feature = None
-    if config.cdc_enabled:
-        feature = "with change data capture"
-    elif config.bootstrap_base_path:
+    if config.bootstrap_base_path:
         feature = "that was bootstrapped"
     elif len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
         feature = "beside a pending restore"

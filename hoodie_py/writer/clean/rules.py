@@ -80,9 +80,14 @@ def decide_slices(
 
 
 def _list_files(group: FileGroup, file_slice: FileSlice) -> list[tuple[str, int]]:
-    """Return paths and sizes, also of base files that task retries left beside the committed one."""
+    """Return paths and sizes, also of change-data files, and of files that task retries left beside the committed ones.
+
+    Only a slice with a base file has change data.
+    """
     files = [(log.path, log.size) for log in file_slice.log_files]
     if file_slice.base_file is not None:
+        changes = (each for each in group.change_files if each.name.instant == file_slice.base_instant)
+        files += [(each.path, each.size) for each in changes]
         files = [(base.path, base.size) for base in group.base_files if base.instant == file_slice.base_instant] + files
     return files
 

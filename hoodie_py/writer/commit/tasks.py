@@ -129,7 +129,9 @@ def make_append_task(
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file
     instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant
-    version, logs = 1, [log.name.name for log in file_slice.log_files if log.name.instant == instant]
+    version, logs = 1, [log.name.name for log in file_slice.log_files]
+    if not facts.config.cdc_enabled:  # a reader of changes needs what the planned slice is compacted from, too
+        logs = [log.name.name for log in file_slice.log_files if log.name.instant == instant]
     if not facts.config.has_logs_named_by_commit:
         groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.formats.names import CDC_SUFFIX
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
@@ -245,22 +246,23 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
         listed |= {info.path: info.size for info in listing if not info.is_dir}
         if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
             ensure_partition(begun.facts.files, partition, begun.instant)
-    for result in results:
-        if listed.get(result.path) != result.stat.file_size_in_bytes:
-            raise ConflictError("A file of this write was removed or changed.", path=result.path, instant=begun.instant)
+    for path, size in (file for result in results for file in result.sizes.items()):
+        if listed.get(path) != size:
+            raise ConflictError("A file of this write was removed or changed.", path=path, instant=begun.instant)
     _remove_others(begun, results, listed)
     return collect_sizes(results)
 
 
 def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
-    written = {result.path for result in results}
+    written = {path for result in results for path in result.sizes}
     announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
     by_log_name = begun.facts.config.has_logs_named_by_commit
     names = {path: path.rpartition("/")[2] for path in listed}
     stray = {
         path
         for path, name in names.items()
-        if (by_log_name or not name.startswith(".")) and is_named_after(name, begun.instant)
+        if (by_log_name or not name.startswith(".") or name.endswith(CDC_SUFFIX))
+        and is_named_after(name, begun.instant)
     }
     for path in sorted((announced | stray) - written):
         begun.facts.files.delete_with_checksum(path)

@@ -308,12 +308,13 @@ class _CompactionCompletion:
         files, instant = self.session.files, self.begun.instant.request_time
         groups = [task.group for task in self.begun.tasks]
         listed = list_files_of_instant(files, instant, groups)
-        for result in self.results:
-            if listed.get(result.path) != result.stat.file_size_in_bytes:
+        written = {path: size for result in self.results for path, size in result.sizes.items()}
+        for path, size in written.items():
+            if listed.get(path) != size:
                 raise ConflictError(
-                    "A file of the compaction was removed or changed while it ran.", instant=instant, path=result.path
+                    "A file of the compaction was removed or changed while it ran.", instant=instant, path=path
                 )
-        remove_files(files, instant, groups, keep={result.path for result in self.results}, check=ensure_own)
+        remove_files(files, instant, groups, keep=written, check=ensure_own)
         return FileChanges(added=collect_sizes(self.results))
 
     def make_content(self, now: Snapshot) -> bytes:

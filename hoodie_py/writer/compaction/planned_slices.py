@@ -76,8 +76,10 @@ def _find_log_file(snapshot: Snapshot, name: str, group: FileGroup, base_instant
     Up to table version 6 a plan may name such a file, as its name has the slice's base instant.
     """
     parsed = parse_log_file_name(name)
-    if parsed is None or parsed.file_id != group.file_id or parsed.is_cdc:
+    if parsed is None or parsed.file_id != group.file_id:
         raise _make_foreign_error(name)
+    if parsed.is_cdc:  # Java plans change-data files with the slice, and reads none
+        return None
     found = [file for file in group.log_files if file.name.name == name]
     if not found and snapshot.view.visibility.logs_carry_base_instant and parsed.instant == base_instant:
         path = f"{group.partition_path}/{name}" if group.partition_path else name

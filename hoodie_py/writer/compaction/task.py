@@ -7,13 +7,16 @@ the file of one attempt and removes the others.
 Rows come from ``FileGroupReader`` with the table's merger. Unchanged base rows come first, in the base file's order, so
 that the statistics of their row groups stay useful. Changed rows and rows that only the log has follow. Meta columns
 are those of the winning record, except the file name.
+
+On a table with change data capture a change-data file comes with the new base file: it has what the log changed in the
+old one. Base rows are merged batch by batch then, with all their columns, as the images of changed rows need them.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -23,8 +26,10 @@ from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
 
@@ -70,21 +75,28 @@ class CompactionTask:
         began = time.monotonic()
         name = make_base_file_name(self.file_slice.file_id, self.facts.make_token(self.index), self.facts.instant)
         marker = Marker(self.file_slice.partition_path, name, MarkerType.MERGE)
-        reader = FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
         try:
-            with DataFile(self.facts, marker) as file:
+            with ChangeFile(self.facts, marker) as changes, DataFile(self.facts, marker) as file:
+                reader = self._open_reader(changes)
                 writer = self.facts.open_base_writer(file.sink)
                 for batch in _set_file_name(reader.to_batches(), name):
                     writer.write(batch)
                     if on_rows is not None:
                         on_rows(batch.num_rows)
                 rows = writer.close().rows
+                captured = changes.publish()
                 size = file.publish()
         except HoodieError as error:
             raise error.locate(
                 file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
             ) from error.__cause__
-        return TaskResult(self._make_stat(marker, rows, size, reader.stats), self.size, time.monotonic() - began)
+        stat = self._make_stat(marker, rows, size, reader.stats)
+        return TaskResult(replace(stat, cdc_stats=captured), self.size, time.monotonic() - began)
+
+    def _open_reader(self, changes: ChangeFile) -> FileGroupReader:
+        if not self.facts.config.cdc_enabled:
+            return FileGroupReader(self.file_slice, self.info, None, self.merger, self.options)
+        return _ChangeReader(self, changes)
 
     def _make_stat(self, marker: Marker, rows: int, size: int, stats: ReadStats) -> WriteStat:
         base = self.file_slice.base_file
@@ -108,6 +120,24 @@ class CompactionTask:
             total_log_files_compacted=len(self.file_slice.log_files),
             total_log_size_compacted=stats.log_bytes,
         )
+
+
+class _ChangeReader(FileGroupReader):
+    """Read the rows of the new file, and show the changes to its change-data file."""
+
+    def __init__(self, task: CompactionTask, changes: ChangeFile) -> None:
+        super().__init__(task.file_slice, task.info, None, task.merger, task.options)
+        self._changes = changes
+
+    def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
+        for piece in self._base.merge(log, log.fold(), log.schema).pieces:
+            if piece.untouched is not None and piece.untouched.num_rows:
+                yield self._make_output(piece.untouched)
+            if piece.merged is not None:
+                self._changes.add(piece.merged, log.store)
+                live = self._find_changed_rows(piece.merged)
+                if len(live):
+                    yield self._make_output(log.store.take(live, read))
 
 
 def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:

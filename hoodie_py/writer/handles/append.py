@@ -51,7 +51,7 @@ class AppendTask:
         base_instant: of the slice that the file belongs to; that of a pending compaction if there is one.
         version: of the log file.
         base_file: name of the slice's base file.
-        log_files: names of the slice's log files.
+        log_files: names of the slice's log files, for the statistics.
         positions_of: instant of the base file that row numbers count in; None: no row numbers are written.
         delete_rules: tell which rows are marked as deletes by their own columns. These are written as rows. None: all
             deletes go into the delete block.
@@ -77,6 +77,11 @@ class AppendTask:
     def is_named_by_commit(self) -> bool:
         """Whether the log file carries the commit's instant in its name."""
         return self.facts.config.has_logs_named_by_commit
+
+    @property
+    def names_slice(self) -> bool:
+        """Whether the statistics name the whole slice. A reader of changes compares it with the new log file."""
+        return not self.is_named_by_commit or self.facts.config.cdc_enabled
 
     def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
         """Write the log file. ``positions`` are the records' row numbers in the base file, -1 if unknown; ``inserts``
@@ -158,11 +163,10 @@ class AppendTask:
         return headers
 
     def _make_stat(self, marker: Marker, size: int, rows: int, inserts: int, deletes: int) -> WriteStat:
-        by_commit = self.is_named_by_commit
         return WriteStat(
             file_id=self.file_id,
             path=marker.path,
-            prev_commit=self.facts.instant if by_commit else self.base_instant,
+            prev_commit=self.base_instant if self.names_slice else self.facts.instant,
             num_writes=rows,
             num_deletes=deletes,
             num_update_writes=rows - inserts,
@@ -172,6 +176,6 @@ class AppendTask:
             file_size_in_bytes=size,
             log_version=self.version,
             log_offset=0,
-            base_file=None if by_commit else self.base_file,
-            log_files=(marker.file_name,) if by_commit else (*self.log_files, marker.file_name),
+            base_file=self.base_file if self.names_slice else None,
+            log_files=(*self.log_files, marker.file_name) if self.names_slice else (marker.file_name,),
         )

@@ -84,9 +84,9 @@ def make_run_id() -> int:
 
 
 def parse_run_id(name: str) -> int | None:
-    """Return the run id in a base file's name; None if the name has none."""
-    parsed = parse_base_file_name(name)
-    parts = [] if parsed is None else parsed.write_token.split("-")
+    """Return the run id in the name of a base file or a change-data file; None if the name has none."""
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    parts = [] if parsed is None else (parsed.write_token or "").split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isascii() and parts[1].isdigit() else None
 
 
@@ -106,8 +106,13 @@ class TaskResult:
 
     @property
     def path(self) -> str:
-        """Path of the new base file, relative to the table."""
+        """Path of the new data file, relative to the table."""
         return self.stat.path or ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes in bytes of all files that the attempt wrote, by path: the data file, and its change-data file."""
+        return {self.path: self.stat.file_size_in_bytes, **self.stat.cdc_stats}
 
     @property
     def group(self) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, NO_OPERATION
 from hoodie_py.reader.record_reader import MergeReader
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, ensure_partition
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
@@ -67,11 +68,16 @@ class RewriteTask:
         try:
             if base is None:
                 ensure_partition(self.facts.files, partition, self.facts.instant)
-            with _MergedRowReader(self, incoming, stamp) as reader, DataFile(self.facts, marker) as file:
+            with (
+                ChangeFile(self.facts, None if base is None else marker) as changes,
+                _MergedRowReader(self, incoming, stamp, changes) as reader,
+                DataFile(self.facts, marker) as file,
+            ):
                 writer = self.facts.open_base_writer(file.sink)
                 for batch in reader.to_batches():
                     writer.write(batch)
                 rows = writer.close().rows
+                captured = changes.publish()
                 size = file.publish()
         except HoodieError as error:
             raise error.locate(file_group=self.file_slice.file_id, partition=partition or None) from error.__cause__
@@ -86,6 +92,7 @@ class RewriteTask:
             total_write_bytes=size,
             partition_path=partition,
             file_size_in_bytes=size,
+            cdc_stats=captured,
             prev_base_file=None if base is None else base.name,
         )
         return TaskResult(stat, 0 if base is None else base.size, time.monotonic() - began)
@@ -118,9 +125,10 @@ class RewriteTask:
 class _MergedRowReader(MergeReader):
     """Read the rows of the new file."""
 
-    def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp) -> None:
+    def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp, changes: ChangeFile) -> None:
         super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
         self._stamp = stamp
+        self._changes = changes
 
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
         log = self._open_log(self.schema.names)
@@ -133,6 +141,7 @@ class _MergedRowReader(MergeReader):
                 )
             if piece.merged is None:
                 continue
+            self._changes.add(piece.merged, log.store)
             result = piece.merged.result
             live = ~result.deletes
             if piece.merged.older is not None:

@@ -1,8 +1,8 @@
 """Remove what an unfinished attempt at a compaction left (Hudi ``HoodieTable.rollbackInflightCompaction``).
 
-Such an attempt leaves base files of the compaction's instant, markers that name them, an inflight file and perhaps a
-commit in the metadata table. Readers see nothing of this. The data files go first and the inflight file last, so that
-an interrupted removal can be repeated.
+Such an attempt leaves base files of the compaction's instant and their change-data files, markers that name them, an
+inflight file and perhaps a commit in the metadata table. Readers see nothing of this. The data files go first and the
+inflight file last, so that an interrupted removal can be repeated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.formats.names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import list_folders
@@ -22,13 +22,13 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 
 def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
-    """List the base files that an instant left in file groups, with their sizes in bytes."""
+    """List the base files and change-data files that a compaction left in file groups, with their sizes in bytes."""
     wanted = set(groups)
     partitions = sorted({partition for partition, _ in wanted})
     found: dict[str, int] = {}
     for partition, listing in zip(partitions, list_folders(files, partitions), strict=True):
         for info in listing:
-            name = None if info.is_dir or info.name.startswith(".") else parse_base_file_name(info.name)
+            name = None if info.is_dir else _parse_name(info.name)
             if name is not None and name.instant == instant and (partition, name.file_id) in wanted:
                 found[info.path] = info.size
     return found
@@ -41,7 +41,7 @@ def remove_files(
     keep: Collection[str] = (),
     check: Callable[[], object] | None = None,
 ) -> int:
-    """Delete the base files that attempts at a compaction wrote, and return how many were deleted.
+    """Delete the files that attempts at a compaction wrote, and return how many were deleted.
 
     Paths in ``keep`` stay. ``check`` is called between the listing and the deletion; it raises if the run has lost the
     lock or its heartbeat. Another process may have run the compaction again then, and its files have the same instant.
@@ -89,5 +89,16 @@ def undo_attempt(
 
 
 def _is_file_of(path: str, instant: str) -> bool:
-    name = parse_base_file_name(path.rpartition("/")[2])
+    name = _parse_name(path.rpartition("/")[2])
     return name is not None and name.instant == instant
+
+
+def _parse_name(name: str) -> BaseFileName | LogFileName | None:
+    """Parse the name of a file that a compaction may write; None for others.
+
+    Up to table version 6 other log files also carry its instant: those of later writes.
+    """
+    if not name.startswith("."):
+        return parse_base_file_name(name)
+    log = parse_log_file_name(name)
+    return log if log is not None and log.is_cdc else None

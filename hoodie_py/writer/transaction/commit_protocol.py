@@ -177,8 +177,8 @@ def collect_sizes(results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
     """Return the sizes in bytes of the new files, by partition path and name."""
     sizes: dict[str, dict[str, int]] = {}
     for result in results:
-        name = result.path.rpartition("/")[2]
-        sizes.setdefault(result.stat.partition_path, {})[name] = result.stat.file_size_in_bytes
+        named = {path.rpartition("/")[2]: size for path, size in result.sizes.items()}
+        sizes.setdefault(result.stat.partition_path, {}).update(named)
     return sizes
 
 
@@ -200,7 +200,7 @@ def remove_leftovers(
     those of all runs.
     """
     markers = Markers(files, instant)
-    written = {result.path for result in results}
+    written = {path for result in results for path in result.sizes}
     try:
         for marker in markers.list_announced():
             if marker.path not in written and run_id in (None, parse_run_id(marker.file_name)):

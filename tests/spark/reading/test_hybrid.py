@@ -54,6 +54,12 @@ def test_a_file_as_hudi_writes_it_may_be_read(task: ScanTask) -> None:
     assert find_plain_file(task) == f"file://{local(task)}"
 
 
+def test_a_file_of_which_only_some_commits_are_wanted_is_not(corpus: Callable[[str], Path]) -> None:
+    tasks = HoodieTable.open(str(corpus("basic_cow_v9_part"))).incremental().tasks()
+    assert len(tasks) > 1
+    assert [find_plain_file(each) for each in tasks] == [None] * len(tasks)
+
+
 @pytest.mark.parametrize(
     "change",
     [

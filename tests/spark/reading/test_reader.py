@@ -9,13 +9,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
+from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.spark.reading.reader import FULL, MOST, TINY, estimate_work, pack
+from hoodie_py.table.scan.task import ScanTask
 
 
 def task(base: int, *logs: int) -> Any:
-    return SimpleNamespace(
-        size=base + sum(logs), file_slice=SimpleNamespace(log_files=[SimpleNamespace(size=size) for size in logs])
-    )
+    unknown: Any = None
+    log_files = tuple(LogFile("log", size, unknown) for size in logs)
+    file_slice = FileSlice("", "group", "1", BaseFile("base", base, "1", "group"), log_files)
+    return ScanTask(file_slice, unknown, (), None, unknown)
 
 
 SIZES = some.one_of(some.integers(0, 2 * TINY), some.integers(0, 100))
@@ -45,6 +48,11 @@ def test_a_thousand_tiny_slices_take_few_tasks() -> None:
 
 def test_log_bytes_weigh_more_than_base_bytes() -> None:
     assert estimate_work(task(0, 10)) == 3 * estimate_work(task(10))
+
+
+def test_tasks_of_other_kinds_weigh_as_logs() -> None:
+    changes: Any = SimpleNamespace(size=10)
+    assert estimate_work(changes) == estimate_work(task(0, 10))
 
 
 def test_no_slices_no_partitions() -> None:

@@ -15,7 +15,6 @@ from tests.corpus import corpus_names, load_case
 from tests.writer.compaction_tables import QUICK, completed, leftovers, missing, orphans, rows, writable
 
 REFUSED = {
-    "cdc_": "change data capture",
     "flink_part_timestamp": "partitions by a timestamp column",
     "nometa_": "without meta fields",
     "partition_metafile_": "partition metafiles",

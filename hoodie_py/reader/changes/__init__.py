@@ -1,1 +1,0 @@
-"""What commits changed in one file slice, as rows before and after."""

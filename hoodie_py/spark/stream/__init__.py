@@ -1,0 +1,1 @@
+"""Streams that Spark reads from a table: ``spark.readStream.format("hoodie")``."""

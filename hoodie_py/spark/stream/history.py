@@ -1,0 +1,217 @@
+"""History: the commits of a table, as a stream reads them batch by batch.
+
+The rules:
+
+* A batch reads the table as it was at the batch's end. Commits that came later count as unfinished, so a later
+  clustering, say, does not change which rows the batch has, if Spark asks for it again.
+* The first batch of a stream from the beginning is a snapshot of the table at the batch's end: it has the last version
+  of every row. That is what an incremental query from the beginning gives, and it needs no archived commits and no
+  files that were cleaned. It reaches at least to the earliest state that the table can show.
+* Every other batch needs all its commits and their files. If some are archived or cleaned, that is an error, never
+  fewer rows; unless the user allows reading the latest file slices instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.errors import FileMissingError, InvalidQueryError
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, Instant
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, RANGE_FILTERS, RANGE_PATH_GLOB, STREAM_START
+from hoodie_py.spark.load_options import LoadOptions
+from hoodie_py.spark.reading.reader import make_load_scan, match_columns
+from hoodie_py.spark.stream.limits import Limits, choose_end
+from hoodie_py.spark.stream.offset import BEGINNING, StreamOffset
+from hoodie_py.spark.stream.options import LATEST, StreamOptions
+from hoodie_py.table.incremental.commit_range import (
+    EARLIEST,
+    CommitRange,
+    RangeCommit,
+    compares_request_times,
+    find_first_pending,
+    get_time,
+    parse_time,
+    resolve_range,
+)
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.timeline.time_travel import parse_zone
+
+if TYPE_CHECKING:
+    from hoodie_py.table.scan.scan import Scan
+
+
+class History:
+    """A table, loaded once, and the options of a stream."""
+
+    def __init__(self, snapshot: Snapshot, options: StreamOptions) -> None:
+        self._snapshot = snapshot
+        self._timeline = snapshot.timeline
+        self._options = options
+        self._by_request_time = compares_request_times(snapshot.config, options.hoodie)
+
+    def find_start(self) -> StreamOffset:
+        """Return where the stream begins.
+
+        Raises:
+            InvalidQueryError: the start is no time.
+        """
+        if self._options.start == EARLIEST:
+            return self._make_offset(BEGINNING)
+        if self._options.start == LATEST:
+            return self._make_offset(self.find_last_position())
+        zone = parse_zone(self._snapshot.timezone, self._snapshot.config.timezone)
+        return self._make_offset(parse_time(self._options.start, zone))
+
+    def find_last_position(self) -> str:
+        """Return the position of the last commit that a stream may read now."""
+        return max((self._get_time(each) for each in self._list_readable()), default=BEGINNING)
+
+    def choose_end(self, start: StreamOffset, limits: Limits, last: str | None) -> StreamOffset:
+        """Return the end of the batch that begins at an offset; the offset itself if there is nothing to read.
+
+        ``last`` is the last position that the query may read; None for no such bound.
+
+        Raises:
+            InvalidQueryError: the offset does not belong to this table.
+        """
+        start.check(self._timeline, self._by_request_time)
+        least, commits = BEGINNING, self._find_commits(start.position)
+        if self._begins_with_snapshot(start):
+            least = self._find_first_state()
+        span = CommitRange(
+            start.position,
+            last,
+            tuple(each for each in commits if last is None or self._get_time(each.instant) <= last),
+            self._by_request_time,
+        )
+        return self._make_offset(choose_end(self._timeline, span, limits, least)) if span.commits else start
+
+    def make_scan(self, start: StreamOffset, end: StreamOffset, target: pa.Schema) -> Scan:
+        """Return the scan of a batch, with the columns that Spark declares.
+
+        Raises:
+            InvalidQueryError: an offset does not belong to this table, or commits or files of the batch are gone.
+        """
+        for offset in (start, end):
+            offset.check(self._timeline, self._by_request_time)
+        then = self._show_then(end.position)
+        if self._begins_with_snapshot(start):
+            scan = _make_scan(then, self._options.as_snapshot(), target)
+            self._check_kept(then, end)
+            return scan
+        options = self._options.limit_range(start.position, end.position)
+        if FALLBACK_TO_FULL_SCAN.read(options.hoodie):
+            return _make_scan(self._snapshot, options, target)
+        self._check_active(start, end)
+        return _make_scan(then, options, target)
+
+    def _make_offset(self, position: str) -> StreamOffset:
+        return StreamOffset.make(self._timeline, position, self._by_request_time)
+
+    def _get_time(self, instant: Instant) -> str:
+        return get_time(instant, self._by_request_time)
+
+    def _begins_with_snapshot(self, start: StreamOffset) -> bool:
+        """Say whether the batch that begins at an offset is a snapshot. Java has filters for ranges only."""
+        ranged = RANGE_FILTERS.read(self._options.hoodie) or RANGE_PATH_GLOB.read(self._options.hoodie)
+        return start.position == BEGINNING and not self._options.is_cdc and not ranged
+
+    def _list_readable(self) -> Sequence[Instant]:
+        """Return the completed commits of the active timeline that no unfinished one may still precede."""
+        writes = self._timeline.list_completed_writes()
+        hole = find_first_pending(self._timeline) if self._by_request_time else None
+        return [each for each in writes if hole is None or each.request_time < hole]
+
+    def _find_commits(self, position: str) -> tuple[RangeCommit, ...]:
+        """Return the commits after a position. Archived ones are left out where ``make_scan`` looks for them."""
+        if position == BEGINNING or self._by_request_time:
+            return tuple(RangeCommit(each) for each in self._list_readable() if self._get_time(each) > position)
+        return resolve_range(self._timeline, position, None, self._options.hoodie).commits
+
+    def _find_first_state(self) -> str:
+        """Return the position of the earliest state that the table can show, as far as its last clean tells."""
+        retained = self._timeline.find_earliest_retained() or ""
+        readable = self._list_readable()
+        kept = [each for each in readable if each.request_time >= retained] or readable
+        return min((self._get_time(each) for each in kept), default=BEGINNING)
+
+    def _show_then(self, position: str) -> Snapshot:
+        """Return the table as it was at a position, with the columns that it has now."""
+        timeline = TableTimeline(
+            hide_later(self._timeline.timeline, position, self._by_request_time),
+            self._snapshot.files,
+            self._snapshot.config,
+        )
+        return Snapshot(
+            self._snapshot.files,
+            self._snapshot.config,
+            timeline,
+            timezone=self._snapshot.timezone,
+            schema=self._snapshot.schema,
+        )
+
+    def _check_kept(self, then: Snapshot, end: StreamOffset) -> None:
+        """Check that cleans kept the files of a state of the past: their lack would not show in a listing.
+
+        Raises:
+            InvalidQueryError: files are gone, or all commits are archived.
+        """
+        writes = then.timeline.list_completed_writes()
+        if not writes:
+            raise self._make_gone_error("the commits up to", end)
+        retained = self._timeline.find_earliest_retained()
+        if retained is not None and writes[-1].request_time >= retained:
+            return
+        if not (self._timeline.timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
+            return
+        try:
+            then.check_complete()
+        except FileMissingError as error:
+            raise self._make_gone_error("files of the state at", end) from error
+
+    def _check_active(self, start: StreamOffset, end: StreamOffset) -> None:
+        """Check that no commit of a batch is archived.
+
+        Raises:
+            InvalidQueryError: one is.
+        """
+        span = resolve_range(self._timeline, start.position, end.position, self._options.hoodie)
+        archived = any(each.is_archived for each in span.commits)
+        if self._by_request_time and self._timeline.timeline.is_archived_before(start.position):
+            active = {each.request_time for each in self._timeline.list_completed_writes()}
+            times = self._timeline.read_archive().completion_times.keys() - active  # such a range leaves them out
+            archived = any(start.position < time <= end.position for time in times)
+        if archived:
+            raise self._make_gone_error("commits up to", end)
+
+    def _make_gone_error(self, what: str, end: StreamOffset) -> InvalidQueryError:
+        times = [self._get_time(each) for each in self._list_readable()]
+        kept = f"There are commits from {min(times)} to {max(times)}. " if times else ""
+        return InvalidQueryError(
+            f"The stream comes too late: {what} {end.position} are archived or cleaned.",
+            hint=f"{kept}Start the query with another checkpoint; {STREAM_START}={EARLIEST} gives all rows that the "
+            f"table has. Or set {FALLBACK_TO_FULL_SCAN}=true, which gives the latest rows of these commits. Let cleans "
+            "and archival keep more commits.",
+            table=self._snapshot.config.name,
+        )
+
+
+def hide_later(timeline: Timeline, position: str, by_request_time: bool) -> Timeline:
+    """Return a timeline as it was at a position: writes that completed later are unfinished."""
+
+    def hide(instant: Instant) -> Instant:
+        if instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position:
+            return replace(instant, state=INFLIGHT, completion_time=None)
+        return instant
+
+    return Timeline(map(hide, timeline), timeline.layout, timeline.undone)
+
+
+def _make_scan(snapshot: Snapshot, options: LoadOptions, target: pa.Schema) -> Scan:
+    return make_load_scan(snapshot, options, match_columns(target, make_load_scan(snapshot, options).schema))

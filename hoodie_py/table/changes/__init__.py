@@ -1,1 +1,0 @@
-"""Change data: what commits changed, as rows before and after."""

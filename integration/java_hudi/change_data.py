@@ -1,0 +1,174 @@
+"""Tables that capture changes, a model of the changes that writes make, and Java's answer to a query for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py import HoodieTable
+from integration.java_hudi.session import JavaSession
+from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
+
+MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
+SHOWN = ("id", "part", "ts", "name", "price")  # what the model says of an image
+
+Image = tuple[Any, ...] | None
+Change = tuple[str, Image, Image]
+
+
+@dataclass(frozen=True, slots=True)
+class Capturing:
+    """What kind of table, and what its change-data files hold."""
+
+    kind: Kind
+    mode: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.mode.lower()}"
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties for it."""
+        return {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": self.mode}
+
+    @property
+    def java_reads_changes(self) -> bool:
+        """Whether Java can answer; Hudi 1.2.0 fails over the log files of table version 6."""
+        return not self.kind.merge_on_read or self.kind.version > 6
+
+
+@dataclass(slots=True)
+class ChangingTable:
+    """A table of one test that Java and this package write, and the changes that each commit made.
+
+    Args:
+        java: the session.
+        path: base path.
+        of: kind of the table.
+        rows: the rows by id.
+        commits: the changes of each write, oldest first.
+    """
+
+    java: JavaSession
+    path: Path
+    of: Capturing
+    rows: dict[str, Row] = field(default_factory=dict)
+    commits: list[list[Change]] = field(default_factory=list)
+
+    def create(self) -> None:
+        """Make the empty table by this package."""
+        kind = self.of.kind
+        HoodieTable.create(
+            self.path,
+            SCHEMA,
+            record_key="id",
+            ordering="ts",
+            partition_by="part" if kind.partitioned else (),
+            table_type=kind.table_type,
+            table_version=kind.version,
+            properties=self.of.properties,
+        )
+
+    def write(self, rows: Iterable[Row], operation: str = "upsert", *, by_java: bool = False) -> None:
+        """Write rows, and note the changes that this must make."""
+        given = list(rows)
+        data = pa.Table.from_pylist(given, SCHEMA)
+        if by_java:
+            options = {**self.of.kind.write_options, **self.of.properties}
+            mode = "append" if self.path.exists() else "overwrite"
+            self.java.write(self.path, data, options, operation=operation, mode=mode)
+        else:
+            table = HoodieTable.open(self.path)
+            {"upsert": table.upsert, "delete": table.delete, "insert": table.insert}[operation](data)
+        self.commits.append(list(self._note(given, operation)))
+
+    def replace_partition(self, rows: Iterable[Row]) -> None:
+        """Overwrite the partition of the rows, by this package."""
+        given = list(rows)
+        HoodieTable.open(self.path).insert_overwrite(pa.Table.from_pylist(given, SCHEMA))
+        part = given[0]["part"]
+        gone = [row for row in self.rows.values() if row["part"] == part or not self.of.kind.partitioned]
+        for row in gone:
+            del self.rows[row["id"]]
+        deleted: list[Change] = [("d", _show(row), None) for row in gone]
+        self.commits.append([*deleted, *self._note(given, "insert")])
+
+    def change(self, ts: int, *, by_java: bool = False) -> None:
+        """Update some rows, insert two, and delete one."""
+        known = sorted(self.rows)
+        numbers = [int(key[1:]) for key in known]
+        new = max(numbers) + 1
+        updated = [make_row(each, ts, price=each * 10.0 + ts, name=f"at {ts}") for each in numbers[:: 3 + ts % 2]]
+        self.write([*updated, make_row(new, ts), make_row(new + 1, ts)], by_java=by_java)
+        self.write([{**self.rows[known[ts % len(known)]], "ts": ts}], "delete", by_java=by_java)
+
+    def compact(self, *, by_java: bool = False) -> None:
+        """Plan and run a compaction."""
+        if by_java:
+            assert self.java.run_compaction(self.path, self.of.kind.service_options) is not None
+        else:
+            assert HoodieTable.open(self.path).compact().instant is not None
+
+    def read_by_java(self, start: str = "000", end: str | None = None) -> list[Change]:
+        """Ask Java for the changes after ``start``, up to ``end``."""
+        options = {
+            "hoodie__datasource__query__type": "incremental",
+            "hoodie__datasource__query__incremental__format": "cdc",
+            "hoodie__datasource__read__begin__instanttime": start,
+        }
+        if end is not None:
+            options["hoodie__datasource__read__end__instanttime"] = end
+        found = self.java.read(self.path, **options).to_pylist()
+        return sort_changes((row["op"], _parse(row["before"]), _parse(row["after"])) for row in found)
+
+    def check(self) -> None:
+        """Compare all rows, and Java's changes of the whole history and of its later half, with the model."""
+        Lake(self.java, self.path, self.of.kind, self.rows).check()
+        if not self.of.java_reads_changes:
+            return
+        assert self.read_by_java() == self._sum_up(0)
+        half = len(self.commits) // 2
+        writes = [each for each in HoodieTable.open(self.path).timeline.select_writes() if each.action != "compaction"]
+        times = [each.completion_time or "" for each in writes if not self._is_compaction(each.request_time)]
+        assert len(times) == len(self.commits)
+        assert self.read_by_java(times[half - 1]) == self._sum_up(half)
+
+    def _is_compaction(self, instant: str) -> bool:
+        return self.of.kind.merge_on_read and any(
+            each.request_time == instant and each.action == "commit" for each in HoodieTable.open(self.path).timeline
+        )
+
+    def _sum_up(self, first: int) -> list[Change]:
+        return sort_changes(change for commit in self.commits[first:] for change in commit)
+
+    def _note(self, rows: Iterable[Row], operation: str) -> Iterator[Change]:
+        for row in rows:
+            known = self.rows.get(row["id"])
+            if operation == "delete":
+                if known is not None:
+                    yield "d", _show(self.rows.pop(row["id"])), None
+            elif known is None:
+                self.rows[row["id"]] = row
+                yield "i", None, _show(row)
+            elif known["ts"] <= row["ts"]:
+                self.rows[row["id"]] = row
+                yield "u", _show(known), _show(row)
+
+
+def sort_changes(changes: Iterable[Change]) -> list[Change]:
+    """Order changes, so that lists of them compare."""
+    return sorted(changes, key=repr)
+
+
+def _show(row: Row) -> Image:
+    return tuple(row.get(name) for name in SHOWN)  # Java's images leave out nulls
+
+
+def _parse(image: str | None) -> Image:
+    found = json.loads(image) if image else None  # Java's text for no image is empty or "null"
+    return None if found is None else _show(found)
