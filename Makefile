@@ -13,8 +13,8 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes histories bench bench-reading bench-spark \
-	bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes histories bench bench-reading bench-ranges \
+	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -25,7 +25,7 @@ help:
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
-	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow'
+	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
 	@echo '              bench-compaction, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
@@ -93,13 +93,17 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: bench-reading bench-compaction bench-writing
+bench: bench-reading bench-ranges bench-compaction bench-writing
 
 bench-reading: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
 	$(BENCH) -m tests.benchmarks.decoder
 	$(BENCH) -m tests.benchmarks.encoder
 	$(BENCH) -m tests.benchmarks.in_process $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-ranges: $(BENCH_STAMP)
+	$(BENCH) -m tests.benchmarks.ranges $(RANGE_ARGS)
 	$(BENCH) -m tests.benchmarks.report
 
 bench-spark: $(BENCH_STAMP) java-note

@@ -68,6 +68,8 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
         "ssa": Check("st", _of_struct("a")),
         "lraw": Check("raw", lambda values: _total(pc.binary_length(values))),
     },
+    "history_mor": {"sts": Check("ts", _total)},
+    "history_cow": {"sts": Check("ts", _total)},
 }
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, ReadSample
+from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PLAN, PYARROW, TABLE, Job, ReadSample
 
 
 def reader_of(job: Job) -> Callable[[], Any]:
@@ -31,7 +31,13 @@ def _hoodie(job: Job) -> Callable[[], Any]:
     from hoodie_py import HoodieTable
 
     def read() -> Any:
-        scan = HoodieTable.open(job.path).scan(columns=job.columns, options=job.options)
+        table = HoodieTable.open(job.path)
+        if job.span is None:
+            scan = table.scan(columns=job.columns, options=job.options)
+        else:
+            scan = table.incremental(*job.span, columns=job.columns, options=job.options)
+        if job.way == PLAN:
+            return len(scan.tasks())
         if job.way == COUNT:
             return scan.count()
         return scan.to_arrow().to_batches() if job.way == TABLE else scan.to_batches()
@@ -40,10 +46,14 @@ def _hoodie(job: Job) -> Callable[[], Any]:
 
 
 def _hudi_rs(job: Job) -> Callable[[], Any]:
-    from hudi import HudiReadOptions, HudiTable  # type: ignore[import-not-found]
+    from hudi import HudiQueryType, HudiReadOptions, HudiTable  # type: ignore[import-not-found]
 
     def read() -> Any:
         options = HudiReadOptions(projection=list(job.columns) if job.columns else None)
+        if job.span is not None:
+            start, end = job.span
+            options = options.with_query_type(HudiQueryType.Incremental)
+            options = options.with_start_timestamp(start).with_end_timestamp(end)
         table = HudiTable(job.path)
         return table.read(options) if job.way == TABLE else table.read_stream(options)
 
@@ -92,12 +102,14 @@ def check_sums(job: Job, answer: int | Iterable[Any]) -> dict[str, str]:
 
 
 def measure(job: Job, began: float) -> ReadSample:
-    """Read twice, and a third time for the sums where they are wanted."""
+    """Read twice, and a third time for the sums where they are wanted; or once."""
     if job.processors is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.processors])
     read = reader_of(job)
-    rows_in(read())
+    rows = rows_in(read())
     cold_cpu, cold_wall = processor_seconds(), time.monotonic() - began
+    if job.once:
+        return ReadSample(cold_cpu, cold_wall, cold_cpu, cold_wall, peak_memory(), rows, {})
     cpu, wall = processor_seconds(), time.monotonic()
     answer = read()
     rows = rows_in(answer)

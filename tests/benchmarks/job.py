@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 HOODIE, HUDI_RS, PYARROW = "hoodie_py", "hudi-rs", "pyarrow"
-STREAM, TABLE, COUNT = "stream", "table", "count"
+STREAM, TABLE, COUNT, PLAN = "stream", "table", "count", "plan"
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,13 @@ class Job:
         table: name of the table that this one was grown from.
         path: base path.
         engine: whose reader.
-        way: batch by batch, as a whole, or only the number of rows.
+        way: batch by batch, as a whole, only the number of rows, or only the tasks.
         columns: None for all.
         options: reader options, of hoodie_py only.
         processors: how many the process may use; None for all.
         check: whether the sums of an answer are wanted too.
+        span: start and end of an incremental query; None for a scan.
+        once: whether one read is all: the cold start is the measure then.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Job:
     options: dict[str, str] = field(default_factory=dict)
     processors: int | None = None
     check: bool = False
+    span: tuple[str, str] | None = None
+    once: bool = False
 
     def to_json(self) -> str:
         """Return text for the command line of the process."""
@@ -43,8 +47,12 @@ class Job:
     def from_json(text: str) -> Job:
         """Read what ``to_json`` wrote."""
         values = json.loads(text)
-        columns = values.pop("columns")
-        return Job(**values, columns=None if columns is None else tuple(columns))
+        columns, span = values.pop("columns"), values.pop("span")
+        return Job(
+            **values,
+            columns=None if columns is None else tuple(columns),
+            span=None if span is None else (span[0], span[1]),
+        )
 
 
 @dataclass(frozen=True)

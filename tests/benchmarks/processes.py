@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -24,24 +24,25 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PARENT, _TIMES, _RESIDENT = 1, slice(11, 15), 21  # fields of /proc/PID/stat behind the command's name
 
 
-def run_job(job: Job) -> ReadSample:
-    """Do a job in a process of its own.
+def run_job(job: Job, env: Mapping[str, str] | None = None) -> ReadSample:
+    """Do a job in a process of its own, with further variables in its environment.
 
     Raises:
         RuntimeError: it failed; the text has its last words.
     """
     arguments = job.to_json(), str(time.monotonic())
-    return ReadSample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments))
+    return ReadSample(**answer_of(f"{job.name} on {job.table}", "tests.benchmarks.child", *arguments, env=env))
 
 
-def answer_of(what: str, module: str, *arguments: str) -> Any:
+def answer_of(what: str, module: str, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
     """Run a module in a process of its own and return the JSON of the last line that it prints.
 
     Raises:
         RuntimeError: ``what`` it is about failed; the text has its last words.
     """
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    variables = {**os.environ, **(env or {})}
+    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{what} failed: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -17,6 +17,7 @@ from tests.benchmarks.targets import (
     decoder_targets,
     encoder_targets,
     in_process_targets,
+    range_targets,
     spark_targets,
     writing_targets,
 )
@@ -220,9 +221,47 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
             yield f"The rows after {operation} by {way} are wrong: {'; '.join(said)}.\n"
 
 
+def range_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about queries over a range of commits."""
+    yield f"## Ranges of commits\n\n{_about(figures)}"
+    yield (
+        f"{figures['of_range']} of {figures['commits']:,} commits, from the middle of the timeline. Every commit wrote "
+        "ten files: new file groups, and changes of old ones (`tests/benchmarks/history_tables.py`); all are on the "
+        "active timeline. Requests, bytes and objects are those of one read in a new process, from an S3 server that "
+        "counts them.\n"
+    )
+    for name, table in figures["tables"].items():
+        yield f"*{name}*: {table['rows']:,} rows; the range's commits wrote {table['files']} files.\n"
+        rows = []
+        for way, this in table["ways"].items():
+            full = table["ways"][f"{way.split()[0]} full scan"]
+            rows.append(
+                (
+                    way,
+                    f"{this['cpu']:.3f}",
+                    f"{this['cpu'] / full['cpu']:.1%}",
+                    f"{this['wall']:.3f}",
+                    f"{this['cold_cpu']:.2f}",
+                    _megabytes(this["peak"]),
+                    f"{this['requests']:,}",
+                    f"{this['bytes'] / 1e6:,.1f}",
+                    f"{this['bytes'] / full['bytes']:.1%}",
+                    f"{this['objects']:,}",
+                )
+            )
+        head = (
+            "way", "CPU s", "of its full scan's", "wall s", "cold start CPU s", "peak MB", "requests", "MB read",
+            "of its full scan's", "objects",
+        )  # fmt: skip
+        yield from _table(head, rows)
+        for way, said in table["wrong"].items():
+            yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
+
+
 FLOOR = "parquet"
 _SECTIONS = (
     ("in_process", in_process_lines, in_process_targets, draw_in_process),
+    ("ranges", range_lines, range_targets, None),
     ("decoder", decoder_lines, decoder_targets, None),
     ("encoder", encoder_lines, encoder_targets, None),
     ("spark", spark_lines, spark_targets, draw_spark),

@@ -134,3 +134,13 @@ def writing_targets(figures: Figures) -> Iterator[Target]:
             for way in ("in process", "Spark local[2]"):
                 text = f"{operation.replace('_', ' ')} {way}: Java Hudi's processor time over ours"
                 yield Target(text, ways["Java Hudi local[2]"]["cpu"] / ways[way]["cpu"], 3.0, True)
+
+
+def range_targets(figures: Figures) -> Iterator[Target]:
+    """Judge a range by the full scan of the same table, and its requests by the files that its commits wrote."""
+    for table, found in figures["tables"].items():
+        full, some = found["ways"]["hoodie_py full scan"], found["ways"]["hoodie_py range"]
+        name = f"{table}, {figures['of_range']} of {figures['commits']:,} commits"
+        yield Target(f"{name}: processor time over that of a full scan", some["cpu"] / full["cpu"], 0.03, False)
+        yield Target(f"{name}: bytes over those of a full scan", some["bytes"] / full["bytes"], 0.03, False)
+        yield Target(f"{name}: requests for each file of the range", some["requests"] / found["files"], 2.0, False)
