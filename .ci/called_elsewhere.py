@@ -9,6 +9,7 @@ _.bulk_insert
 _.insert_overwrite
 _.insert_overwrite_table
 _.incremental
+_.follow
 _.to_polars
 _.to_duckdb
 _.with_columns

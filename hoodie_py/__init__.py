@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.record.batch import BufferedBatch
     from hoodie_py.reader.record.context import RecordContext
     from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+    from hoodie_py.table.incremental.follow import FollowedBatch, TableFollower
     from hoodie_py.table.inspect import TableInspect
     from hoodie_py.table.scan.query import Task
     from hoodie_py.table.scan.scan import Scan
@@ -69,6 +70,7 @@ _NAMES = {
     "hoodie_py.reader.record.batch": "BufferedBatch",
     "hoodie_py.reader.record.context": "RecordContext",
     "hoodie_py.reader.record.record": "BufferedRecord DEFAULT_ORDERING HoodieOperation",
+    "hoodie_py.table.incremental.follow": "FollowedBatch TableFollower",
     "hoodie_py.table.inspect": "TableInspect",
     "hoodie_py.table.scan.query": "Task",
     "hoodie_py.table.scan.scan": "Scan",
@@ -90,12 +92,12 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_ORDERING", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport", "CleanResult",
     "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "FileGroupReader",
-    "FileMissingError", "FileSlice", "FileSystemLock", "HoodieError", "HoodieOperation", "HoodieTable", "HoodieWarning",
-    "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock", "MergeError", "MergeMode",
-    "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats", "RecordContext", "RecordMerger",
-    "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError", "StorageLock", "TableConfig", "TableFiles",
-    "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "WriteOperation",
-    "WriteResult", "register_merger",
+    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable",
+    "HoodieWarning", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock",
+    "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
+    "RecordContext", "RecordMerger", "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError", "StorageLock",
+    "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline",
+    "UnsupportedFeatureError", "WriteOperation", "WriteResult", "register_merger",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Snapshots, time travel and read-optimised queries of the reference tables give Java Hudi's rows."""
+"""Snapshots, time travel, read-optimised and incremental queries of the reference tables give Java Hudi's rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from integration.corpus_compare import differences
 from integration.corpus_queries import Query, check, parameters
 
 KINDS = ("snapshot", "read_optimized")
-IN_TIME = ("time_travel",)
+IN_TIME = ("time_travel", "incremental")
+RANGES = ("incremental",)
 # A few tables that between them have partitions, several log files, deletes, nested types and an archived timeline.
 VARIED = (
     "archived_timeline_mor_v6",
@@ -27,6 +28,7 @@ VARIED = (
     "types_mor_v9",
     "urlenc_partitions_mor_v9",
 )
+WITH_RANGES = ("incremental_ranges_cow_v6", "incremental_ranges_mor_v9", "payload_reverse_order_mor_v8")
 IN_SPARK = ("basic_cow_v9_part", "basic_mor_v9_part", "event_time_updates_mor_v9", "types_mor_v9")
 
 
@@ -38,6 +40,12 @@ def test_local_files(query: Query, corpus: Callable[[str], Path]) -> None:
 @pytest.mark.parametrize("query", parameters(KINDS, VARIED))
 @pytest.mark.parametrize("batch_rows", [1, 3])
 def test_any_batch_size(query: Query, batch_rows: int, corpus: Callable[[str], Path]) -> None:
+    check(query, str(corpus(query.case)), batch_rows=batch_rows)
+
+
+@pytest.mark.parametrize("query", parameters(RANGES, WITH_RANGES))
+@pytest.mark.parametrize("batch_rows", [1, 3])
+def test_any_batch_size_of_ranges(query: Query, batch_rows: int, corpus: Callable[[str], Path]) -> None:
     check(query, str(corpus(query.case)), batch_rows=batch_rows)
 
 
@@ -74,7 +82,7 @@ def on_s3(corpus: Callable[[str], Path]) -> Iterator[Callable[[str], tuple[str, 
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("query", parameters(KINDS, VARIED))
+@pytest.mark.parametrize("query", [*parameters(KINDS, VARIED), *parameters(RANGES, WITH_RANGES)])
 def test_s3(query: Query, on_s3: Callable[[str], tuple[str, dict[str, Any]]]) -> None:
     uri, storage_options = on_s3(query.case)
     check(query, uri, storage_options)

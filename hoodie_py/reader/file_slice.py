@@ -66,6 +66,8 @@ class BlockRules:
     it is older than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log
     file belongs to one commit and files of unfinished commits were left out of the slice already (Hudi
     ``BaseHoodieLogRecordReader``). Rollback blocks are not subject to these rules.
+
+    With ``originals`` a log compaction's blocks are left out, so that each row is read from the commit that wrote it.
     """
 
     query_instant: str | None = None
@@ -73,6 +75,7 @@ class BlockRules:
     inflight: frozenset[str] = frozenset()
     first_active: str | None = None
     check_commits: bool = False
+    originals: bool = False
 
     def accepts(self, instant_time: str) -> bool:
         """Whether a data or delete block of that instant counts."""

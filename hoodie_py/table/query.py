@@ -1,11 +1,14 @@
-"""Choose the query that Java Hudi's options ask for: snapshot, read-optimised, incremental (``DefaultSource``)."""
+"""Choose the query that Java Hudi's options ask for: a snapshot, base files alone, incremental, changes.
+
+Hudi's ``DefaultSource``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import INCREMENTAL_FORMAT, QUERY_TYPE, RANGE_END, RANGE_START
 from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.scan import Scan, make_scan
@@ -35,7 +38,9 @@ def make_query(
             "An incremental query has no start.", hint=f"Set {RANGE_START}, to 000 for the beginning."
         )
     if INCREMENTAL_FORMAT.read(texts) == "cdc":
-        raise UnsupportedFeatureError("Queries of change data.")
+        from hoodie_py.table.changes.query import make_changes_scan
+
+        return make_changes_scan(snapshot, start, RANGE_END.find_text(texts), options=texts, **arguments)
     from hoodie_py.table.incremental.query import make_incremental_scan
 
     return make_incremental_scan(snapshot, start, RANGE_END.find_text(texts), options=texts, **arguments)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.table.query import make_query
+from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.snapshot import Snapshot
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.reader.read_info import ReadInfo
+    from hoodie_py.table.incremental.follow import TableFollower
     from hoodie_py.table.timeline.time_travel import AsOf
 
 
@@ -135,6 +137,129 @@ class TableQueries:
             batch_rows=batch_rows,
             integrity=integrity,
             options=options,
+        )
+
+    def changes(
+        self,
+        start: AsOf | None = "earliest",
+        end: AsOf | None = None,
+        as_structs: bool = False,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+        limit: int | None = None,
+        merger: Merger | None = None,
+        memory_limit: int | None = None,
+        batch_rows: int | None = None,
+        integrity: str = "default",
+        options: Mapping[str, Any] | None = None,
+    ) -> Scan:
+        """Make a scan of the changes that commits after ``start`` and up to ``end`` made, with the columns
+
+        * ``op``: "i" for an insert, "u" for an update, "d" for a delete;
+        * ``ts_ms``: the commit, by its request time;
+        * ``before``, ``after``: the row before and after the commit, null where there is none.
+
+        The changes of a file group come in the order of the commits. Where a record moves to another partition, or its
+        file group is overwritten, its old row is a delete and its new one an insert of the same commit. Both times
+        compare with the commits' completion times, up to table version 6 with their request times.
+
+        Args:
+            start: exclusive; "earliest" for the beginning, digits such as a commit's time, or any form of ``as_of``.
+            end: inclusive; None for now.
+            as_structs: give rows as structs of the table's columns, in place of the JSON texts that Java Hudi gives.
+            columns: some of the four columns.
+            filter: on the four columns.
+            limit: most changes.
+            merger: merges in place of the table's merge mode.
+            memory_limit: most bytes of memory for log records.
+            batch_rows: most changes of a batch.
+            integrity: "default" or "strict". Change logs are always read strictly.
+            options: Hudi's reader options, also those of incremental queries.
+
+        Raises:
+            InvalidQueryError: the table has no change data, a bad range or argument, or the range's files are gone; the
+                message names the range that can be had.
+        """
+        from hoodie_py.table.changes.query import make_changes_scan
+
+        return make_changes_scan(
+            self._snapshot,
+            start,
+            end,
+            as_structs,
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            merger=merger,
+            memory_limit=memory_limit,
+            batch_rows=batch_rows,
+            integrity=integrity,
+            options=options,
+        )
+
+    def follow(
+        self,
+        start: AsOf = "earliest",
+        poll: float | None = 5.0,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+        max_commits: int | None = None,
+        merger: Merger | None = None,
+        memory_limit: int | None = None,
+        batch_rows: int | None = None,
+        integrity: str = "default",
+        options: Mapping[str, Any] | None = None,
+    ) -> TableFollower:
+        """Iterate over the rows of commits as they land, each batch with the token to go on from.
+
+        The commits that are new come as an incremental query reads them: together if there are several, each row in the
+        state that the last of them left it in, without deleted records. ``batch.token`` moves with the last batch of
+        them (``batch.is_last``); until then it is the token from before. So a consumer that stores the token together
+        with what it did with the rows loses none and doubles none.
+
+        Args:
+            start: a token; or "earliest" for all rows, "latest" for what lands after the state of this object, or a
+                time as for ``incremental``.
+            poll: seconds between looks at the table; None ends the iteration when there is nothing new.
+            columns: as for ``scan``, like ``filter`` and all arguments after ``max_commits``.
+            filter: on the rows that commits wrote. A batch without rows tells of commits that wrote none for it.
+            max_commits: most commits to take together; 1 gives each commit's rows by themselves, if their files have
+                not been cleaned.
+            merger: merges in place of the table's merge mode.
+            memory_limit: most bytes of memory for log records.
+            batch_rows: most rows of a batch.
+            integrity: "default" or "strict".
+            options: Hudi's reader options, also those of incremental queries.
+
+        Raises:
+            InvalidQueryError: a token of another table, or of a commit that this one does not have (any more), or
+                another bad argument; while it iterates, if commits can no longer be had without a gap.
+            UnsupportedFeatureError: the table has no meta fields.
+        """
+        from hoodie_py.table.incremental.follow import TableFollower
+        from hoodie_py.table.incremental.query import make_incremental_scan
+
+        def make_scan(snapshot: Snapshot, after: str, end: str | None, texts: Mapping[str, str]) -> Scan:
+            return make_incremental_scan(
+                snapshot,
+                after,
+                end,
+                columns=columns,
+                filter=filter,
+                merger=merger,
+                memory_limit=memory_limit,
+                batch_rows=batch_rows,
+                integrity=integrity,
+                options=texts,
+            )
+
+        return TableFollower(
+            self._snapshot,
+            make_scan,
+            start=start,
+            poll=poll,
+            max_commits=max_commits,
+            options=read_option_texts(options),
         )
 
     def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:

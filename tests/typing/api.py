@@ -15,6 +15,7 @@ from hoodie_py import (
     FileGroupReader,
     FileSlice,
     FileSystemLock,
+    FollowedBatch,
     HoodieError,
     HoodieTable,
     Instant,
@@ -33,6 +34,7 @@ from hoodie_py import (
     StorageLock,
     TableConfig,
     TableFiles,
+    TableFollower,
     TableInspect,
     Task,
     Timeline,
@@ -95,6 +97,17 @@ def read(uri: str) -> None:
     assert_type(scan.instant, str | None)
     assert_type(scan.tasks(), list[Task])
     assert_type(scan.tasks()[0].to_batches(), Generator[pa.RecordBatch, None, None])
+
+    assert_type(table.incremental("2026-01-01", end="20260102000000000", filter="price > 10"), Scan)
+    with table.follow("latest", poll=1.5, columns=["id"], max_commits=1) as follower:
+        assert_type(follower, TableFollower)
+        assert_type(follower.token, str)
+        for batch in follower:
+            assert_type(batch, FollowedBatch)
+            assert_type(batch.rows, pa.RecordBatch)
+            assert_type(batch.token, str)
+            assert_type(batch.is_last, bool)
+            assert_type(batch.commits, tuple[str, ...])
 
     reader = FileGroupReader(slices[0], table, columns=["id"], merger=HighestPrice(), options=ReadOptions())
     assert_type(reader.to_batches(), Iterator[pa.RecordBatch])

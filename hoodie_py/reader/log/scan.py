@@ -47,7 +47,9 @@ def scan_log_files(
     while True:
         stats.blocks = stats.skipped_blocks = stats.corrupt_blocks = stats.rollback_blocks = stats.log_bytes = 0
         try:
-            return _place_compacted_blocks(_scan_files(files, log_files, rules, stats, spill, strict))
+            return _place_compacted_blocks(
+                _scan_files(files, log_files, rules, stats, spill, strict), originals=rules.originals
+            )
         except FileMissingError:
             there = _find_files_left(files, log_files, committed)
             if there is None:
@@ -124,8 +126,14 @@ def _report_corrupt(block: CorruptBlock, path: str, stats: ReadStats, strict: bo
     )
 
 
-def _place_compacted_blocks(collected: _Blocks) -> list[ScannedBlock]:
-    """Walk instants from the newest to the oldest, and put each log-compacted block in the place of its sources."""
+def _place_compacted_blocks(collected: _Blocks, *, originals: bool) -> list[ScannedBlock]:
+    """Walk instants from the newest to the oldest, and put each log-compacted block in the place of its sources.
+
+    With ``originals`` drop log-compacted blocks instead.
+    """
+    if originals:
+        plain = (blocks for blocks in collected.values() if not blocks[0].block.compacted_instants)
+        return [block for blocks in plain for block in blocks]
     replaced_by: dict[str, str] = {}
     emitted: set[str] = set()
     out: list[list[ScannedBlock]] = []

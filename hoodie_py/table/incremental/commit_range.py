@@ -149,7 +149,14 @@ def parse_time(value: AsOf, zone: datetime.tzinfo) -> str:
 def _parse_start(value: AsOf | None, zone: datetime.tzinfo) -> str:
     if value is None or (isinstance(value, str) and value.strip().lower() == EARLIEST):
         return ""
-    return parse_time(value, zone)
+    time = parse_time(value, zone)
+    if time == value or not time.endswith("999") or _names_milliseconds(value):
+        return time
+    return f"{time[:-3]}000"  # a second without milliseconds means its end elsewhere; commits within it come after it
+
+
+def _names_milliseconds(value: AsOf) -> bool:
+    return bool(value.microsecond) if isinstance(value, datetime.datetime) else "." in str(value)
 
 
 def describe_available(timeline: TableTimeline, by_request_time: bool) -> str:

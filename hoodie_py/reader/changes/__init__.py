@@ -1,0 +1,1 @@
+"""What commits changed in one file slice, as rows before and after."""

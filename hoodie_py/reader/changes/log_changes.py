@@ -1,0 +1,219 @@
+"""LogChangeReader: what each commit of a file slice's log changed, as rows before and after it.
+
+A snapshot folds the whole log. Here the fold stops before and after each commit that is asked for, and both results are
+merged with the base rows of the commit's keys. So a change is what two snapshots would show, one before the commit and
+one after it: an update that loses by its ordering value changes nothing, and neither does a delete of a key that is not
+there. (Hudi ``CDCFileGroupIterator`` merges each log file with the slice before it, and takes every delete for one.)
+
+The entries of the log are held in memory, rows may be spilled. Where entries outgrow the memory budget the log is read
+several times, for a part of the keys each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_numpy, repeat_value
+from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.fields import find_top_level_name, make_nullable
+from hoodie_py.errors import HoodieError
+from hoodie_py.options.read import MERGE_USE_POSITIONS
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.base_merge import BaseMerge
+from hoodie_py.reader.base.match import KeyMatcher, Matcher, RowMatcher
+from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
+from hoodie_py.reader.buffer.spilled_log import count_entry_bytes
+from hoodie_py.reader.changes.log_states import BaseRows, Block, LogStates, merge_with_base
+from hoodie_py.reader.changes.row_changes import RowChanges
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.memory.spill import Spilled
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
+from hoodie_py.reader.record.row_store import NO_ROW
+from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.runtime.fold_gate import FoldGate
+
+_MOST_PARTS = 4096
+_MOST_KEYS_BY_BATCH = 1 << 17  # for more keys, hashing them for each base batch costs more than reading base keys ahead
+
+
+class LogChangeReader:
+    """Reads what commits changed by the log of one file slice.
+
+    Args:
+        file_slice: the base file, and the log files of these commits and of all earlier ones.
+        info: the facts of the table.
+        instants: the commits, in order of completion. All other blocks of the log count as earlier.
+        columns: columns of the rows.
+        merger: replaces the table's merge mode.
+        options: settings of the read.
+        gate: shared by slices that are read at the same time.
+    """
+
+    def __init__(
+        self,
+        file_slice: FileSlice,
+        info: ReadInfo,
+        instants: Sequence[str],
+        columns: Sequence[str],
+        merger: Merger | None = None,
+        options: ReadOptions | None = None,
+        gate: FoldGate | None = None,
+    ) -> None:
+        self._slice = file_slice
+        self._info = info
+        self._instants = tuple(instants)
+        self._schema = make_nullable(info.schema.field(name) for name in columns)
+        self._stored = [name for name in columns if name not in info.constants]
+        self._merger = merger
+        given = options or ReadOptions()
+        # Entries of one key must meet whatever base rows they were written for.
+        self._options = replace(given, options={**given.options, MERGE_USE_POSITIONS: "false"})
+        self._gate = FoldGate() if gate is None else gate
+        self.stats = ReadStats()
+        self._base = BaseMerge(file_slice, info, self._options, self.stats)
+
+    def read(self) -> Iterator[RowChanges]:
+        """Yield the changes, commit by commit.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        try:
+            with closing(self._open_log()) as log:
+                yield from self._read(log)
+        except HoodieError as error:
+            error.locate(file_group=self._slice.file_id, partition=self._slice.partition_path or None)
+            raise
+
+    def _open_log(self) -> LogReader:
+        return LogReader(self._slice, self._info, self._stored, self._merger, self._options, self.stats, self._gate)
+
+    def _read(self, log: LogReader) -> Iterator[RowChanges]:
+        key_hash, parts = KeyHash(), 1
+        blocks = self._read_blocks(log, key_hash, parts, 0)
+        while blocks is None:
+            parts = min(2 * parts, _MOST_PARTS)
+            log.store.release(0)
+            blocks = self._read_blocks(log, key_hash, parts, 0)
+        if parts == 1:
+            yield from self._compare(log, blocks)
+            return
+        kept: dict[str, list[Spilled]] = {instant: [] for instant in self._instants}
+        writer = log.spill.open_writer()
+        for part in range(parts):
+            if blocks is None:
+                blocks = self._read_blocks(log, key_hash, parts, part, whole=True) or []
+            for changes in self._compare(log, blocks):
+                kept[changes.instant].append(writer.add(changes.to_batch()))
+            blocks = None
+            log.store.release(0)
+        writer.close()
+        for instant, spilled in kept.items():
+            for each in spilled:
+                yield RowChanges.from_batch(instant, log.spill.read_batch(each))
+
+    def _read_blocks(
+        self, log: LogReader, key_hash: KeyHash, parts: int, part: int, *, whole: bool = False
+    ) -> list[Block] | None:
+        """Return the blocks with the entries of one part of the keys; None if they outgrow the budget.
+
+        With ``whole`` they are returned however large they are.
+        """
+        found: list[Block] = []
+        held = 0
+        scanned = log.read_blocks()
+        with self._gate.enter():
+            for block in scanned:
+                self._gate.check_wanted()
+                entries = block.entries
+                if parts > 1:
+                    entries = entries.take(np.flatnonzero(key_hash.assign_keys(entries.keys, parts) == part))
+                found.append(Block(block.scanned.instant, entries, block.partial))
+                held += count_entry_bytes(entries)
+                if not log.spill.budget.fits(log.store.nbytes, held):
+                    log.store.spill_rows()
+                    if not whole and parts < _MOST_PARTS and not log.spill.budget.fits(log.store.nbytes, held):
+                        return None
+        return found
+
+    def _compare(self, log: LogReader, blocks: Sequence[Block]) -> Iterator[RowChanges]:
+        states = LogStates(log.strategy, blocks, self._instants)
+        if not len(states.keys):
+            return
+        base = self._read_base(log, states.keys)
+        for instant, before, after in states:
+            mark = len(log.store)
+            numbers = np.flatnonzero(after.at >= 0)
+            at_once = log.spill.budget.count_rows_at_once(2 * log.store.row_bytes + log.strategy.bytes_a_pair)
+            at_once = min(at_once, self._options.batch_rows)
+            for start in range(0, len(numbers), at_once):
+                some = numbers[start : start + at_once]
+                try:
+                    rows = [merge_with_base(base, state, some) for state in (before, after)]
+                except HoodieError as error:
+                    error.locate(instant=instant)
+                    raise
+                changes = self._compare_rows(log, instant, *rows)
+                if len(changes.codes):
+                    yield changes
+                log.store.release(mark)
+
+    def _compare_rows(self, log: LogReader, instant: str, old: np.ndarray, new: np.ndarray) -> RowChanges:
+        """Return the rows that differ; ``old`` and ``new`` are their handles, -1 where there is no row."""
+        changed = old != new
+        old, new = old[changed], new[changed]
+        codes = np.where(old == NO_ROW, INSERT, np.where(new == NO_ROW, DELETE, UPDATE)).astype(np.int8)
+        return RowChanges(instant, codes, self._make_rows(log, old), self._make_rows(log, new))
+
+    def _make_rows(self, log: LogReader, handles: np.ndarray) -> pa.RecordBatch:
+        stored = log.store.take(handles, self._stored)
+        if not self._info.constants or not self._schema.names:
+            return stored
+        rows = iter(stored.columns)
+        constants = self._info.constants
+        arrays = [
+            repeat_value(constants[field.name], field.type, len(handles)) if field.name in constants else next(rows)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _read_base(self, log: LogReader, keys: pa.Array) -> BaseRows:
+        """Read the base rows of some keys into the row store; of a key that repeats the first row only."""
+        at = np.full(len(keys), -1, np.int64)
+        if self._slice.base_file is None:
+            return BaseRows(None, at)
+        base = BaseFileReader(self._info.files, self._slice.base_file, self._info.times)
+        matcher = self._make_matcher(base, log, keys)
+        found: list[BufferedBatch] = []
+        done = 0
+        for batch in base.read_batches(self._make_base_schema(log), self._options.batch_rows):
+            self.stats.base_rows += batch.num_rows
+            self._gate.check_wanted()
+            rows, numbers = matcher.match(batch)
+            if len(rows):
+                chosen = self._base.fill_fallbacks(take(batch, from_numpy(rows.astype(np.int64))), base)
+                whole = conform_batch(chosen, log.schema)
+                found.append(BufferedBatch.of_rows(log.context, log.store.add(whole), whole, None))
+                at[numbers] = done + np.arange(len(rows))
+                done += len(rows)
+        return BaseRows(BufferedBatch.concat(found) if found else None, at)
+
+    def _make_base_schema(self, log: LogReader) -> pa.Schema:
+        schema = log.make_base_schema(self._stored)
+        names = dict.fromkeys(find_top_level_name(self._info.schema, name) for name in log.keys.columns)
+        return pa.schema([*schema, *(self._info.schema.field(name) for name in names if name not in schema.names)])
+
+    def _make_matcher(self, base: BaseFileReader, log: LogReader, keys: pa.Array) -> Matcher:
+        if len(keys) <= _MOST_KEYS_BY_BATCH:
+            return KeyMatcher(keys, lambda batch: log.keys.read_keys(self._base.fill_fallbacks(batch, base)))
+        none = BufferedBatch.of_deletes(log.context, keys, ())
+        return RowMatcher(self._base.match_rows(base, log, FoldedLog([none], None)))

@@ -1,0 +1,1 @@
+"""Change data: what commits changed, as rows before and after."""

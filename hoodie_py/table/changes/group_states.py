@@ -1,0 +1,92 @@
+"""GroupStates: the slice that a file group's rows were read from, before and after each commit.
+
+The rules:
+
+* The files are those of the listing, sliced as snapshots are (``view.slicing``). So a state is what a snapshot of the
+  past would read now, after compactions that have completed since.
+* The slice of a pending compaction has no base file yet: the slice below it belongs to it.
+* Of the log files those count whose commit came before. Up to table version 6 a log file may have blocks of several
+  commits; there the reader leaves out later blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from hoodie_py.reader.file_slice import FileSlice, LogFile
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.file_groups import FileGroup, check_readable
+from hoodie_py.table.view.slicing import make_all_slices
+from hoodie_py.table.view.visibility import Visibility
+
+
+class GroupStates:
+    """The states of one listed file group; with ``by_request_time`` log files do not tell their commits."""
+
+    def __init__(
+        self, group: FileGroup, visibility: Visibility, timeline: TableTimeline, *, by_request_time: bool
+    ) -> None:
+        self._group = group
+        self._visibility = visibility
+        self._timeline = timeline
+        self._by_request_time = by_request_time
+
+    @cached_property
+    def _slices(self) -> list[FileSlice]:
+        return make_all_slices(self._group, self._visibility)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of all files that are there."""
+        paths = (*(each.path for each in self._group.base_files), *(each.path for each in self._group.log_files))
+        return frozenset(path.rpartition("/")[2] for path in paths)
+
+    def find_before(self, instant: str, position: str) -> FileSlice | None:
+        """Return the slice that the group had before a commit that began a new one, or ended the group."""
+        older = [number for number, each in enumerate(self._slices) if each.base_instant < instant]
+        if not older:
+            return None
+        found = self._complete(older[-1])
+        return _check(replace(found, log_files=self._keep_logs(found, position, inclusive=False)))
+
+    def find_log_slice(self, paths: Sequence[str], position: str) -> tuple[str, FileSlice] | None:
+        """Return the slice with log files of a commit, as it was when the commit completed, and the slice's key.
+
+        None if one of the files is gone.
+        """
+        for number, file_slice in enumerate(self._slices):
+            have = {log.path for log in file_slice.log_files}
+            if have.issuperset(paths):
+                found = self._complete(number)
+                logs = self._keep_logs(found, position, inclusive=True)
+                return file_slice.base_instant, _check(replace(found, log_files=logs))
+        return None
+
+    def _complete(self, number: int) -> FileSlice:
+        """Return a slice; one without a base file above another slice belongs to a pending compaction."""
+        found = self._slices[number]
+        if found.base_file is not None or not number:
+            return found
+        below = self._complete(number - 1)
+        logs = sorted((*below.log_files, *found.log_files), key=lambda log: log.name.sort_key)
+        return replace(below, log_files=tuple(logs))
+
+    def _keep_logs(self, file_slice: FileSlice, position: str, *, inclusive: bool) -> tuple[LogFile, ...]:
+        if self._by_request_time:
+            return file_slice.log_files
+        return tuple(
+            log
+            for log in file_slice.log_files
+            if self._find_position(log) < position or (inclusive and self._find_position(log) == position)
+        )
+
+    def _find_position(self, log: LogFile) -> str:
+        return self._timeline.find_completion_time(log.name.instant) or log.name.instant
+
+
+def _check(file_slice: FileSlice) -> FileSlice:
+    if file_slice.base_file is not None:
+        check_readable(file_slice.base_file)
+    return file_slice

@@ -1,0 +1,267 @@
+"""Plan what to read for the changes of a range: steps for each file group that its commits touched.
+
+The rules (Hudi ``HoodieCDCExtractor``; F4.15):
+
+* Commits count that change data. Compactions, log compactions and clusterings only move rows.
+* The write statistics of a commit say what it did to a file group: it wrote a change log, a new base file, or log
+  files. A replace commit deletes the rows of the groups that it replaced.
+* Commits follow each other as the range compares them: by completion times, up to table version 6 by request times.
+* Folders are listed only where rows before a commit are needed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata, WriteStat
+from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.table.changes.group_states import GroupStates
+from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
+from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.file_groups import FileGroup, check_readable
+
+_MOVES_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
+_MANY_STEPS = 16
+_MOST_BYTES = 40 << 10  # of the pickled steps of a task
+
+GroupKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one commit did to one file group."""
+
+    instant: str
+    position: str
+    stats: list[WriteStat] = field(default_factory=list)
+    is_replaced: bool = False
+
+
+class ChangesPlan:
+    """The steps for a range of commits of a snapshot.
+
+    Raises:
+        InvalidQueryError: a commit of the range is archived, or its files are gone.
+        InvalidTableError, CorruptFileError: the timeline is broken.
+        StorageError: the store refused.
+    """
+
+    def __init__(self, snapshot: Snapshot, commit_range: CommitRange) -> None:
+        self._snapshot = snapshot
+        self._range = commit_range
+        self._mode = snapshot.config.cdc_mode
+        self._check_active()
+
+    def make_steps(self) -> Iterator[tuple[GroupKey, tuple[Step, ...]]]:
+        """Yield the steps of each file group, sorted by partition and file id; very many steps come in parts."""
+        touches = self._find_touches()
+        states = self._list_states(touches)
+        for key in sorted(touches):
+            steps = list(self._plan_group(key, touches[key], states.get(key)))
+            for part in _split(steps):
+                yield key, part
+
+    @property
+    def available(self) -> str:
+        """Which changes can be had, as the remedy for files that are gone."""
+        timeline, by_request_time = self._snapshot.timeline, self._range.by_request_time
+        retained = timeline.find_earliest_retained()
+        if retained is None:
+            return describe_available(timeline, by_request_time)
+        writes = timeline.list_completed_writes()
+        older = [get_time(each, by_request_time) for each in writes if each.request_time < retained]
+        start = max(older) if older else retained
+        return f"Cleans keep the files of commits from {retained} on: changes can be had with start={start!r} or later."
+
+    def _check_active(self) -> None:
+        """Check that no commit of the range is archived, as files of archived commits are cleaned."""
+        span, timeline = self._range, self._snapshot.timeline
+        archived = [each.request_time for each in span.commits if each.is_archived]
+        first = timeline.timeline.first_active_time
+        if span.by_request_time and span.starts_archived and first is not None:
+            times = timeline.read_archive().completion_times
+            last = min(first, span.end) if span.end is not None else first
+            archived = [time for time in times if span.start < time <= last and time < first]
+        if archived:
+            raise InvalidQueryError(
+                f"The range {span} has commits that are archived, up to {max(archived)}; their changes are gone.",
+                hint=describe_available(timeline, span.by_request_time),
+            )
+
+    def _find_touches(self) -> dict[GroupKey, list[Touch]]:
+        """Return what the commits of the range did to each file group, in the order of the commits."""
+        span = self._range
+        commits = zip(span.commits, read_range_metadata(self._snapshot.timeline, span), strict=True)
+        ordered = sorted(
+            (
+                (get_time(each.instant, span.by_request_time), each.request_time, metadata)
+                for each, metadata in commits
+                if self._changes_data(each.instant.action, metadata)
+                and (span.hole is None or each.request_time < span.hole)
+            ),
+            key=lambda each: each[:2],
+        )
+        touches: dict[GroupKey, list[Touch]] = {}
+        for position, instant, metadata in ordered:
+            for partition, stats in metadata.write_stats.items():
+                by_group: dict[str, Touch] = {}
+                for stat in stats:
+                    if stat.path is not None and stat.file_id:
+                        by_group.setdefault(stat.file_id, Touch(instant, position)).stats.append(stat)
+                for file_id, touch in by_group.items():
+                    touches.setdefault((partition, file_id), []).append(touch)
+            for partition, file_ids in metadata.replaced_file_ids.items():
+                for file_id in file_ids:
+                    touches.setdefault((partition, file_id), []).append(Touch(instant, position, is_replaced=True))
+        return touches
+
+    def _changes_data(self, action: str, metadata: CommitMetadata) -> bool:
+        """Say whether a commit changes rows. On merge-on-read tables only compactions are plain commits."""
+        if metadata.operation_type == "UNKNOWN" and action == "commit" and self._snapshot.config.is_merge_on_read:
+            return False
+        return metadata.operation_type not in _MOVES_ROWS
+
+    def _list_states(self, touches: Mapping[GroupKey, Sequence[Touch]]) -> dict[GroupKey, GroupStates]:
+        """List the partitions of the groups whose earlier states are needed."""
+        needed = [key for key, found in touches.items() if any(map(self._needs_states, found))]
+        view = self._snapshot.view
+        groups = {group.key: group for group in view.list_file_groups({partition for partition, _ in needed})}
+        return {
+            key: GroupStates(
+                self._without_logs(groups.get(key) or FileGroup(*key, (), ())),
+                view.visibility,
+                self._snapshot.timeline,
+                by_request_time=view.visibility.logs_carry_base_instant,
+            )
+            for key in needed
+        }
+
+    def _without_logs(self, group: FileGroup) -> FileGroup:
+        if self._snapshot.config.is_merge_on_read:
+            return group
+        return FileGroup(group.partition_path, group.file_id, group.base_files, ())
+
+    def _needs_states(self, touch: Touch) -> bool:
+        if touch.is_replaced:
+            return True
+        return any(
+            not _is_base_file(stat)
+            or (not _is_first(stat) and not (stat.cdc_stats and self._mode == "DATA_BEFORE_AFTER"))
+            for stat in touch.stats
+        )
+
+    def _plan_group(self, key: GroupKey, touches: Iterable[Touch], states: GroupStates | None) -> Iterator[Step]:
+        log = _OpenLog()
+        for touch in touches:
+            logs = [stat for stat in touch.stats if not _is_base_file(stat)]
+            if not logs:
+                yield from log.close()
+            if touch.is_replaced and states is not None:
+                before = states.find_before(touch.instant, touch.position)
+                if before is not None:
+                    yield WholeSlice(touch.instant, before, is_insert=False)
+            for stat in touch.stats:
+                if _is_base_file(stat):
+                    yield from self._plan_base_file(key, touch, stat, states)
+            if logs and states is not None:
+                yield from self._add_log(log, touch, logs, states)
+        yield from log.close()
+
+    def _add_log(self, log: _OpenLog, touch: Touch, stats: Sequence[WriteStat], states: GroupStates) -> Iterator[Step]:
+        paths = [stat.path for stat in stats if stat.path is not None]
+        named = {name for stat in stats for name in (stat.base_file or "", *stat.log_files) if _is_row_file(name)}
+        missing = sorted(named - states.names)
+        below = states.find_log_slice(paths, touch.position)
+        if below is None or missing:
+            raise self._make_gone_error(touch, missing[0] if missing else paths[0])
+        if log.key is not None and log.key != below[0]:
+            yield from log.close()
+        log.add(below[0], touch.instant, below[1])
+
+    def _plan_base_file(
+        self, key: GroupKey, touch: Touch, stat: WriteStat, states: GroupStates | None
+    ) -> Iterator[Step]:
+        after = _make_base_slice(key, touch.instant, stat)
+        before: FileSlice | None = None
+        if states is not None and not _is_first(stat):
+            before = states.find_before(touch.instant, touch.position)
+            if before is None or before.base_instant != stat.prev_commit:
+                raise self._make_gone_error(touch, stat.prev_base_file or f"base file of {stat.prev_commit}")
+        if stat.cdc_stats:
+            files = tuple(_make_change_file(path, size) for path, size in stat.cdc_stats.items())
+            needs_both = self._mode != "DATA_BEFORE_AFTER"
+            yield ChangeLog(touch.instant, files, before if needs_both else None, after if needs_both else None)
+        elif before is None:
+            yield WholeSlice(touch.instant, after, is_insert=True)
+        elif not stat.num_writes:
+            yield WholeSlice(touch.instant, before, is_insert=False)
+        else:
+            yield ComparedSlices(touch.instant, before, after)
+
+    def _make_gone_error(self, touch: Touch, path: str) -> InvalidQueryError:
+        return InvalidQueryError(
+            f"Files of the range {self._range} are gone: the changes of commit {touch.instant} cannot be told.",
+            hint=self.available,
+            path=path,
+        )
+
+
+@dataclass(slots=True)
+class _OpenLog:
+    """Commits that wrote to the log of one slice, so far."""
+
+    key: str | None = None
+    instants: list[str] = field(default_factory=list)
+    file_slice: FileSlice | None = None
+
+    def add(self, key: str, instant: str, file_slice: FileSlice) -> None:
+        self.key, self.file_slice = key, file_slice
+        self.instants.append(instant)
+
+    def close(self) -> Iterator[Step]:
+        if self.file_slice is not None:
+            yield MergedLog(tuple(self.instants), self.file_slice)
+        self.key, self.instants, self.file_slice = None, [], None
+
+
+def _is_base_file(stat: WriteStat) -> bool:
+    return stat.file_name is not None and parse_base_file_name(stat.file_name) is not None
+
+
+def _is_row_file(name: str) -> bool:
+    """Say whether a file that a log's statistics list belongs to a slice: they list change logs, too."""
+    parsed = parse_log_file_name(name) if name else None
+    return bool(name) and (parsed is None or not parsed.is_cdc)
+
+
+def _is_first(stat: WriteStat) -> bool:
+    """Say whether a base file is the first one of its group."""
+    return stat.prev_commit in (None, "", NO_COMMIT)
+
+
+def _make_base_slice(key: GroupKey, instant: str, stat: WriteStat) -> FileSlice:
+    assert stat.path is not None
+    base = check_readable(BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1]))
+    return FileSlice(*key, instant, base, ())
+
+
+def _make_change_file(path: str, size: int) -> LogFile:
+    name = parse_log_file_name(path.rpartition("/")[2])
+    if name is None:
+        raise InvalidQueryError("A commit names a change log that is none.", path=path)
+    return LogFile(path, size, name)
+
+
+def _split(steps: list[Step]) -> Iterator[tuple[Step, ...]]:
+    """Split steps into parts that are small when they are pickled."""
+    if len(steps) > _MANY_STEPS and len(pickle.dumps(steps)) > _MOST_BYTES:
+        middle = len(steps) // 2
+        yield from _split(steps[:middle])
+        yield from _split(steps[middle:])
+    elif steps:
+        yield tuple(steps)

@@ -1,0 +1,197 @@
+"""StepReader: reads the changes of one step as rows before and after.
+
+The rules (Hudi ``CDCFileGroupIterator``): a change log gives the operations, and those images that it has. The others
+are looked up by key, rows before in the slice below the commit, rows after in the file that it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import is_valid, join_chunks, repeat_value, to_numbers
+from hoodie_py.arrow.compute import index_in
+from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.reader.changes.log_changes import LogChangeReader
+from hoodie_py.reader.changes.row_changes import RowChanges
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice, LogFile
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
+from hoodie_py.reader.record.row_store import NO_ROW
+from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.table.changes.change_log import AFTER, BEFORE, KEY, OP, read_change_log
+from hoodie_py.table.changes.compare import compare_slices
+from hoodie_py.table.changes.images import Images
+from hoodie_py.table.changes.keyed_rows import KeyedRows, SliceRows
+from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
+
+_OPERATIONS = pa.array(["i", "u", "d"])
+_CODES = np.array([INSERT, UPDATE, DELETE], np.int8)
+
+
+class StepReader:
+    """Reads steps of one file group; ``sides`` are the images that are wanted, "before" and "after"."""
+
+    def __init__(
+        self,
+        info: ReadInfo,
+        columns: Sequence[str],
+        sides: frozenset[str],
+        options: ReadOptions,
+        merger: Merger | None = None,
+        gate: FoldGate | None = None,
+    ) -> None:
+        self._info = info
+        self._columns = tuple(columns) if sides else ()
+        self._sides = sides
+        self._options = options
+        self._merger = merger
+        self._gate = gate
+        self._schema = make_nullable(info.schema.field(name) for name in self._columns)
+
+    def read(self, step: Step) -> Iterator[Images]:
+        """Yield the changes of a step, commit by commit.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        match step:
+            case WholeSlice():
+                yield from map(Images, self._read_whole(step))
+            case MergedLog():
+                info = self._limit_info(step.instants[-1], originals=True)
+                reader = LogChangeReader(
+                    step.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
+                )
+                yield from map(Images, reader.read())
+            case ComparedSlices():
+                yield from map(Images, self._compare(step))
+            case ChangeLog():
+                for file in step.files:
+                    try:
+                        yield from self._read_change_log(step, file)
+                    except HoodieError as error:
+                        error.locate(path=file.path, instant=step.instant)
+                        raise
+
+    def _limit_info(self, last: str, *, originals: bool = False) -> ReadInfo:
+        """Return the facts for reading a slice as of a commit.
+
+        Where log files are of one commit each, the slice has the right ones. Up to table version 6 blocks count.
+        """
+        rules = self._info.rules
+        last_instant = last if rules.check_commits else None
+        return replace(self._info, rules=replace(rules, query_instant=last_instant, originals=originals))
+
+    def _read_whole(self, step: WholeSlice) -> Iterator[RowChanges]:
+        info = self._limit_info(step.instant)
+        reader = FileGroupReader(step.file_slice, info, self._columns, self._merger, self._options, gate=self._gate)
+        for batch in reader.to_batches():
+            yield make_one_sided(step.instant, batch, is_insert=step.is_insert)
+
+    def _compare(self, step: ComparedSlices) -> Iterator[RowChanges]:
+        info = self._limit_info(step.instant)
+        yield from compare_slices(step, info, self._columns, self._options, self._merger, self._gate)
+
+    def _read_change_log(self, step: ChangeLog, file: LogFile) -> Iterator[Images]:
+        columns = (OP, KEY, BEFORE, AFTER)
+        for batch in read_change_log(file, self._info, self._options, columns):
+            names = batch.schema.names
+            codes = _read_codes(batch)
+            logged = frozenset({BEFORE, AFTER}.intersection(names))
+            if AFTER in names or not self._sides - logged:
+                sides = [self._read_logged(batch, name, codes) for name in (BEFORE, AFTER)]
+                yield Images(RowChanges(step.instant, codes, *sides), logged)
+            else:
+                yield Images(self._look_up(step, batch, codes), logged)
+
+    def _read_logged(self, batch: pa.RecordBatch, side: str, codes: np.ndarray) -> pa.RecordBatch:
+        """Return the images that a change log has."""
+        if side not in self._sides or side not in batch.schema.names:
+            return self._make_nulls(batch.num_rows)
+        images = batch.column(side)
+        if not pa.types.is_struct(images.type):
+            raise CorruptFileError(f"The images {side!r} of a change log are no records.")
+        missing = ~is_valid(images)
+        wrong = missing & (codes != (INSERT if side == BEFORE else DELETE))
+        if wrong.any():
+            raise CorruptFileError(
+                f"A record of a change log lacks the row {side} the change.", record=int(np.flatnonzero(wrong)[0])
+            )
+        fields = [each.name for each in images.type]
+        rows = pa.RecordBatch.from_arrays(images.flatten(), names=fields)
+        filled = conform_batch(rows, self._schema, {**self._info.defaults, **self._info.fallbacks})
+        return self._fill_constants(filled)
+
+    def _fill_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        for at, field in enumerate(self._schema):
+            if field.name in self._info.constants:
+                value = repeat_value(self._info.constants[field.name], field.type, rows.num_rows)
+                rows = rows.set_column(at, field, value)
+        return rows
+
+    def _look_up(self, step: ChangeLog, batch: pa.RecordBatch, codes: np.ndarray) -> RowChanges:
+        """Take the images that a change log leaves out from the slices before and after the commit."""
+        if KEY not in batch.schema.names:
+            raise CorruptFileError("A change log has neither the rows after its changes nor their keys.")
+        keys = batch.column(KEY).cast(pa.string())
+        if keys.null_count:
+            raise CorruptFileError("A record of a change log has no key.")
+        distinct = join_chunks(pa.chunked_array([keys]).unique())
+        numbers = to_numbers(index_in(keys, distinct), -1)
+        info = self._limit_info(step.instant)
+        rows = SliceRows(info, self._columns, self._options, self._merger, self._gate)
+        found: dict[str, pa.RecordBatch] = {}
+        with ExitStack() as open_rows:
+            for side, file_slice, without in ((BEFORE, step.before, INSERT), (AFTER, step.after, DELETE)):
+                if side in batch.schema.names or side not in self._sides:
+                    found[side] = self._read_logged(batch, side, codes)
+                    continue
+                keyed = open_rows.enter_context(closing(KeyedRows(rows, self._options, distinct)))
+                handles = keyed.load(_expect(file_slice, side)).at[numbers]
+                handles = np.where(codes == without, NO_ROW, handles)
+                lost = (handles == NO_ROW) & (codes != without)
+                if lost.any():
+                    key = keys[int(np.flatnonzero(lost)[0])].as_py()
+                    raise CorruptFileError(f"A change log names a key that has no row {side} the change.", key=key)
+                found[side] = keyed.take(handles, self._columns)
+        return RowChanges(step.instant, codes, found[BEFORE], found[AFTER])
+
+    def _make_nulls(self, count: int) -> pa.RecordBatch:
+        return conform_batch(pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([]))), self._schema)
+
+
+def make_one_sided(instant: str, rows: pa.RecordBatch, *, is_insert: bool) -> RowChanges:
+    """Return rows as inserted or deleted ones."""
+    codes = np.full(rows.num_rows, INSERT if is_insert else DELETE, np.int8)
+    return RowChanges(instant, codes, rows, rows)  # the side that does not count is never read
+
+
+def _expect(file_slice: FileSlice | None, side: str) -> FileSlice:
+    if file_slice is None:
+        raise UnsupportedFeatureError(
+            f"A change log without the rows {side} its changes, though the table's logging mode has them.",
+            hint="The logging mode was changed after this commit; start the range later.",
+        )
+    return file_slice
+
+
+def _read_codes(batch: pa.RecordBatch) -> np.ndarray:
+    if OP not in batch.schema.names:
+        raise CorruptFileError("A change log has no operations.")
+    operations = batch.column(OP)
+    if not pa.types.is_string(operations.type):
+        raise CorruptFileError("The operations of a change log are no texts.")
+    found = to_numbers(index_in(operations, _OPERATIONS), -1).astype(np.int64)
+    if (found < 0).any():
+        wrong = int(np.flatnonzero(found < 0)[0])
+        raise CorruptFileError(f"A change log has an unknown operation {operations[wrong].as_py()!r}.", record=wrong)
+    return _CODES[found]

@@ -1,0 +1,150 @@
+"""Which commits lie between two times."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.table.incremental.commit_range import resolve_range
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from tests.table.tables import V6, make_table
+
+DAY = "20261125"
+
+
+def at(clock: str) -> str:
+    return f"{DAY}{clock}000"
+
+
+# Requested in this order; the second one completed last.
+V9_FILES = [f"{at('100000')}_{at('100001')}", f"{at('100002')}_{at('100009')}", f"{at('100004')}_{at('100005')}"]
+V9_TIMES = [name.split("_") for name in V9_FILES]
+HOLES = "hoodie.read.timeline.holes.resolution.policy"
+
+
+def open_timeline(root: Path) -> TableTimeline:
+    files = TableFiles.open(str(root))
+    return TableTimeline.load(files, load_config(files))
+
+
+@pytest.fixture
+def v9(tmp_path: Path) -> TableTimeline:
+    names = {f".hoodie/timeline/{name}.deltacommit": b"" for name in V9_FILES}
+    names |= {
+        f".hoodie/timeline/{times[0]}.deltacommit.{state}": b""
+        for times in V9_TIMES
+        for state in ("requested", "inflight")
+    }
+    return open_timeline(make_table(tmp_path, names))
+
+
+@pytest.fixture
+def v6(tmp_path: Path) -> TableTimeline:
+    names = {f".hoodie/{times[0]}.deltacommit": b"{}" for times in V9_TIMES}
+    return open_timeline(make_table(tmp_path, names, **V6))
+
+
+def numbers(timeline: TableTimeline, *args: Any, **options: Any) -> list[int]:
+    """Which of the three commits lie in a range."""
+    requested = [times[0] for times in V9_TIMES]
+    return [requested.index(each.request_time) for each in resolve_range(timeline, *args, **options).commits]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        ("earliest", None, [0, 1, 2]),
+        (None, None, [0, 1, 2]),
+        ("000", None, [0, 1, 2]),
+        (at("100001"), None, [1, 2]),
+        (at("100000"), at("100001"), [0]),
+        (at("100001"), at("100005"), [2]),
+        (at("100005"), None, [1]),
+        (at("100009"), None, []),
+        ("2099", None, []),
+        (at("100005"), at("100005"), []),
+        ("2026-11-25 10:00:05", None, [1]),
+        ("2026-11-25 10:00:01", "2026-11-25 10:00:05", [2]),
+        (datetime.datetime(2026, 11, 25, 10, 0, 1), datetime.datetime(2026, 11, 25, 10, 0, 5), [2]),
+        ("2026-11-25", "2026-11-26", [0, 1, 2]),
+    ],
+)
+def test_completion_times_since_version_8(v9: TableTimeline, start: Any, end: Any, found: list[int]) -> None:
+    assert numbers(v9, start, end) == found
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        ("000", None, [0, 1, 2]),
+        (at("100000"), None, [1, 2]),
+        (at("100001"), at("100002"), [1]),
+        (at("100004"), None, []),
+    ],
+)
+def test_request_times_up_to_version_6(v6: TableTimeline, start: str, end: str | None, found: list[int]) -> None:
+    assert numbers(v6, start, end) == found
+
+
+def test_the_position_is_where_the_next_range_starts(v9: TableTimeline, v6: TableTimeline) -> None:
+    assert resolve_range(v9, at("100001"), at("100005")).position == at("100005")
+    assert resolve_range(v9).position == at("100009")
+    assert resolve_range(v9, "2099").position == "2099"
+    assert resolve_range(v6).position == at("100004")
+
+
+def test_an_end_before_the_start_names_what_can_be_had(v9: TableTimeline) -> None:
+    with pytest.raises(InvalidQueryError, match=f"from {at('100001')} to {at('100009')}"):
+        resolve_range(v9, at("100005"), at("100001"))
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-13-01", "-1", "1" * 40, ""])
+def test_what_is_no_time_is_refused(v9: TableTimeline, time: str) -> None:
+    with pytest.raises(InvalidQueryError, match="is not an instant"):
+        resolve_range(v9, time)
+
+
+def test_options_choose_the_times(v9: TableTimeline, v6: TableTimeline) -> None:
+    key = "hoodie.datasource.read.incr.table.version"
+    assert numbers(v9, at("100001"), at("100004"), {key: "6"}) == [1, 2]
+    with pytest.raises(UnsupportedFeatureError, match="does not store"):
+        resolve_range(v6, options={key: "8"})
+
+
+def test_compactions_are_left_out_on_demand(tmp_path: Path) -> None:
+    names = {
+        f".hoodie/timeline/{name}.{action}": b""
+        for name, action in zip(V9_FILES, ("deltacommit", "commit", "deltacommit"), strict=True)
+    }
+    timeline = open_timeline(make_table(tmp_path, names))
+    assert numbers(timeline) == [0, 1, 2]
+    assert numbers(timeline, options={"hoodie.datasource.read.incr.skip_compact": "true"}) == [0, 2]
+
+
+def test_an_unfinished_commit_before_completed_ones_is_a_hole_of_request_times(tmp_path: Path) -> None:
+    first, second, third = (times[0] for times in V9_TIMES)
+    names = {f".hoodie/{first}.deltacommit": b"{}", f".hoodie/{third}.deltacommit": b"{}"}
+    names |= {f".hoodie/{second}.deltacommit.requested": b"", f".hoodie/{second}.deltacommit.inflight": b""}
+    timeline = open_timeline(make_table(tmp_path, names, **V6))
+    with pytest.raises(InvalidQueryError, match=f"{second} has not finished"):
+        resolve_range(timeline, "000", first)
+    blocked = resolve_range(timeline, "000", None, {HOLES: "BLOCK"})
+    assert (blocked.hole, blocked.position) == (second, first)
+    assert numbers(timeline, "000", None, {HOLES: "USE_TRANSITION_TIME"}) == [0, 2]
+    with pytest.raises(UnsupportedFeatureError, match="USE_TRANSITION_TIME"):
+        resolve_range(timeline, "000", third, {HOLES: "USE_TRANSITION_TIME"})
+
+
+def test_an_unfinished_commit_is_no_hole_of_completion_times(tmp_path: Path) -> None:
+    names = {f".hoodie/timeline/{V9_FILES[0]}.deltacommit": b"", f".hoodie/timeline/{V9_FILES[2]}.deltacommit": b""}
+    names |= {f".hoodie/timeline/{V9_TIMES[1][0]}.deltacommit.requested": b""}
+    assert numbers(open_timeline(make_table(tmp_path, names))) == [0, 2]
+
+
+def test_a_table_without_commits_has_empty_ranges(tmp_path: Path) -> None:
+    assert resolve_range(open_timeline(make_table(tmp_path))).commits == ()

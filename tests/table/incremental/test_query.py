@@ -1,0 +1,192 @@
+"""Rows of ranges of commits: what merges, what is read, and what is said where files are gone. Java's answers to many
+more ranges are in integration/test_corpus.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable, HoodieWarning, InvalidQueryError, UnsupportedFeatureError
+
+Corpus = Callable[[str], Path]
+FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("price", pa.int64())])
+KINDS = [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 8), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9), ("COPY_ON_WRITE", 6)]
+
+
+def row(key: str, ts: int, price: int, part: str = "p") -> dict[str, Any]:
+    return {"id": key, "part": part, "ts": ts, "price": price}
+
+
+def make(place: Path, kind: tuple[str, int] = KINDS[0], **arguments: Any) -> HoodieTable:
+    return HoodieTable.create(
+        place, SCHEMA, record_key="id", ordering="ts", partition_by="part", table_type=kind[0], table_version=kind[1],
+        **arguments,
+    )  # fmt: skip
+
+
+def times(table: HoodieTable) -> list[str]:
+    """The commits' times that ranges of the table compare."""
+    return [
+        each.completion_time or each.request_time if table.config.version >= 8 else each.request_time
+        for each in table.timeline.select_writes()
+    ]
+
+
+def prices(scan: Any) -> dict[str, int]:
+    found = scan.to_arrow().to_pylist()
+    assert len({each["id"] for each in found}) == len(found)
+    return {each["id"]: each["price"] for each in found}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_each_commit_gives_its_rows(tmp_path: Path, kind: tuple[str, int]) -> None:
+    table = make(tmp_path / "t", kind)
+    table.upsert([row("a", 1, 1), row("b", 1, 1)])
+    table.upsert([row("a", 2, 2), row("c", 2, 2, "q")])
+    table.delete(["b"]) if kind[0] == "MERGE_ON_READ" else table.delete([{"id": "b", "part": "p"}])
+    table.upsert([row("a", 3, 3)])
+    first, second, third, fourth = times(table)
+    assert prices(table.incremental(end=first)) == {"a": 1, "b": 1}
+    assert prices(table.incremental(first, second)) == {"a": 2, "c": 2}
+    assert prices(table.incremental(second, third)) == {}
+    assert prices(table.incremental(third)) == prices(table.incremental(third, fourth)) == {"a": 3}
+    assert prices(table.incremental(first, third)) == {"a": 2, "c": 2}
+    assert prices(table.incremental()) == {"a": 3, "c": 2}
+
+
+def test_an_update_that_loses_against_an_older_row_is_in_its_commits_range(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 10, 1)])
+    table.upsert([row("a", 5, 2)])
+    first, second = times(table)
+    assert prices(table.scan()) == {"a": 1}
+    assert prices(table.incremental(first, second)) == {"a": 2}
+
+
+def test_base_rows_of_earlier_commits_do_not_merge(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 10, 1), row("b", 1, 1)])
+    table.upsert([row("b", 2, 2)])
+    table.compact()
+    table.upsert([row("a", 5, 3)])
+    first, second, compacted, last = times(table)
+    assert prices(table.incremental(first)) == {"a": 3, "b": 2}  # the base file of the compaction has a newer "a"
+    assert prices(table.incremental(second, compacted)) == {}
+    assert prices(table.incremental(compacted, last)) == {"a": 3}
+
+
+def test_filters_columns_and_limits(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1), row("b", 1, 1)])
+    table.upsert([row("a", 2, 2), row("b", 2, 3), row("c", 2, 4, "q")])
+    first, _ = times(table)
+    scan = table.incremental(first, columns=["price"], filter="price > 2")
+    assert sorted(scan.to_arrow()["price"].to_pylist()) == [3, 4]
+    assert scan.count() == 2
+    assert table.incremental(first, limit=1).to_arrow().num_rows == 1
+    assert [task.file_slice.partition_path for task in table.incremental(first, filter="part = 'q'").tasks()] == ["q"]
+    assert prices(table.incremental(first, options={"hoodie.datasource.read.incr.path.glob": "/q/*"})) == {"c": 4}
+    assert prices(
+        table.incremental(first, options={"hoodie.datasource.read.incr.filters": "price > 2, price < 4"})
+    ) == {"b": 3}
+
+
+def test_options_ask_for_a_range(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1)])
+    table.upsert([row("b", 2, 2)])
+    first, second = times(table)
+    begin, end = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
+    asked = {"hoodie.datasource.query.type": "incremental", begin: first}
+    assert prices(table.scan(options=asked)) == {"b": 2}
+    assert prices(table.scan(options={**asked, begin: "000", end: first})) == {"a": 1}
+    with pytest.raises(InvalidQueryError, match="has no start"):
+        table.scan(query_type="incremental")
+    with pytest.raises(InvalidQueryError, match="no instant of the past"):
+        table.incremental(first, options={"as.of.instant": second})
+
+
+def test_replaced_groups_are_left_out(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1), row("b", 1, 1, "q")])
+    table.insert_overwrite([row("c", 2, 2)])
+    first, second = times(table)
+    assert prices(table.incremental(first, second)) == {"c": 2}
+    assert prices(table.incremental(end=first)) == {"a": 1, "b": 1}
+    assert prices(table.incremental()) == {"b": 1, "c": 2}
+
+
+def test_only_files_of_the_range_are_opened(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1), row("b", 1, 1, "q")])
+    table.upsert([row("a", 2, 2)])
+    first, _ = times(table)
+    for base in (tmp_path / "t").rglob("*.parquet"):
+        base.write_bytes(b"")
+    assert prices(table.incremental(first)) == {"a": 2}
+
+
+def clean_first_commit(place: Path, **arguments: Any) -> HoodieTable:
+    """A table whose first base file was cleaned."""
+    table = make(place, ("COPY_ON_WRITE", 9), **arguments)
+    for number in range(1, 5):
+        table.upsert([row("a", number, number), *([row("b", 1, 1)] if number == 1 else [])])
+    table.clean(retain_commits=1)
+    return table
+
+
+def test_a_cleaned_range_reads_the_latest_rows_of_its_commits_and_says_so(tmp_path: Path) -> None:
+    table = clean_first_commit(tmp_path / "t")
+    first = times(table)[0]
+    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+        assert prices(table.incremental(end=first)) == {"b": 1}
+    assert prices(table.incremental()) == {"a": 4, "b": 1}
+
+
+def test_a_cleaned_range_without_the_fall_back_names_the_range_that_can_be_had(tmp_path: Path) -> None:
+    table = clean_first_commit(tmp_path / "t")
+    first, *_, last = times(table)
+    with pytest.raises(InvalidQueryError, match=rf"are gone(.|\n)*from {first} to {last}"):
+        table.incremental(end=first, options={FALLBACK: "false"}).to_arrow()
+    assert prices(table.incremental(options={FALLBACK: "false"})) == {"a": 4, "b": 1}  # it needs the last file only
+
+
+def test_tables_without_meta_fields_have_no_ranges(corpus: Corpus) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="without meta fields"):
+        HoodieTable.open(corpus("nometa_mor_v6")).incremental()
+
+
+def test_the_schema_may_be_that_of_the_ranges_end(corpus: Corpus) -> None:
+    table = HoodieTable.open(corpus("evolve_add_column_mor_v9"))
+    first = times(table)[0]
+    now = table.incremental(end=first).schema.names
+    then = table.incremental(end=first, options={"hoodie.datasource.read.schema.use.end.instanttime": "true"}).schema
+    assert set(then.names) < set(now)
+
+
+def test_a_scan_says_its_kind_and_stays_as_it_was_made(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1)])
+    scan = table.incremental()
+    assert "incremental" in repr(scan)
+    HoodieTable.open(tmp_path / "t").upsert([row("b", 2, 2)])
+    assert prices(scan) == {"a": 1}
+
+
+def test_tasks_stay_small_for_ranges_of_many_commits(tmp_path: Path) -> None:
+    import pickle
+
+    from hoodie_py.reader.instant_range import InstantRange
+    from hoodie_py.table.incremental.row_range import make_row_filter
+
+    every = tuple(f"2026112510{number:08d}" for number in range(1500))
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1)])
+    assert max(len(pickle.dumps(task)) for task in table.incremental().tasks()) < 16 << 10
+    assert len(pickle.dumps(make_row_filter(InstantRange(every[0], every[-1], others=every[1:-1:2])))) < 24 << 10
