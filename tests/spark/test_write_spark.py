@@ -31,6 +31,7 @@ from hoodie_py.spark.distributed.engine import SparkEngine
 from hoodie_py.spark.distributed.payloads import choose_labels
 from tests.spark.distributed.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
+from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import leftovers, orphans
 from tests.writer.written_tables import SCHEMA
 
@@ -78,6 +79,30 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
     assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
     assert spark.catalog.listTables() == []
     assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+
+
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_change_data_capture_by_options(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
+    options = {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": type_,
+        "hoodie.table.cdc.enabled": "true",
+        "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE",
+    }
+    write(frame(rows(range(30), 1)), str(tmp_path), **options)
+    config = HoodieTable.open(tmp_path).config
+    assert (config.cdc_enabled, config.cdc_mode) == (True, "DATA_BEFORE")
+    write(frame(rows(range(20, 25), 2, "new")), str(tmp_path), **options)
+    write(frame(rows(range(5), 2)), str(tmp_path), "delete", **options)
+    if type_ == "MERGE_ON_READ":
+        assert list_change_files(tmp_path) == []
+        HoodieTable.open(tmp_path).compact(engine=spark)
+    found = [record for path in list_change_files(tmp_path) for record in read_records(path)]
+    assert sorted((each["op"], each["record_key"], each["before"]["name"]) for each in found) == sorted(
+        [("u", f"k{each:03}", f"n{each}") for each in range(20, 25)]
+        + [("d", f"k{each:03}", f"n{each}") for each in range(5)]
+    )
+    assert (orphans(tmp_path), leftovers(tmp_path)) == ([], [])
 
 
 def test_tasks_of_a_bulk_insert_write_files_of_their_own(frame: Any, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import parse_base_file_name
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.table.snapshot import open_snapshot
 from tests.corpus import unpack
 
@@ -52,16 +52,16 @@ def completed(table: HoodieTable, action: str) -> list[str]:
 
 
 def orphans(base: Path) -> list[str]:
-    """Base files of completed instants that their commit does not name."""
+    """Base files and change-data files of completed instants that their commit does not name."""
     table = HoodieTable.open(base)
     named: dict[str, set[str]] = {}
     for instant in table._snapshot.timeline.list_completed_writes():
-        stats = table._snapshot.timeline.read_metadata(instant).iterate_stats()
-        named[instant.request_time] = {stat.path or "" for stat in stats}
+        stats = list(table._snapshot.timeline.read_metadata(instant).iterate_stats())
+        named[instant.request_time] = {path for stat in stats for path in (stat.path or "", *stat.cdc_stats)}
     found = []
-    for path in base.rglob("*.parquet"):
+    for path in (*base.rglob("*.parquet"), *base.rglob(".*.cdc")):
         relative = path.relative_to(base).as_posix()
-        name = parse_base_file_name(path.name)
+        name = parse_log_file_name(path.name) if path.suffix == ".cdc" else parse_base_file_name(path.name)
         if relative.startswith(".hoodie/") or name is None or name.instant not in named:
             continue
         if relative not in named[name.instant]:

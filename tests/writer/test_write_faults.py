@@ -21,7 +21,10 @@ pytestmark = [
 ]
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 STRIDE = 3  # every so manyth writing call
-KINDS = [Kind(9, True), Kind(8, False), Kind(6, True), Kind(6, False, False), Kind(9, True, False)]
+KINDS = [
+    *(Kind(9, True), Kind(8, False), Kind(6, True), Kind(6, False, False), Kind(9, True, False)),
+    *(Kind(9, False, captures=True), Kind(6, False, False, captures=True)),
+]
 
 
 def start(kind: Kind, base: Path) -> Path:

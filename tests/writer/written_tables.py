@@ -37,18 +37,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What kind of table."""
+    """What kind of table; one that ``captures`` has change data."""
 
     version: int
     merge_on_read: bool
     partitioned: bool = True
+    captures: bool = False
 
     def __str__(self) -> str:
         kind = "mor" if self.merge_on_read else "cow"
-        return f"v{self.version}-{kind}-{'part' if self.partitioned else 'flat'}"
+        name = f"v{self.version}-{kind}-{'part' if self.partitioned else 'flat'}"
+        return f"{name}-cdc" if self.captures else name
 
     def create(self, base: Path, **more: Any) -> Path:
         """Make an empty table."""
+        if self.captures:
+            more = {**more, "properties": {"hoodie.table.cdc.enabled": "true", **more.get("properties", {})}}
         HoodieTable.create(
             base,
             SCHEMA,

@@ -16,6 +16,7 @@ from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryEr
 from hoodie_py.spark.distributed.payloads import _hash_murmur3, choose_labels
 from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
+from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import leftovers, orphans
 from tests.writer.written_tables import SCHEMA, Kind
 
@@ -87,6 +88,26 @@ def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind
         assert counts[0] == counts[1], operation
         assert ours.groups_replaced or operation not in ("insert_overwrite", "insert_overwrite_table")
         assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+
+
+@pytest.mark.parametrize("kind", [Kind(9, False, captures=True), Kind(6, False, False, captures=True)], ids=str)
+def test_change_data_is_what_one_process_writes(tmp_path: Path, kind: Kind) -> None:
+    places = {name: kind.create(tmp_path / name) for name in ("ours", "want")}
+    known = {name: set[Path]() for name in places}
+    counts = []
+    for operation, data in steps(3):
+        getattr(HoodieTable.open(places["want"]), operation)(data)
+        write_by_hand(places["ours"], [data.slice(0, 17), data.slice(17)], operation)
+        found: dict[str, list[str]] = {}
+        for name, base in places.items():
+            fresh = [path for path in list_change_files(base) if path not in known[name]]
+            known[name].update(fresh)
+            changes = [(each["op"], each["before"], each["after"]) for path in fresh for each in read_records(path)]
+            found[name] = sorted(map(repr, changes))
+        assert found["ours"] == found["want"], operation
+        counts.append(len(found["ours"]))
+    assert sum(map(bool, counts)) >= 5
+    assert orphans(places["ours"]) == []
 
 
 def test_moves_between_partitions(tmp_path: Path) -> None:

@@ -20,9 +20,15 @@ def log(number: int) -> LogFile:
     return LogFile(f"p/{name.name}", 10, name)
 
 
-def group_of(*slices: FileSlice, extra: tuple[BaseFile, ...] = ()) -> FileGroup:
+def changes(number: int, token: str = "0-0-0") -> LogFile:
+    name = parse_log_file_name(f".f-0_{at(number)}.log.1_{token}.cdc")
+    assert name is not None
+    return LogFile(f"p/{name.name}", 10, name)
+
+
+def group_of(*slices: FileSlice, extra: tuple[BaseFile, ...] = (), captured: tuple[LogFile, ...] = ()) -> FileGroup:
     bases = [each.base_file for each in slices if each.base_file is not None]
-    return FileGroup("p", "f-0", (*bases, *extra), tuple(log for each in slices for log in each.log_files))
+    return FileGroup("p", "f-0", (*bases, *extra), tuple(log for each in slices for log in each.log_files), captured)
 
 
 def slice_of(number: int, *, has_base: bool = True, logs: tuple[int, ...] = ()) -> FileSlice:
@@ -91,6 +97,17 @@ def test_base_files_of_repeated_tasks_go_with_their_slice() -> None:
     twin = base(1, token="7-7-7")
     found = decide_slices(group_of(*FIVE, extra=(twin,)), FIVE, Retention(earliest=at(5)))
     assert twin.name in [name for name, _ in found[0].files]
+
+
+def test_change_data_goes_with_the_base_file_of_its_instant() -> None:
+    captured = (changes(1), changes(1, "7-7-7"), changes(4), changes(9))
+    found = decide_slices(group_of(*FIVE, captured=captured), FIVE, Retention(earliest=at(5)))
+    assert removed(found) == [at(1), at(2), at(3)]
+    files = [name for each in found if each.removed for name, _ in each.files]
+    assert [name for name in files if name.endswith(".cdc")] == [changes(1).name.name, changes(1, "7-7-7").name.name]
+    logs_only = [slice_of(1, has_base=False, logs=(1,)), slice_of(2)]
+    found = decide_slices(group_of(*logs_only, captured=(changes(1),)), logs_only, Retention(earliest=at(9)))
+    assert [name for name, _ in found[0].files] == [log(1).name.name], "no base file, no change data"
 
 
 def test_replaced_groups_go_whole() -> None:

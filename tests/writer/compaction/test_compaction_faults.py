@@ -14,7 +14,10 @@ from hoodie_py.writer.compaction.local_runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, completed, copied, leftovers, missing, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 
-TABLES = ["basic_mor_v6_part", "basic_mor_v8_part", "basic_mor_v9_part", "mdt_files_mor_v9", "mdt_all_mor_v6"]
+TABLES = [
+    "basic_mor_v6_part", "basic_mor_v8_part", "basic_mor_v9_part", "mdt_files_mor_v9", "mdt_all_mor_v6",
+    "cdc_before_after_mor_v6", "cdc_before_mor_v9",
+]  # fmt: skip
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The compaction is complete"),  # its markers were not removed
     pytest.mark.filterwarnings("ignore:A heartbeat was not removed"),

@@ -30,8 +30,8 @@ INSTANT = "20260101000000001"
 BASE = "20250101000000001"
 
 
-def task(base: Path, table_version: int = 9, **more: Any) -> AppendTask:
-    snapshot = open_snapshot(TableFiles.open(Kind(table_version, True).create(base)))
+def task(base: Path, table_version: int = 9, *, captures: bool = False, **more: Any) -> AppendTask:
+    snapshot = open_snapshot(TableFiles.open(Kind(table_version, True, captures=captures).create(base)))
     facts = begun(snapshot, INSTANT, "deltacommit")
     given = {"positions_of": BASE, "base_instant": BASE, **more}
     return AppendTask(facts, 5, "p0", "3f2a-0", **given)
@@ -97,6 +97,16 @@ def test_version_6_names_the_slice(tmp_path: Path) -> None:
     assert (stat.num_inserts, stat.num_update_writes) == (2, 4)
     [marker] = (tmp_path / ".hoodie/.temp").rglob("*.marker.*")
     assert marker.name.endswith(".marker.APPEND")
+
+
+def test_with_change_data_capture_all_versions_name_the_slice(tmp_path: Path) -> None:
+    result = task(tmp_path, captures=True, base_file="b.parquet", log_files=(".a", ".b")).run(six(), inserts=2)
+    assert result.path.startswith(f"p0/.3f2a-0_{INSTANT}.log.1_5-77-"), "the file has the commit's name all the same"
+    stat = result.stat
+    assert (stat.prev_commit, stat.base_file, stat.log_version) == (BASE, "b.parquet", 1)
+    assert stat.log_files == (".a", ".b", result.path.removeprefix("p0/"))
+    assert stat.cdc_stats == {}
+    assert not list(tmp_path.rglob(".*.cdc"))
 
 
 def test_deletes_of_custom_mergers_keep_their_rows(tmp_path: Path) -> None:

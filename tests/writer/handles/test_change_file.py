@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,10 @@ from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.written_tables import KINDS, Kind, contents, data_files, put, records, row
 
 COW = Kind(9, merge_on_read=False, partitioned=False)
-CAPTURE = {"hoodie.table.cdc.enabled": "true"}
 
 
 def start(base: Path, kind: Kind = COW, mode: str = "DATA_BEFORE_AFTER") -> Path:
-    kind.create(base, properties={**CAPTURE, "hoodie.table.cdc.supplemental.logging.mode": mode})
+    replace(kind, captures=True).create(base, properties={"hoodie.table.cdc.supplemental.logging.mode": mode})
     put(base, records([row(i, 5) for i in range(6)], partitioned=kind.partitioned), WriteOperation.INSERT)
     return base
 
