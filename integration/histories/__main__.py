@@ -1,5 +1,7 @@
 """Random histories of operations on small tables, each compared with a model after every step: ``make histories``.
 
+What ranges of commits changed is compared, too: of times in the middle of a history, of commits at its end.
+
     python -m integration.histories --steps 100000 --seed 1
 
 The last lines say how many steps of which kind there were, how many operations were cut short by a store that fails,
@@ -21,6 +23,7 @@ from integration.histories.machine import Findings, run
 
 STEPS_OF_A_HISTORY = 40
 HISTORIES_AT_ONCE = 10
+RANGES_OF_A_HISTORY = 60
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m integration.histories", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ranges", type=int, default=RANGES_OF_A_HISTORY, help="to read once a history has ended")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further histories after so long")
     parser.add_argument("--base", default="/dev/shm" if Path("/dev/shm").is_dir() else None, help="folder for tables")
     parser.add_argument("--json", type=Path, help="file for the numbers")
@@ -40,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 run(
                     folder, findings, histories=HISTORIES_AT_ONCE, steps=STEPS_OF_A_HISTORY,
-                    seed_=asked.seed * 1_000_000 + number, shrink=not asked.no_shrink,
+                    seed_=asked.seed * 1_000_000 + number, ranges=asked.ranges, shrink=not asked.no_shrink,
                 )  # fmt: skip
             except Exception:
                 failures += 1
@@ -62,6 +66,7 @@ def as_dict(findings: Findings, failures: int) -> dict[str, object]:
         "failures": failures,
         "reads compared": counts.reads,
         "reads of the past compared": counts.looks_back,
+        "ranges": dict(counts.ranges.most_common()),
         "faults met": sum(counts.faults.values()),
         "operations cut short": counts.cut_short,
         "of these landed": counts.landed,

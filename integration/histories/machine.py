@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from integration.histories.findings import Counts
 from integration.histories.model import Kind
 from integration.histories.moved import Moved, moved
 from integration.histories.operations import (
@@ -28,8 +29,9 @@ from integration.histories.operations import (
     Schedule,
     Upsert,
 )
+from integration.histories.ranges import BATCH_ROWS, COLUMNS, FALLBACKS, FILTERS, Way
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
-from integration.histories.table_under_test import Counts, Fault, TableUnderTest
+from integration.histories.table_under_test import Fault, TableUnderTest
 
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 LONGEST_TRACE = 70
@@ -49,6 +51,14 @@ _CHANGES = st.builds(Change, _ROWS, st.sampled_from([False, False, False, True])
 _SOME = st.lists(_CHANGES, min_size=1, max_size=6).map(tuple)
 _ONE_IN_THREE = st.sampled_from([False, False, True])
 _DISTINCT = st.lists(_CHANGES, min_size=1, max_size=4, unique_by=lambda each: each.row.id).map(tuple)
+_ANY = st.integers(0, 200)
+_WAYS = st.builds(
+    Way,
+    st.integers(0, len(COLUMNS) - 1),
+    st.integers(0, len(FILTERS) - 1),
+    st.integers(0, len(BATCH_ROWS) - 1),
+    st.integers(0, len(FALLBACKS) - 1),
+)
 _FAULT = st.one_of(
     *[st.none()] * 5,
     st.builds(Fault, st.integers(0, LONGEST_TRACE), st.sampled_from(FAULTS)),
@@ -79,6 +89,7 @@ class Histories(RuleBasedStateMachine):
     findings: Findings
     base: str
     kinds: Sequence[Kind] = _KINDS
+    ranges: int = 40
     numbers = itertools.count()
 
     def __init__(self) -> None:
@@ -147,15 +158,23 @@ class Histories(RuleBasedStateMachine):
     def rollback(self, fault: Fault | None) -> None:
         self._do(Rollback(), fault)
 
-    @rule(choice=st.integers(0, 100))
+    @rule(choice=_ANY)
     def look_back(self, choice: int) -> None:
         assert self.table is not None
         self.table.look_back(choice)
 
+    @rule(first=_ANY, last=_ANY, way=_WAYS)
+    def look_at_range(self, first: int, last: int, way: Way) -> None:
+        assert self.table is not None
+        self.table.look_at_range(first, last, way)
+
     def teardown(self) -> None:
         if self.table is not None:
-            self.findings.moved.append(moved(self.table.kind, self.table.events))
-            shutil.rmtree(self.uri, ignore_errors=True)
+            try:
+                self.table.look_at_ranges(self.ranges)
+            finally:
+                self.findings.moved.append(moved(self.table.kind, self.table.events))
+                shutil.rmtree(self.uri, ignore_errors=True)
 
 
 def run(
@@ -166,6 +185,7 @@ def run(
     steps: int,
     seed_: int,
     kinds: Sequence[Kind] = _KINDS,
+    ranges: int = 40,
     shrink: bool = True,
 ) -> None:
     """Draw histories and compare each table with its model after every step.
@@ -177,12 +197,13 @@ def run(
         steps: of each, at most.
         seed_: of the draw.
         kinds: of tables.
+        ranges: most of a history that are read once it has ended.
         shrink: whether to look for a shorter history once one has failed.
 
     Raises:
         Difference: a table was not what its model says; hypothesis prints the history.
     """
-    chosen = {"findings": findings, "base": base, "kinds": list(kinds)}
+    chosen = {"findings": findings, "base": base, "kinds": list(kinds), "ranges": ranges}
     machine = seed(seed_)(type("RandomHistories", (Histories,), chosen))
     run_state_machine_as_test(
         machine,

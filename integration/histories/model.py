@@ -7,10 +7,11 @@ later version replaces it, unless a compaction has carried it out before that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from integration.histories.files import File, merge_files
 from integration.histories.operations import (
     Change,
     DeleteKeys,
@@ -24,7 +25,7 @@ from integration.histories.operations import (
     Unplan,
     Upsert,
 )
-from integration.histories.rules import EVENT_TIME, Row, Rules, Version, fold, rules_of
+from integration.histories.rules import EVENT_TIME, Log, Row, Rules, Version, fold, merge, rules_of
 
 Key = tuple[str, str]
 """Partition and id."""
@@ -93,31 +94,14 @@ class Group:
     part: str
     bucket: int | None
     base: Mapping[str, Version]
-    logs: tuple[Mapping[str, tuple[Version, ...]], ...] = ()
+    logs: tuple[Log, ...] = ()
     planned: int = 0
     plan: str | None = None
     age: int = 0
 
     def merged(self, rules: Rules, logs: int | None = None, *, remembers: bool = False) -> dict[str, Version]:
-        """Return what a read gives: live versions by key.
-
-        Args:
-            rules: of the table.
-            logs: how many log files to read, oldest first; None for all.
-            remembers: a variant for comparison, in which a delete without ordering value does away with the base row
-                even where a later version has replaced it.
-        """
-        versions: dict[str, list[Version]] = defaultdict(list)
-        for log in self.logs[:logs]:
-            for key, some in log.items():
-                versions[key] += some
-        found = dict(self.base)
-        for key, some in versions.items():
-            last, forgotten = fold(rules, some)
-            if key in found and not (remembers and forgotten):
-                last = rules.final_merge(found[key], last)
-            found[key] = last
-        return {key: version for key, version in found.items() if not version.deletes}
+        """Return what a read gives, of so many log files, all by default: live versions by key."""
+        return merge(rules, self.base, self.logs[:logs], remembers=remembers)
 
     def knows(self, key: str) -> bool:
         """Whether the key is in the base file or in a log."""
@@ -134,7 +118,10 @@ class Model:
         plans: file groups of pending compactions by name, oldest first.
         steps: how many events there were.
         made: how many file groups were made; numbers are not used again.
-        remembers: the variant of ``Group.merged``.
+        remembers: the variant of ``rules.merge``.
+        written: every file that a commit wrote, oldest first.
+        replaced: file groups that are gone, and the commit that replaced them.
+        now: the commit that is made.
     """
 
     kind: Kind
@@ -143,6 +130,9 @@ class Model:
     steps: int = 0
     made: int = 0
     remembers: bool = False
+    written: tuple[File, ...] = ()
+    replaced: Mapping[int, str] = field(default_factory=dict)
+    now: str = ""
 
     @property
     def rules(self) -> Rules:
@@ -157,10 +147,22 @@ class Model:
             found += [version.row for version in self._merged(group).values()]
         return sorted(row for row in found if row is not None)
 
-    def base_rows(self) -> list[Row]:
-        """Return what a read of base files alone gives, sorted."""
-        found = (version.row for group in self.groups.values() for version in group.base.values())
-        return sorted(row for row in found if row is not None)
+    def base_rows(self) -> list[tuple[Row, str]]:
+        """Return what a read of base files alone gives, sorted: rows, and the commits they come from."""
+        return _rows(version for group in self.groups.values() for version in group.base.values())
+
+    def rows_of(self, commits: Collection[str]) -> list[tuple[Row, str]]:
+        """Return what a table gives that has only these commits, sorted: rows, and the commits they come from."""
+        return _rows(merge_files(self.rules, self.written, self.replaced, commits))
+
+    def changed_in(self, commits: Collection[str], *, files_of: Collection[str] | None = None) -> list[tuple[Row, str]]:
+        """Return what an incremental read of these commits gives, sorted: rows, and the commits they come from.
+
+        ``files_of``: the commits whose files are read, where they are others.
+        """
+        commits_read = commits if files_of is None else files_of
+        versions = merge_files(self.rules, self.written, self.replaced, commits_read, commits)
+        return [(row, commit) for row, commit in _rows(versions) if commit in commits]
 
     def alive(self) -> set[Key]:
         """Return the keys that the table has."""
@@ -184,16 +186,20 @@ class Model:
 
     # What happens --------------------------------------------------------------------------------------------------
 
-    def after(self, event: Event) -> Model:
+    def after(self, event: Event, commit: str | None = None) -> Model:
         """Return the table after an event.
+
+        Args:
+            event: what happens.
+            commit: its request time; None for a number. A compaction's is the name of its plan.
 
         Raises:
             DoubleKey: the event inserts a key that is there.
         """
-        model = replace(self, steps=self.steps + 1)
+        model = replace(self, steps=self.steps + 1, now=commit or f"{self.steps:017d}")
         match event:
             case Upsert(changes):
-                return model._write({key: self._combined(some) for key, some in self._by_key(changes).items()})
+                return model._write({key: model._combined(some) for key, some in model._by_key(changes).items()})
             case Insert(changes):
                 return model._insert(changes)
             case Overwrite(changes, whole):
@@ -230,7 +236,7 @@ class Model:
 
     def _version(self, change: Change) -> Version:
         ordering = self._ordering(change.row.ts, deletes=change.deletes)
-        return Version(change.row, ordering, change.deletes)
+        return Version(change.row, ordering, change.deletes, commit=self.now)
 
     def _by_key(self, changes: Iterable[Change]) -> dict[Key, list[Version]]:
         found: dict[Key, list[Version]] = defaultdict(list)
@@ -264,10 +270,13 @@ class Model:
                 placed[number][key[1]] = version
             elif not version.deletes:
                 fresh[key] = version
-        groups = dict(self.groups)
+        groups, files = dict(self.groups), list(self.written)
         for number, some in placed.items():
-            groups[number] = self._changed(groups[number], some)
-        return replace(self, groups=groups)._new_groups(fresh)
+            group = self._changed(groups[number], some)
+            groups[number] = group
+            content = {"log": group.logs[-1]} if self.kind.merge_on_read else {"base": group.base}
+            files.append(File(number, self.now, **content))
+        return replace(self, groups=groups, written=tuple(files))._new_groups(fresh)
 
     def _changed(self, group: Group, versions: Mapping[str, Version]) -> Group:
         if self.kind.merge_on_read:
@@ -275,20 +284,21 @@ class Model:
             return replace(group, logs=(*group.logs, log))
         base = dict(group.base)
         for key, version in versions.items():
-            last = self.rules.final_merge(base[key], version) if key in base else version
-            base.pop(key, None)
+            older = base.pop(key, None)
+            last = version if older is None else self.rules.final_merge(older, version)
             if not last.deletes:
-                base[key] = last
+                base[key] = older if older is not None and last is older else replace(last, commit=self.now)
         return replace(group, base=base)
 
     def _new_groups(self, versions: Mapping[Key, Version]) -> Model:
         places: dict[tuple[str, int | None], dict[str, Version]] = defaultdict(dict)
         for (part, key), version in versions.items():
             places[part, self.kind.bucket(key)][key] = version
-        groups = dict(self.groups)
+        groups, files = dict(self.groups), list(self.written)
         for number, ((part, bucket), base) in enumerate(places.items(), self.made):
             groups[number] = Group(part, bucket, base, age=self.steps)
-        return replace(self, groups=groups, made=self.made + len(places))
+            files.append(File(number, self.now, base))
+        return replace(self, groups=groups, made=self.made + len(places), written=tuple(files))
 
     def _insert(self, changes: Iterable[Change]) -> Model:
         versions = {key: version for key, [version] in self._by_key(changes).items()}
@@ -305,7 +315,8 @@ class Model:
         parts = {part for part, _ in versions}
         kept = {number: each for number, each in self.groups.items() if not whole and each.part not in parts}
         fresh = {key: version for key, version in versions.items() if not version.deletes}
-        return replace(self, groups=kept)._new_groups(fresh)
+        gone = dict.fromkeys(self.groups.keys() - kept.keys(), self.now)
+        return replace(self, groups=kept, replaced={**self.replaced, **gone})._new_groups(fresh)
 
     def _plan(self, name: str) -> Model:
         chosen = {number: each for number, each in self.groups.items() if each.logs and each.plan is None}
@@ -317,19 +328,26 @@ class Model:
     def _run(self, name: str) -> Model:
         if name not in self.plans:
             return self
-        groups = dict(self.groups)
+        groups, files = dict(self.groups), list(self.written)
         for number in self.plans[name] & groups.keys():
             group = groups[number]
             base = self._merged(group, group.planned)
             logs = group.logs[group.planned :]
             groups[number] = Group(group.part, group.bucket, base, logs, age=self.steps)
-        return replace(self, groups=groups, plans=_without(self.plans, name))
+            mine = [each for each in files if each.group == number]
+            taken = mine[: len(mine) - len(logs)]
+            files.append(File(number, name, base, takes=frozenset(each.commit for each in taken)))
+        return replace(self, groups=groups, plans=_without(self.plans, name), written=tuple(files))
 
     def _unplan(self, name: str) -> Model:
         if name not in self.plans:
             return self
         freed = {n: replace(each, plan=None, planned=0) for n, each in self.groups.items() if each.plan == name}
         return replace(self, groups={**self.groups, **freed}, plans=_without(self.plans, name))
+
+
+def _rows(versions: Iterable[Version]) -> list[tuple[Row, str]]:
+    return sorted((each.row, each.commit) for each in versions if each.row is not None)
 
 
 def _without(plans: Mapping[str, frozenset[int]], name: str) -> dict[str, frozenset[int]]:

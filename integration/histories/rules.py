@@ -4,7 +4,8 @@ mergers, the reader's rulings): nothing here comes from the package that is test
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -36,12 +37,14 @@ class Version:
         ordering: None where commit time decides.
         deletes: whether it deletes.
         from_block: whether it comes from a delete block of a log.
+        commit: that the row says it comes from.
     """
 
     row: Row | None
     ordering: int | None
     deletes: bool = False
     from_block: bool = False
+    commit: str = ""
 
 
 class Rules(Protocol):
@@ -135,6 +138,38 @@ def fold(rules: Rules, versions: Sequence[Version]) -> tuple[Version, bool]:
         older, last = last, rules.delta_merge(last, version)
         forgotten |= older.deletes and older.ordering is None and not (last.deletes and last.ordering is None)
     return last, forgotten
+
+
+Log = Mapping[str, tuple[Version, ...]]
+"""The versions that a log file has of each key."""
+
+
+def merge(
+    rules: Rules, base: Mapping[str, Version], logs: Iterable[Log], *, remembers: bool = False
+) -> dict[str, Version]:
+    """Merge the rows of a base file with log files, oldest first.
+
+    Args:
+        rules: of the table.
+        base: its rows by key.
+        logs: oldest first.
+        remembers: a variant for comparison, in which a delete without ordering value does away with the base row even
+            where a later version has replaced it.
+
+    Returns:
+        Live versions by key.
+    """
+    versions: dict[str, list[Version]] = defaultdict(list)
+    for log in logs:
+        for key, some in log.items():
+            versions[key] += some
+    found = dict(base)
+    for key, some in versions.items():
+        last, forgotten = fold(rules, some)
+        if key in found and not (remembers and forgotten):
+            last = rules.final_merge(found[key], last)
+        found[key] = last
+    return {key: version for key, version in found.items() if not version.deletes}
 
 
 def rules_of(mode: str) -> Rules:

@@ -5,9 +5,8 @@ are compared.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from hoodie_py import (
     UnsupportedFeatureError,
 )
 from hoodie_py.table.snapshot import open_snapshot
+from integration.histories.findings import Counts, Difference, tell_apart
 from integration.histories.mergers import Weighted
 from integration.histories.model import Kind, Model
 from integration.histories.operations import (
@@ -46,18 +46,17 @@ from integration.histories.operations import (
     Unplan,
     Upsert,
 )
+from integration.histories.past import Past
+from integration.histories.ranges import Moment, Way, choose, pick
 from integration.histories.rules import CUSTOM, Row
 from tests.writer import faulty_files
 from tests.writer.faulty_files import FaultyFiles, Killed
 
 FLAG = "_hoodie_is_deleted"
 _COLUMNS = ("id", "part", "ts", "total", "name")
+_COMMIT = "_hoodie_commit_time"
 _COMMITS = ("commit", "deltacommit", "replacecommit")
 _WRITES = (Upsert, Insert, Overwrite, DeleteKeys, DeleteRows, DeleteWhere)
-
-
-class Difference(AssertionError):
-    """The table is not what the model says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +65,6 @@ class Fault:
 
     at: int
     what: str
-
-
-@dataclass
-class Counts:
-    """What a run has seen."""
-
-    steps: int = 0
-    histories: int = 0
-    operations: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    cut_short: int = 0
-    landed: int = 0
-    refusals: Counter[str] = field(default_factory=Counter)
-    reads: int = 0
-    looks_back: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A moment that can be read again: its instant, the rows, and the compactions that were planned then."""
-
-    instant: str
-    rows: list[Row]
-    plans: frozenset[str]
 
 
 class TableUnderTest:
@@ -107,7 +81,7 @@ class TableUnderTest:
         self.model = Model(kind)
         self.events: list[Event] = []
         self.script: list[tuple[Operation, Fault | None]] = []
-        self._past: list[Past] = []
+        self.moments: list[Moment] = []
         self._cleaned = False
         self.schema = pa.schema(
             [
@@ -153,7 +127,10 @@ class TableUnderTest:
         table = self._opened()
         events = self._events(operation, list(before), list(table.timeline), error, reached=reached)
         for event in events:
-            self.model = self.model.after(event)
+            commit = self._commit_of(event, list(before), list(table.timeline))
+            self.model = self.model.after(event, None if commit is None else commit.request_time)
+            if commit is not None:
+                self.moments.append(Moment(commit.request_time, commit.completion_time or commit.request_time))
         self.events += events
         if reached and error is not None:
             self.counts.cut_short += 1
@@ -161,9 +138,6 @@ class TableUnderTest:
         if isinstance(operation, Clean):
             self._cleaned = True
         self.check(table)
-        if events and isinstance(operation, _WRITES):
-            newest = max(each.request_time for each in table.timeline if each.is_completed)
-            self._past.append(Past(newest, self.model.rows(), frozenset(self.model.plans)))
 
     def _attempt(self, operation: Operation, plan: faulty_files.Plan) -> BaseException | None:
         """Do it, and return how it failed."""
@@ -262,6 +236,18 @@ class TableUnderTest:
             raise Difference(f"{operation} failed with {type(error).__name__}: {error}, and is committed")
         return [operation] if writes else []
 
+    def _commit_of(self, event: Event, before: list[Instant], after: list[Instant]) -> Instant | None:
+        """Return the instant of an event; plans have none that is completed."""
+        if isinstance(event, Plan | Unplan):
+            return None
+        new = [each for each in after if each.is_completed and each.request_time not in _completed(before)]
+        plans = {*self.model.plans}
+        for each in new:
+            is_run = each.request_time in plans
+            if is_run if isinstance(event, Run) else not is_run and each.action in _COMMITS:
+                return each
+        raise Difference(f"{event} has no instant")
+
     def _of_plans(self, after: list[Instant], new: set[str]) -> list[Event]:
         """Return what the timeline says of plans: made, carried out, taken back."""
         if not self.kind.merge_on_read:
@@ -318,36 +304,47 @@ class TableUnderTest:
 
     def check(self, table: HoodieTable) -> None:
         """Compare the whole table with the model."""
-        self._compare("a snapshot read", table, self.model.rows())
+        rows = self.model.rows_of({each.request for each in self.moments})
+        if [row for row, _ in rows] != self.model.rows():
+            raise Difference("the model contradicts itself")
+        self._compare("a snapshot read", table, rows)
         self._compare("a read of base files", table, self.model.base_rows(), query_type="read_optimized")
 
     def look_back(self, choice: int) -> None:
-        """Read the table as it was at an earlier commit.
-
-        A commit that came while a compaction was planned that has run since is left out: what a compaction carries out
-        may change the answer.
-        """
-        past = [each for each in self._past if each.plans <= set(self.model.plans)]
-        if not past:
+        """Read the table as it was at an earlier commit: as it would be with the commits requested until then."""
+        if not self.moments:
             return
-        chosen = past[choice % len(past)]
+        chosen = self.moments[choice % len(self.moments)].request
+        rows = self.model.rows_of({each.request for each in self.moments if each.request <= chosen})
         self.counts.looks_back += 1
         try:
-            self._compare(f"a read as of {chosen.instant}", self._opened(), chosen.rows, as_of=chosen.instant)
+            self._compare(f"a read as of {chosen}", self._opened(), rows, as_of=chosen)
         except InvalidQueryError:
             if not self._cleaned:
                 raise
 
-    def _compare(self, what: str, table: HoodieTable, want: list[Row], **scan: Any) -> None:
+    def look_at_range(self, first: int, last: int, way: Way) -> None:
+        """Read what changed between two times, which need not be those of commits."""
+        start, end = pick(self.moments, first, last)
+        self._past().check_range(self._opened(), start, end, way)
+
+    def look_at_ranges(self, most: int) -> None:
+        """Read what every single commit changed, and what other ranges of commits did: at most so many in all."""
+        past, table = self._past(), self._opened()
+        for number, (start, end) in enumerate(choose(past.times(), most)):
+            past.check_range(table, start, end, Way.number(number))
+
+    def _past(self) -> Past:
+        return Past(self.kind, self.model, self.moments, self.merger, self.counts, is_cleaned=self._cleaned)
+
+    def _compare(self, what: str, table: HoodieTable, want: list[tuple[Row, str]], **scan: Any) -> None:
         self.counts.reads += 1
-        found = table.scan(columns=[*_COLUMNS, FLAG], **self.merger, **scan).to_arrow()
+        found = table.scan(columns=[*_COLUMNS, FLAG, _COMMIT], **self.merger, **scan).to_arrow()
         if pc.any(found.column(FLAG)).as_py():
             raise Difference(f"{what} gives rows that are marked as deleted")
         columns = (found.column(name).to_pylist() for name in _COLUMNS)
-        rows = sorted(Row(*values) for values in zip(*columns, strict=True))
-        if rows != want:
-            mine, theirs = Counter(want), Counter(rows)
-            raise Difference(f"{what} lacks {list((mine - theirs).elements())}, has {list((theirs - mine).elements())}")
+        rows = map(Row, *columns)
+        tell_apart(what, sorted(zip(rows, found.column(_COMMIT).to_pylist(), strict=True)), want)
 
     def _opened(self) -> HoodieTable:
         return HoodieTable.open(self.uri)

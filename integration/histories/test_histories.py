@@ -15,6 +15,7 @@ import pytest
 
 from hoodie_py.writer.handles import append as append_task
 from hoodie_py.writer.index import key_lookup
+from integration.histories.findings import Counts, Difference
 from integration.histories.machine import Findings, run
 from integration.histories.model import Kind, replayed
 from integration.histories.moved import moved
@@ -34,7 +35,7 @@ from integration.histories.operations import (
     Upsert,
 )
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
-from integration.histories.table_under_test import Counts, Difference, TableUnderTest
+from integration.histories.table_under_test import TableUnderTest
 
 STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "2000"))
 SEED = int(os.environ.get("HOODIE_HISTORY_SEED", "7"))  # always the same histories here, others with `make histories`
@@ -170,7 +171,7 @@ def test_copy_on_write_has_no_logs() -> None:
     kind = Kind(9, merge_on_read=False, mode=EVENT_TIME)
     assert names(kind, NEW, BARE, LATE) == {"k1": "late"}
     model = replayed(kind, [NEW, LATE])
-    assert model.rows() == model.base_rows() == [NEW.changes[0].row]
+    assert model.rows() == [row for row, _ in model.base_rows()] == [NEW.changes[0].row]
 
 
 def test_overwrites_and_inserts(tmp_path: Path) -> None:
