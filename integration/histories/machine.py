@@ -89,7 +89,7 @@ class Histories(RuleBasedStateMachine):
     findings: Findings
     base: str
     kinds: Sequence[Kind] = _KINDS
-    ranges: int = 40
+    ranges: int = 25
     numbers = itertools.count()
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ def run(
     steps: int,
     seed_: int,
     kinds: Sequence[Kind] = _KINDS,
-    ranges: int = 40,
+    ranges: int = 25,
     shrink: bool = True,
 ) -> None:
     """Draw histories and compare each table with its model after every step.
