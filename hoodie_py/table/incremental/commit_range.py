@@ -6,14 +6,15 @@ The rules (Hudi ``IncrementalQueryAnalyzer``, ``MergeOnReadIncrementalRelationV1
 * From table version 8 on the range is one of completion times, up to version 6 of request times.
 * With request times an unfinished commit may be older than completed ones. Its rows would come into a range that was
   read already, so the query fails, or ends before that commit (``hoodie.read.timeline.holes.resolution.policy``).
-* Commits of the archive count, too. The archive is read only if the range may reach it.
+* From version 8 on, commits of the archive count, too. The archive is read only if the range may reach it. Up to
+  version 6 a range begins with the active timeline, and its rows may be of older commits.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
@@ -108,13 +109,11 @@ def resolve_range(
             f"The range ends at {last}, before its start {first}.", hint=describe_available(timeline, by_request_time)
         )
     if by_request_time:
-        found = _find_by_request_time(timeline, first, last, given)
-    else:
-        found = _find_by_completion_time(timeline, first, last)
-    if SKIP_COMPACTION.read(given) and timeline.config.is_merge_on_read:
-        kept = tuple(each for each in found.commits if each.instant.action != COMMIT)
-        return CommitRange(first, last, kept, by_request_time, found.starts_archived, found.ends_archived)
-    return found
+        return _find_by_request_time(timeline, first, last, given)
+    found = _find_by_completion_time(timeline, first, last)
+    if not SKIP_COMPACTION.read(given) or not timeline.config.is_merge_on_read:
+        return found
+    return replace(found, commits=tuple(each for each in found.commits if each.instant.action != COMMIT))
 
 
 def compares_request_times(config: TableConfig, options: Mapping[str, str]) -> bool:
@@ -232,9 +231,7 @@ def _find_by_request_time(
     first = writes[0].request_time if writes else None
     starts_archived = first is not None and start < first
     ends_archived = first is not None and end is not None and end < first
-    commits = [RangeCommit(each) for each in writes]
-    if not (starts_archived and ends_archived):  # as in Java: files of active commits have the rows of archived ones
-        commits = [each for each in commits if _is_inside(start, end, True, each)]
+    commits = filter(partial(_is_inside, start, end, True), map(RangeCommit, writes))
     return CommitRange(start, end, tuple(commits), True, starts_archived, ends_archived, hole)
 
 

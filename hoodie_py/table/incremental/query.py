@@ -116,8 +116,8 @@ class RangeSnapshot(Snapshot):
 
     @cached_property
     def instants(self) -> InstantRange | None:
-        """The commits of the range's rows; None for a range without commits, which has no slices either."""
-        if not self.commit_range.commits:
+        """The commits of the range's rows; None for a range without rows, which has no slices either."""
+        if not self.commit_range.commits and not self._reads_archived_rows:
             return None
         committed = {each.request_time for each in self.timeline.list_completed_writes()}
         if self.commit_range.has_archived:
@@ -139,7 +139,7 @@ class RangeSnapshot(Snapshot):
         Raises:
             InvalidQueryError: files are gone, and the options do not allow reading the latest slices instead.
         """
-        if not self.commit_range.commits:
+        if self.instants is None:
             return []
         slices = self._find_slices(predicate)
         if self._glob is None:
@@ -155,10 +155,16 @@ class RangeSnapshot(Snapshot):
         allowed = FALLBACK_TO_FULL_SCAN.read_given(self._options)
         return not self.commit_range.by_request_time if allowed is None else allowed
 
+    @property
+    def _reads_archived_rows(self) -> bool:
+        """Whether the latest slices are read because an end of the range, or a commit in it, has been archived."""
+        span = self.commit_range
+        return self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived)
+
     def _find_slices(self, predicate: Predicate | None) -> list[FileSlice]:
-        span, last = self.commit_range, self.commit_range.commits[-1].request_time
-        if self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived):
+        if self._reads_archived_rows:
             return self._list_latest_slices(predicate)
+        span, last = self.commit_range, self.commit_range.commits[-1].request_time
         written = find_written_files(
             read_range_metadata(self.timeline, span), lambda path: self._may_match(predicate, path)
         )

@@ -21,14 +21,16 @@ _TIME = Column((COMMIT_TIME_FIELD,), _TEXT)
 
 
 def make_instant_range(commit_range: CommitRange, committed: Collection[str]) -> InstantRange:
-    """Return the request times of a range that has commits; ``committed`` has those of all known writes."""
+    """Return the request times of a range's rows; ``committed`` has the request times of all known writes.
+
+    A range has commits, or it is one of request times with both ends in the archive.
+    """
     times = [each.request_time for each in commit_range.commits]
-    first, last = times[0], times[-1]
     if commit_range.by_request_time:
-        end = (commit_range.end or last) if commit_range.ends_archived else last
-        return InstantRange(
-            commit_range.start if commit_range.starts_archived else first, end, commit_range.starts_archived
-        )
+        first = commit_range.start if commit_range.starts_archived else times[0]
+        last = times[-1] if commit_range.end is None or not commit_range.ends_archived else commit_range.end
+        return InstantRange(first, last, is_open=commit_range.starts_archived)
+    first, last = times[0], times[-1]
     inside = set(times)
     others = sorted(time for time in set(committed) - inside if first < time < last)
     if len(others) > len(times):
