@@ -11,6 +11,11 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_texts
 from hoodie_py.arrow.compute import call, index_in
+from hoodie_py.errors import MergeError
+
+
+class PartialRowsError(MergeError):
+    """Log records of a range lack columns, which only versions from before the range have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.log_buffer import LogBuffer
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.instant_range import PartialRowsError
 from hoodie_py.reader.log.block_decoder import BlockDecoder
 from hoodie_py.reader.log.entries import SmallDataBlocks, SmallDeleteBlocks
 from hoodie_py.reader.log.log_files import ScannedBlock
@@ -139,6 +140,8 @@ class LogReader:
             return self._fold_blocks(scanned)
 
     def _fold_blocks(self, scanned: list[ScannedBlock]) -> FoldedLog | None:
+        if self.info.instants is not None and any(each.block.is_partial for each in scanned):
+            raise PartialRowsError("Partial updates of a range need the rows that they update.")
         for block in self._read_entries(scanned):
             self._gate.check_wanted()
             self._buffer.add(block.entries, block.scanned.instant, block.positions, partial=block.partial)

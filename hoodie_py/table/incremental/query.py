@@ -4,6 +4,7 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
 
 * Only files that the range's commits wrote are read, and they merge only with each other (``touched_slices``). Rows of
   earlier commits in a base file do not merge either.
+  Partial updates are the exception (``range_task``).
 * A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
 * Where a commit has been archived, or files are gone, the latest slices of the whole table are read with the same
   filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,11 +41,13 @@ from hoodie_py.table.incremental.commit_range import (
     resolve_range,
 )
 from hoodie_py.table.incremental.path_glob import compile_glob
+from hoodie_py.table.incremental.range_task import RangeTask
 from hoodie_py.table.incremental.row_range import join_filters, make_instant_range, make_row_filter
 from hoodie_py.table.incremental.touched_slices import find_written_files, look_up_files, make_touched_slices
 from hoodie_py.table.scan.arguments import read_option_texts
-from hoodie_py.table.scan.query import SnapshotQuery
+from hoodie_py.table.scan.query import Request, SnapshotQuery
 from hoodie_py.table.scan.scan import Scan, make_query_scan
+from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
@@ -70,9 +73,18 @@ def make_incremental_scan(
     written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions are those in the whole base file, of which only the rows of some commits are read.
     settings = {**texts, MERGE_USE_POSITIONS: "false"}
-    made = make_query_scan(written, SnapshotQuery("incremental"), options=settings, **arguments)
+    made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
     filters = [as_predicate(each, written.schema.arrow) for each in RANGE_FILTERS.read(texts)]
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalQuery(SnapshotQuery):
+    """The rows of a ``RangeSnapshot``."""
+
+    def make_tasks(self, request: Request) -> list[ScanTask]:
+        """Return one task for each slice of the range's files."""
+        return [RangeTask.from_task(each) for each in SnapshotQuery.make_tasks(self, request)]
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:

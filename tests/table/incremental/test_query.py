@@ -4,6 +4,7 @@ more ranges are in integration/test_corpus.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,18 @@ def test_a_cleaned_range_without_the_fall_back_names_the_range_that_can_be_had(t
     with pytest.raises(InvalidQueryError, match=rf"are gone(.|\n)*from {first} to {last}"):
         table.incremental(end=first, options={FALLBACK: "false"}).to_arrow()
     assert prices(table.incremental(options={FALLBACK: "false"})) == {"a": 4, "b": 1}  # it needs the last file only
+
+
+def test_partial_updates_are_filled_from_versions_before_the_range(corpus: Corpus) -> None:
+    table = HoodieTable.open(corpus("merge_into_partial_mor_v9"))
+    commits = list(table.timeline.select_writes())
+    for start, end in itertools.combinations(["000", *times(table)], 2):
+        last = [each.request_time for each in commits if (each.completion_time or "") <= end][-1]
+        inside = {each.request_time for each in commits if start < (each.completion_time or "") <= end}
+        then = table.scan(as_of=last).to_arrow().to_pylist()
+        expected = sorted((each for each in then if each["_hoodie_commit_time"] in inside), key=str)
+        assert sorted(table.incremental(start, end).to_arrow().to_pylist(), key=str) == expected
+        assert table.incremental(start, end, columns=["id"]).count() == len(expected)
 
 
 def test_tables_without_meta_fields_have_no_ranges(corpus: Corpus) -> None:

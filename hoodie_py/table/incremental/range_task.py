@@ -1,0 +1,70 @@
+"""RangeTask: the rows of one file slice that a range of commits wrote.
+
+Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
+range. Only the log blocks tell, so the task finds out when it reads them; then it reads the whole slice as of the
+range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.reader.instant_range import PartialRowsError
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline
+
+if TYPE_CHECKING:
+    from hoodie_py.runtime.fold_gate import FoldGate
+
+
+@dataclass(frozen=True, slots=True)
+class RangeTask(ScanTask):
+    """The rows of a slice of a range's files; the predicate has the range's filter."""
+
+    @classmethod
+    def from_task(cls, task: ScanTask) -> RangeTask:
+        """Return the task for the same slice and rows."""
+        return cls(**{each.name: getattr(task, each.name) for each in fields(task)})
+
+    def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the task's rows; errors as for ``ScanTask``.
+
+        Raises:
+            InvalidQueryError: rows that partial updates need were cleaned.
+        """
+        try:
+            yield from ScanTask.to_batches(self, gate)
+        except PartialRowsError:  # comes before any row
+            yield from self._read_whole_slice().to_batches(gate)
+
+    def _read_whole_slice(self) -> ScanTask:
+        instants = self.info.instants
+        assert instants is not None
+        group, files, config = self.file_slice, self.info.files, self.info.config
+        view = Snapshot(files, config, TableTimeline.load(files, config)).view
+        found = [
+            each for each in view.list_slices(instants.last, [group.partition_path]) if each.file_id == group.file_id
+        ]
+        if not found:
+            raise InvalidQueryError(
+                "Partial updates of the range need rows that are gone: they were cleaned.",
+                hint="Start the range later, or read the table's rows now with a filter on _hoodie_commit_time.",
+                file_group=group.file_id,
+                partition=group.partition_path,
+                instant=instants.last,
+            )
+        return ScanTask(
+            found[0],
+            replace(self.info, instants=None),
+            self.columns,
+            self.predicate,
+            self.options,
+            self.merger,
+            self.limit,
+        )
