@@ -5,7 +5,8 @@ names with dots (``fs.s3a.endpoint``) are not split. ``true``, ``false``, ``null
 as JSON. All other values stay text, so that a key or secret of digits is not changed. Values are never printed, because
 they may be credentials.
 
-Options of the subcommands that write, the formats of files of rows, and their conversion to Hudi's writer options.
+Options of the subcommands that read rows. Options of those that write, the formats of files of rows, and their
+conversion to Hudi's writer options.
 """
 
 from __future__ import annotations
@@ -104,6 +105,63 @@ def _parse_value(key: str, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise typer.BadParameter(f"the value of {key} is not valid JSON", param_hint="--storage-option") from None
+
+
+ROWS_ON_THE_TERMINAL = 50
+
+
+class OutputFormat(StrEnum):
+    """Format of rows that are read."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+Columns = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B,...", help="Columns to read, in order; default all.")
+]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Condition for rows: \"price > 10 and city = 'sf'\"."),
+]
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Only what commits after this time wrote; 'earliest' for all."),
+]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="TIME", help="Only what commits up to this time wrote; default now.")
+]
+Format = Annotated[
+    OutputFormat, typer.Option("--format", help="Table for the terminal, CSV, JSON (one object per line) or Parquet.")
+]
+FormatJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", min=0, metavar="N", help=f"Most rows to read; default {ROWS_ON_THE_TERMINAL} for tables, else all."
+    ),
+]
+
+
+def choose_format(format: OutputFormat, as_json: bool) -> OutputFormat:
+    """Return the format that ``--format`` and ``--json`` ask for.
+
+    Raises:
+        typer.BadParameter: they contradict each other.
+    """
+    if as_json and format not in {OutputFormat.table, OutputFormat.json}:
+        raise typer.BadParameter(f"contradicts --format {format.value}", param_hint="--json")
+    return OutputFormat.json if as_json else format
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names of ``--columns``; None if it is not given."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 class RowFormat(StrEnum):

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie_py import HoodieTable
 from tests.corpus import ROOT, case_folder
+from tests.writer.written_tables import Kind, row
 
 TABLE = "event_time_deletes_mor_v9"
 
@@ -135,3 +138,63 @@ def test_a_reader_that_goes_away_is_no_failure(corpus, format_: str, width: str 
         os.close(writer)
     assert done.returncode == 0, done.stderr
     assert "rror" not in done.stderr
+
+
+def test_a_range_of_commits(hoodie, tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    for ts in (1, 2, 3):
+        table.upsert([row(ts, ts=ts)])
+    first, second, _ = (each.completion_time for each in table.timeline)
+    shown = [
+        sorted(json.loads(line)["id"] for line in hoodie("read", tmp_path / "t", "--json", *given).stdout.splitlines())
+        for given in (["--from", first], ["--from", first, "--to", second], ["--to", first], ["--from", "earliest"])
+    ]
+    assert shown == [["k2", "k3"], ["k2"], ["k1"], ["k1", "k2", "k3"]]
+    assert "k2" in hoodie("read", tmp_path / "t", "--from", first, "--columns", "id", "--where", "ts = 2").stdout
+    assert "2026" in hoodie("read", tmp_path / "t", "--from", second, "--to", first, status=1).stderr
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--from", "1", "--as-of", "2026-01-01"],
+        ["--to", "1", "--query-type", "read_optimized"],
+        ["--follow", "--as-of", "2026-01-01"],
+        ["--follow", "--to", "1"],
+        ["--follow", "--limit", "1"],
+        ["--follow", "--output", "rows.csv"],
+        ["--follow", "--format", "parquet"],
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(hoodie, corpus, given: list[str]) -> None:
+    assert "--f" in hoodie("read", corpus(TABLE), *given, status=2).stderr
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "table"])
+def test_rows_are_followed_until_an_interrupt(tmp_path: Path, format_: str) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    table.upsert([row(1)])
+    code = "from hoodie_py.cli import main; main()"
+    follow = ["--follow", "--poll", "0.1", "--columns", "id", "--format", format_]
+    command = [sys.executable, "-c", code, "read", str(tmp_path / "t"), *follow]
+    following = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert following.stdout is not None
+    try:
+        seen = ""
+        for number in (1, 2):
+            while f"k{number}" not in seen:
+                line = following.stdout.readline()
+                assert line, following.communicate()
+                seen += line
+            if number == 1:
+                table.upsert([row(2)])
+        following.send_signal(signal.SIGINT)
+        _, notes = following.communicate(timeout=60)
+    finally:
+        following.kill()
+    assert following.returncode == 0, notes
+    last = table.timeline.last
+    assert last is not None
+    assert f"t@completed:{last.completion_time}" in notes
+    assert seen.count("k1") == 1
+    assert "Traceback" not in notes

@@ -1,0 +1,95 @@
+"""Write the rows of a scan to stdout or a file: as a table for people, or as CSV, JSON lines or Parquet.
+
+A follower's rows go to stdout as they come; its token follows on stderr when the rows of whole commits are out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pyarrow as pa
+import typer
+
+from hoodie_py.cli.console import iterate_with_progress, print_note, show_spinner
+from hoodie_py.cli.options import OutputFormat
+from hoodie_py.cli.rows.files import CsvWriter, JsonWriter, ParquetWriter, RowWriter, open_output
+from hoodie_py.cli.rows.table import print_rows
+from hoodie_py.cli.values import format_count
+
+if TYPE_CHECKING:
+    from hoodie_py.table.incremental.follow import TableFollower
+    from hoodie_py.table.scan.scan import Scan
+
+_WRITERS: dict[OutputFormat, Callable[[IO[bytes], pa.Schema], RowWriter]] = {
+    OutputFormat.csv: CsvWriter,
+    OutputFormat.json: JsonWriter,
+    OutputFormat.parquet: ParquetWriter,
+}
+
+
+def print_scan(scan: Scan, most: int, output: Path | None) -> None:
+    """Print up to ``most`` rows as a table; the scan's limit should be one more, to tell whether there are more."""
+    with show_spinner("reading"):
+        rows = scan.to_arrow()
+    print_table(rows.slice(0, most), output)
+    if rows.num_rows > most:
+        print_note(f"the first {format_count(most, 'row')}; --limit N shows more")
+
+
+def print_table(rows: pa.Table, output: Path | None = None) -> None:
+    """Print rows as a table, and say which columns did not fit."""
+    left_out = print_rows(rows, output)
+    if left_out:
+        print_note(f"too wide for the terminal: {', '.join(left_out)}; --columns chooses")
+
+
+def write_scan(scan: Scan, kind: OutputFormat, output: Path | None) -> None:
+    """Write all rows in a format for programs.
+
+    Raises:
+        typer.BadParameter: binary output for a terminal.
+    """
+    if output is None and kind is OutputFormat.parquet and sys.stdout.isatty():
+        raise typer.BadParameter("Parquet is binary: give --output FILE, or redirect stdout", param_hint="--format")
+    rows = 0
+    with open_output(output) as target, _WRITERS[kind](target, scan.schema) as file:
+        for batch in _iterate_batches(scan):
+            file.write(batch)
+            rows += batch.num_rows
+    if output is not None:
+        print_note(f"{format_count(rows, 'row')} in {output}")
+
+
+def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """Yield a scan's rows with a progress bar that counts tasks. With a limit there is none: few tasks may do."""
+    if scan.limit is not None:
+        yield from scan.to_batches()
+        return
+    for task in iterate_with_progress(scan.tasks(), "reading file groups"):
+        yield from task.to_batches()
+
+
+def stream_rows(follower: TableFollower, kind: OutputFormat) -> None:
+    """Write a follower's rows to stdout as they come, until it ends or the user interrupts it."""
+    file: RowWriter | None = None
+    try:
+        for batch in follower:
+            rows = batch.rows
+            if kind is OutputFormat.table:
+                if rows.num_rows:
+                    print_table(pa.Table.from_batches([rows]))
+            else:
+                with open_output(None) as target:
+                    if file is None or file.schema != rows.schema:
+                        file = _WRITERS[kind](target, rows.schema)
+                    file.write(rows)
+            sys.stdout.flush()
+            if batch.is_last:
+                print_note(f"{format_count(len(batch.commits), 'commit')}; the token is {batch.token}")
+    except KeyboardInterrupt:
+        print_note(f"The token is {follower.token}")
+    finally:
+        follower.close()
