@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hoodie_py import __version__
+from hoodie_py.cli.commands.changes import changes
 from hoodie_py.cli.commands.clean import clean
 from hoodie_py.cli.commands.compact import compact
 from hoodie_py.cli.commands.doctor import doctor
@@ -49,7 +50,22 @@ def _hoodie(
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
 
 
-for _command in (show, timeline, slices, log, read, explain, history, write, compact, rollback, clean, doctor, demo):
+for _command in (
+    show,
+    timeline,
+    slices,
+    log,
+    read,
+    changes,
+    explain,
+    history,
+    write,
+    compact,
+    rollback,
+    clean,
+    doctor,
+    demo,
+):
     app.command(_command.__name__)(_command)
 
 

@@ -146,6 +146,10 @@ Limit = Annotated[
         "--limit", min=0, metavar="N", help=f"Most rows to read; default {ROWS_ON_THE_TERMINAL} for tables, else all."
     ),
 ]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Go on with new commits as they land; --from takes a token, too.")
+]
+Poll = Annotated[float, typer.Option("--poll", min=0.01, metavar="SECONDS", help="How often --follow looks.")]
 
 
 def choose_format(format: OutputFormat, as_json: bool) -> OutputFormat:
@@ -157,6 +161,19 @@ def choose_format(format: OutputFormat, as_json: bool) -> OutputFormat:
     if as_json and format not in {OutputFormat.table, OutputFormat.json}:
         raise typer.BadParameter(f"contradicts --format {format.value}", param_hint="--json")
     return OutputFormat.json if as_json else format
+
+
+def check_follow(kind: OutputFormat, *, range_end: str | None, has_file: bool, limit: int | None) -> None:
+    """Refuse options that need an end beside ``--follow``.
+
+    Raises:
+        typer.BadParameter: there is such an option.
+    """
+    needs_end = {"--to": range_end is not None, "--limit": limit is not None, "--output": has_file}
+    for name in (name for name, is_given in needs_end.items() if is_given):
+        raise typer.BadParameter(f"has no end, so it cannot have {name}", param_hint="--follow")
+    if kind is OutputFormat.parquet:
+        raise typer.BadParameter("has no end, but Parquet needs one: give csv or json", param_hint="--follow")
 
 
 def split_names(text: str | None) -> list[str] | None:

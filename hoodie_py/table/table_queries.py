@@ -6,8 +6,10 @@ What only some queries need is imported when they are made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.query import make_query
 from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.scan import Scan
@@ -201,6 +203,8 @@ class TableQueries:
         self,
         start: AsOf = "earliest",
         poll: float | None = 5.0,
+        changes: bool = False,
+        as_structs: bool = False,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
         max_commits: int | None = None,
@@ -212,19 +216,22 @@ class TableQueries:
     ) -> TableFollower:
         """Iterate over the rows of commits as they land, each batch with the token to go on from.
 
-        The commits that are new come as an incremental query reads them: together if there are several, each row in the
-        state that the last of them left it in, without deleted records. ``batch.token`` moves with the last batch of
-        them (``batch.is_last``); until then it is the token from before. So a consumer that stores the token together
-        with what it did with the rows loses none and doubles none.
+        The commits that are new come as ``incremental`` reads them: together if there are several, each row in the
+        state that the last of them left it in, without deleted records. With ``changes`` they come one by one as
+        ``changes`` reads them. ``batch.token`` moves with the last batch of what comes together (``batch.is_last``);
+        until then it is the token from before. So a consumer that stores the token together with what it did with the
+        rows loses none and doubles none.
 
         Args:
             start: a token; or "earliest" for all rows, "latest" for what lands after the state of this object, or a
                 time as for ``incremental``.
             poll: seconds between looks at the table; None ends the iteration when there is nothing new.
-            columns: as for ``scan``, like ``filter`` and all arguments after ``max_commits``.
+            changes: give changes, of a table that has change data, in place of rows.
+            as_structs: as for ``changes``.
+            columns: as for ``scan``, like all arguments after ``max_commits``.
             filter: on the rows that commits wrote. A batch without rows tells of commits that wrote none for it.
-            max_commits: most commits to take together; 1 gives each commit's rows by themselves, if their files have
-                not been cleaned.
+            max_commits: most commits to take together. 1 gives each commit's rows by themselves, if their files have
+                not been cleaned; it is the default for changes, so that those of a record come in order.
             merger: merges in place of the table's merge mode.
             memory_limit: most bytes of memory for log records.
             batch_rows: most rows of a batch.
@@ -236,11 +243,16 @@ class TableQueries:
                 another bad argument; while it iterates, if commits can no longer be had without a gap.
             UnsupportedFeatureError: the table has no meta fields.
         """
+        from hoodie_py.table.changes.query import make_changes_scan
         from hoodie_py.table.incremental.follow import TableFollower
         from hoodie_py.table.incremental.query import make_incremental_scan
 
+        if as_structs and not changes:
+            raise InvalidQueryError("The argument as_structs is for changes.", hint="Give changes=True, too.")
+        make = partial(make_changes_scan, as_structs=as_structs) if changes else make_incremental_scan
+
         def make_scan(snapshot: Snapshot, after: str, end: str | None, texts: Mapping[str, str]) -> Scan:
-            return make_incremental_scan(
+            return make(
                 snapshot,
                 after,
                 end,
@@ -258,7 +270,7 @@ class TableQueries:
             make_scan,
             start=start,
             poll=poll,
-            max_commits=max_commits,
+            max_commits=1 if changes and max_commits is None else max_commits,
             options=read_option_texts(options),
         )
 

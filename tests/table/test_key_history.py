@@ -138,3 +138,20 @@ def test_only_one_partition_is_looked_into(tmp_path: Path) -> None:
 def test_a_key_that_no_file_has_has_no_events(tmp_path: Path) -> None:
     history = trace_key_history(open_snapshot(str(Kind(9, merge_on_read=True).create(tmp_path / "t"))), "k1")
     assert history.events == ()
+
+
+@pytest.mark.parametrize("name", ["cdc_before_after_cow_v9", "cdc_before_mor_v9", "cdc_before_after_mor_v9"])
+def test_a_history_says_what_change_data_says(corpus: Corpus, name: str) -> None:
+    words = {"i": "inserted", "u": "updated", "d": "deleted"}
+    changes = HoodieTable.open(corpus(name)).changes(as_structs=True).to_arrow().to_pylist()
+    said: dict[str, list[tuple[str, str]]] = {}
+    for each in sorted(changes, key=lambda change: change["ts_ms"]):
+        said.setdefault((each["after"] or each["before"])["id"], []).append((each["ts_ms"], words[each["op"]]))
+    snapshot = open_snapshot(str(corpus(name)))
+    told = {
+        key: [
+            (event.commit, event.change) for event in trace_key_history(snapshot, key).events if event.change != "moved"
+        ]
+        for key in said
+    }
+    assert told == said

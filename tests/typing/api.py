@@ -99,7 +99,8 @@ def read(uri: str) -> None:
     assert_type(scan.tasks()[0].to_batches(), Generator[pa.RecordBatch, None, None])
 
     assert_type(table.incremental("2026-01-01", end="20260102000000000", filter="price > 10"), Scan)
-    with table.follow("latest", poll=1.5, columns=["id"], max_commits=1) as follower:
+    assert_type(table.changes("2026-01-01", as_structs=True, filter="op = 'd'"), Scan)
+    with table.follow("latest", poll=1.5, changes=True, columns=["after"], max_commits=2) as follower:
         assert_type(follower, TableFollower)
         assert_type(follower.token, str)
         for batch in follower:

@@ -14,16 +14,19 @@ from hoodie_py.cli.options import (
     Columns,
     Debug,
     EndpointUrl,
+    Follow,
     Format,
     FormatJson,
     From,
     Limit,
     Output,
     OutputFormat,
+    Poll,
     StorageOptions,
     TableUri,
     To,
     Where,
+    check_follow,
     choose_format,
     parse_storage_options,
     split_names,
@@ -41,10 +44,6 @@ class QueryType(StrEnum):
 
 
 Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or rows of base files only.")]
-Follow = Annotated[
-    bool, typer.Option("--follow", "-f", help="Go on with the rows of new commits; --from takes a token, too.")
-]
-Poll = Annotated[float, typer.Option("--poll", min=0.01, metavar="SECONDS", help="How often --follow looks.")]
 
 
 def read(
@@ -71,7 +70,7 @@ def read(
     if (is_range or follow) and (as_of is not None or query_type is not QueryType.snapshot):
         raise typer.BadParameter("a range of commits has no --as-of and no --query-type", param_hint="--from")
     if follow:
-        _check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
+        check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_note
@@ -82,7 +81,7 @@ def read(
         on_terminal = kind is OutputFormat.table
         shown = _list_user_columns(opened) if on_terminal and asked is None else asked
         if follow:
-            stream_rows(opened.follow(range_start or "earliest", poll, shown, where), kind)
+            stream_rows(opened.follow(range_start or "earliest", poll, columns=shown, filter=where), kind)
             return
         most = ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
         wanted = most if most is None or not on_terminal else most + 1
@@ -96,19 +95,6 @@ def read(
         print_scan(scan, most or 0, output)
         if asked is None and len(scan.columns) < len(opened.schema):
             print_note("without Hudi's meta columns; --columns can name them")
-
-
-def _check_follow(kind: OutputFormat, *, range_end: str | None, has_file: bool, limit: int | None) -> None:
-    """Refuse options that need an end.
-
-    Raises:
-        typer.BadParameter: there is such an option.
-    """
-    needs_end = {"--to": range_end is not None, "--limit": limit is not None, "--output": has_file}
-    for name in (name for name, is_given in needs_end.items() if is_given):
-        raise typer.BadParameter(f"has no end, so it cannot have {name}", param_hint="--follow")
-    if kind is OutputFormat.parquet:
-        raise typer.BadParameter("has no end, but Parquet needs one: give csv or json", param_hint="--follow")
 
 
 def _list_user_columns(table: HoodieTable) -> list[str]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hoodie_py.table.incremental.follow import TableFollower
     from hoodie_py.table.scan.scan import Scan
 
+Describe = Callable[[pa.Table], pa.Table]
+
 _WRITERS: dict[OutputFormat, Callable[[IO[bytes], pa.Schema], RowWriter]] = {
     OutputFormat.csv: CsvWriter,
     OutputFormat.json: JsonWriter,
@@ -30,11 +32,15 @@ _WRITERS: dict[OutputFormat, Callable[[IO[bytes], pa.Schema], RowWriter]] = {
 }
 
 
-def print_scan(scan: Scan, most: int, output: Path | None) -> None:
-    """Print up to ``most`` rows as a table; the scan's limit should be one more, to tell whether there are more."""
+def print_scan(scan: Scan, most: int, output: Path | None, describe: Describe | None = None) -> None:
+    """Print up to ``most`` rows as a table; the scan's limit should be one more, to tell whether there are more.
+
+    ``describe`` makes the rows that are shown.
+    """
     with show_spinner("reading"):
         rows = scan.to_arrow()
-    print_table(rows.slice(0, most), output)
+    shown = rows.slice(0, most)
+    print_table(shown if describe is None else describe(shown), output)
     if rows.num_rows > most:
         print_note(f"the first {format_count(most, 'row')}; --limit N shows more")
 
@@ -72,15 +78,19 @@ def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
         yield from task.to_batches()
 
 
-def stream_rows(follower: TableFollower, kind: OutputFormat) -> None:
-    """Write a follower's rows to stdout as they come, until it ends or the user interrupts it."""
+def stream_rows(follower: TableFollower, kind: OutputFormat, describe: Describe | None = None) -> None:
+    """Write a follower's rows to stdout as they come, until it ends or the user interrupts it.
+
+    ``describe`` makes the rows that a table shows.
+    """
     file: RowWriter | None = None
     try:
         for batch in follower:
             rows = batch.rows
             if kind is OutputFormat.table:
                 if rows.num_rows:
-                    print_table(pa.Table.from_batches([rows]))
+                    shown = pa.Table.from_batches([rows])
+                    print_table(shown if describe is None else describe(shown))
             else:
                 with open_output(None) as target:
                     if file is None or file.schema != rows.schema:

@@ -76,7 +76,7 @@ def test_the_token_moves_with_the_last_batch_of_a_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [MOR, Kind(6, merge_on_read=True), Kind(8, merge_on_read=False)], ids=str)
 def test_commits_can_come_one_by_one(tmp_path: Path, kind: Kind) -> None:
     table = new_table(tmp_path / "t", kind)
-    commits = [table.upsert([row(1, ts=ts), row(2, ts=ts)]).instant for ts in range(1, 5)]
+    table.upsert([row(1), row(2)])
     start = table.follow("latest").token
     commits = [table.upsert([row(1, ts=ts), row(2, ts=ts)]).instant for ts in range(5, 9)]
     batches = read_new(table, start, max_commits=1)
@@ -311,3 +311,36 @@ def test_files_deleted_before_a_step_begins_are_looked_up_again(
     failures = iter([True] * 9)
     with pytest.raises(FileMissingError):
         list(table.follow("earliest", poll=None))
+
+
+@pytest.mark.parametrize("kind", [MOR, Kind(9, merge_on_read=False), Kind(6, merge_on_read=False)], ids=str)
+def test_changes_come_commit_by_commit(tmp_path: Path, kind: Kind) -> None:
+    base = kind.create(tmp_path / "t", properties={"hoodie.table.cdc.enabled": "true"})
+    table = HoodieTable.open(base)
+    table.upsert([row(1), row(3)])
+    start = table.follow("latest", changes=True).token
+    commits = [
+        table.upsert([row(1, ts=2, name="b")]).instant,
+        table.upsert([row(5, ts=3)]).instant,
+        table.delete("id = 'k1'").instant,
+    ]
+    batches = list(table.follow(start, poll=None, changes=True, as_structs=True))
+    assert [each.commits for each in batches] == [(commit,) for commit in commits]
+    seen = [
+        (each["op"], each["before"] and each["before"]["name"], each["after"] and each["after"]["name"])
+        for batch in batches
+        for each in batch.rows.to_pylist()
+    ]
+    assert seen == [("u", "a", "b"), ("i", None, "a"), ("d", "b", None)]
+    assert list(table.follow(batches[-1].token, poll=None, changes=True)) == []
+    together = table.follow(start, poll=None, changes=True, max_commits=9)
+    assert {each.commits for each in together} == {tuple(commits)}
+
+
+def test_changes_are_followed_of_tables_that_have_them(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t")
+    table.upsert([row(1)])
+    with pytest.raises(InvalidQueryError, match="change data"):
+        table.follow(changes=True)
+    with pytest.raises(InvalidQueryError, match="as_structs"):
+        table.follow(as_structs=True)
