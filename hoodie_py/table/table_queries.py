@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN
 from hoodie_py.table.query import make_query
 from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.scan import Scan
@@ -230,8 +231,9 @@ class TableQueries:
             as_structs: as for ``changes``.
             columns: as for ``scan``, like all arguments after ``max_commits``.
             filter: on the rows that commits wrote. A batch without rows tells of commits that wrote none for it.
-            max_commits: most commits to take together. 1 gives each commit's rows by themselves, if their files have
-                not been cleaned; it is the default for changes, so that those of a record come in order.
+            max_commits: most commits to take together. 1 gives each commit's rows by themselves, and is the default for
+                changes, so that those of a record come in order. Then commits whose files were cleaned are an error;
+                without it they come with what the table has now.
             merger: merges in place of the table's merge mode.
             memory_limit: most bytes of memory for log records.
             batch_rows: most rows of a batch.
@@ -271,7 +273,8 @@ class TableQueries:
             start=start,
             poll=poll,
             max_commits=1 if changes and max_commits is None else max_commits,
-            options=read_option_texts(options),
+            # Changes never come from full scans: their query refuses archived commits itself.
+            options={**({FALLBACK_TO_FULL_SCAN: "true"} if changes else {}), **read_option_texts(options)},
         )
 
     def read_info(self, file_slice: FileSlice, as_of: AsOf | None = None) -> ReadInfo:

@@ -7,6 +7,8 @@ The rules:
 * The token moves when the last rows of a step are handed out. Until then it is the token before the step. So rows and
   token that are stored together are neither lost nor doubled, whatever happens in between.
 * On table version 6 a step ends before the first unfinished write: its rows come with an older time when it completes.
+* Where commits were archived, or their files cleaned, a step without ``max_commits`` reads the latest rows of these
+  commits. With ``max_commits``, and of changes, that is an error.
 * Before each step the table is loaded again. A step that finds files deleted under its feet starts again, as long as
   none of its rows were handed out.
 * A commit that shows up behind the position is an error: writers without a common lock, or with clocks that differ.
@@ -28,7 +30,6 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, HOLES_POLICY
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
-    CommitRange,
     compares_request_times,
     describe_available,
     find_first_pending,
@@ -106,7 +107,9 @@ class TableFollower(Iterator[FollowedBatch]):
         self._make_scan = make_scan
         self._poll = _check_poll(poll)
         self._most = _check_most(max_commits)
-        self._options = {HOLES_POLICY: "BLOCK", **(options or {})}
+        # The latest rows stand for those of commits whose files are gone, except where each commit's rows are wanted.
+        whole = "true" if max_commits is None else "false"
+        self._options = {HOLES_POLICY: "BLOCK", FALLBACK_TO_FULL_SCAN: whole, **(options or {})}
         self._closed = Event()
         self._seen: frozenset[str] | None = None
         self._position, self._after = self._find_start(start)
@@ -203,8 +206,8 @@ class TableFollower(Iterator[FollowedBatch]):
         self._check_nothing_late(snapshot.timeline, after, by_request_time)
         found = resolve_range(snapshot.timeline, after or EARLIEST, None, self._options)
         options = self._options
-        if by_request_time and self._needs_archived(snapshot.timeline, after, found):
-            options = {**options, FALLBACK_TO_FULL_SCAN: "true"}
+        if found.starts_archived and not self._has_archived(snapshot.timeline, after):
+            options = {**options, FALLBACK_TO_FULL_SCAN: "false"}  # it would read everything for nothing
         times = sorted({get_time(each.instant, by_request_time) for each in found.commits})
         times = [time for time in times if found.hole is None or time < found.hole]
         if not times:
@@ -227,19 +230,18 @@ class TableFollower(Iterator[FollowedBatch]):
         # A start may lie between commits.
         return max(located, self._after) if self._position.by_request_time == by_request_time else located
 
-    def _needs_archived(self, timeline: TableTimeline, after: str, found: CommitRange) -> bool:
+    def _has_archived(self, timeline: TableTimeline, after: str) -> bool:
         """Say whether archived commits are new, which ranges of request times only have with a full scan.
 
         Raises:
             InvalidQueryError: the options forbid that.
         """
-        if not found.starts_archived:
-            return False
         archived = [time for time in timeline.read_archive().completion_times if time > after]
         if archived and not FALLBACK_TO_FULL_SCAN.read(self._options):
             raise InvalidQueryError(
                 f"{len(archived)} commits after {after or EARLIEST} are archived.",
-                hint=f"Leave out {FALLBACK_TO_FULL_SCAN}=false, or start later. {describe_available(timeline, True)}",
+                hint=f"{describe_available(timeline, by_request_time=True)} Start later, or leave out max_commits and "
+                f"{FALLBACK_TO_FULL_SCAN}=false to get the latest rows of these commits.",
             )
         return bool(archived)
 

@@ -247,13 +247,24 @@ def test_archived_commits_are_not_passed_over(tmp_path: Path, kind: Kind) -> Non
     assert keys(read_new(table.refresh(), "earliest")) == [(f"k{number}", number) for number in range(1, 7)]
 
 
-def test_archived_commits_are_an_error_where_full_scans_are_forbidden(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["max_commits", "options"])
+def test_archived_commits_are_an_error_where_full_scans_are_forbidden(tmp_path: Path, given: str) -> None:
     table = new_table(tmp_path / "t", Kind(6, merge_on_read=True))
     commits = [table.upsert([row(number)]).instant for number in range(1, 5)]
     archive(tmp_path / "t", commits[:2])
     options = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false"}
     with pytest.raises(InvalidQueryError, match=f"2 commits .* archived.*from {commits[2]}"):
-        read_new(table.refresh(), "earliest", options=options)
+        read_new(table.refresh(), "earliest", **{given: {"max_commits": 1, "options": options}[given]})
+
+
+def test_cleaned_commits_are_an_error_one_by_one_and_the_latest_rows_together(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", Kind(9, merge_on_read=False))
+    for ts in range(1, 6):
+        table.upsert([row(1, ts=ts), row(3, ts=1)])
+    table.clean(retain_commits=1)
+    assert {key for key, _ in keys(read_new(table, "earliest"))} == {"k1", "k3"}
+    with pytest.raises(InvalidQueryError, match="gone"):
+        read_new(table, "earliest", max_commits=1)
 
 
 def test_a_table_made_anew_is_an_error(tmp_path: Path) -> None:
