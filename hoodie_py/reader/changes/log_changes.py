@@ -11,21 +11,21 @@ several times, for a part of the keys each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, repeat_value
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, repeat_value, to_numbers
+from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.arrow.fields import find_top_level_name, make_nullable
 from hoodie_py.errors import HoodieError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge
-from hoodie_py.reader.base.match import KeyMatcher, Matcher, RowMatcher
+from hoodie_py.reader.base.match import Pairs, RowMatcher
 from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
 from hoodie_py.reader.buffer.spilled_log import count_entry_bytes
 from hoodie_py.reader.changes.log_states import BaseRows, Block, LogStates, merge_with_base
@@ -43,6 +43,10 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 _MOST_PARTS = 4096
 _MOST_KEYS_BY_BATCH = 1 << 17  # for more keys, hashing them for each base batch costs more than reading base keys ahead
+
+
+class RepeatedKeyError(Exception):
+    """A base file has several rows of a key. No ``HoodieError``: callers compare whole states then."""
 
 
 class LogChangeReader:
@@ -85,6 +89,7 @@ class LogChangeReader:
         """Yield the changes, commit by commit.
 
         Raises:
+            RepeatedKeyError: before the first change.
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
         try:
@@ -187,19 +192,25 @@ class LogChangeReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _read_base(self, log: LogReader, keys: pa.Array) -> BaseRows:
-        """Read the base rows of some keys into the row store; of a key that repeats the first row only."""
+        """Read the base rows of some keys into the row store.
+
+        Raises:
+            RepeatedKeyError: a key has several base rows.
+        """
         at = np.full(len(keys), -1, np.int64)
         if self._slice.base_file is None:
             return BaseRows(None, at)
         base = BaseFileReader(self._info.files, self._slice.base_file, self._info.times)
-        matcher = self._make_matcher(base, log, keys)
+        match = self._make_matcher(base, log, keys)
         found: list[BufferedBatch] = []
         done = 0
         for batch in base.read_batches(self._make_base_schema(log), self._options.batch_rows):
             self.stats.base_rows += batch.num_rows
             self._gate.check_wanted()
-            rows, numbers = matcher.match(batch)
+            rows, numbers = match(batch)
             if len(rows):
+                if (at[numbers] >= 0).any() or len(np.unique(numbers)) < len(numbers):
+                    raise RepeatedKeyError
                 chosen = self._base.fill_fallbacks(take(batch, from_numpy(rows.astype(np.int64))), base)
                 whole = conform_batch(chosen, log.schema)
                 found.append(BufferedBatch.of_rows(log.context, log.store.add(whole), whole, None))
@@ -212,8 +223,15 @@ class LogChangeReader:
         names = dict.fromkeys(find_top_level_name(self._info.schema, name) for name in log.keys.columns)
         return pa.schema([*schema, *(self._info.schema.field(name) for name in names if name not in schema.names)])
 
-    def _make_matcher(self, base: BaseFileReader, log: LogReader, keys: pa.Array) -> Matcher:
-        if len(keys) <= _MOST_KEYS_BY_BATCH:
-            return KeyMatcher(keys, lambda batch: log.keys.read_keys(self._base.fill_fallbacks(batch, base)))
-        none = BufferedBatch.of_deletes(log.context, keys, ())
-        return RowMatcher(self._base.match_rows(base, log, FoldedLog([none], None)))
+    def _make_matcher(self, base: BaseFileReader, log: LogReader, keys: pa.Array) -> Callable[[pa.RecordBatch], Pairs]:
+        """Return what finds the rows of a batch that have one of the keys, and the number of each row's key."""
+        if len(keys) > _MOST_KEYS_BY_BATCH:
+            none = BufferedBatch.of_deletes(log.context, keys, ())
+            return RowMatcher(self._base.match_rows(base, log, FoldedLog([none], None), again=True)).match
+
+        def match(batch: pa.RecordBatch) -> Pairs:
+            numbers = to_numbers(index_in(log.keys.read_keys(self._base.fill_fallbacks(batch, base)), keys), -1)
+            rows = np.flatnonzero(numbers >= 0)
+            return rows, numbers[rows].astype(np.int64)
+
+        return match

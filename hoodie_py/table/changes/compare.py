@@ -1,11 +1,12 @@
-"""Compare the rows of a file group before and after a commit that wrote no change log.
+"""Compare the rows of a file group before and after a commit, where nothing tells what it changed.
 
 Copy-on-write files that Java writes while change data is enabled need this in one case: a commit that deletes all old
 rows of a file and inserts others logs nothing, and Java's query shows the inserts alone. It also covers commits from
-before change data was enabled.
+before change data was enabled, and logs on a base file that repeats a key.
 
-A row changed if its meta columns name another commit, or another row of the commit. Without meta columns all columns
-are compared.
+A row that stays has the same key and meta columns, which name the commit that wrote it and the row's number there.
+Without meta columns all columns are the same. The other rows pair by key, in their order: they are updates. Rows
+without a pair are deletes and inserts. A state may have a key several times.
 """
 
 from __future__ import annotations
@@ -17,71 +18,144 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, make_batch_without_columns, to_booleans, to_numbers
+from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_numbers
 from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.formats.names import COMMIT_SEQNO_FIELD, COMMIT_TIME_FIELD
 from hoodie_py.reader.changes.row_changes import RowChanges
-from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
-from hoodie_py.reader.record.row_store import NO_ROW
-from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 from hoodie_py.table.changes.json_text import AVRO, write_json
-from hoodie_py.table.changes.keyed_rows import KeyedRows, SliceRows
-from hoodie_py.table.changes.steps import ComparedSlices
+from hoodie_py.table.changes.keyed_rows import SliceRows
+
+_META = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD)
+
+
+def list_compared_columns(info: ReadInfo, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that a comparison reads for changes with some columns."""
+    return tuple(dict.fromkeys((*columns, *(_META if info.config.populate_meta_fields else info.schema.names))))
 
 
 def compare_slices(
-    step: ComparedSlices,
-    info: ReadInfo,
-    columns: Sequence[str],
-    options: ReadOptions,
-    merger: Merger | None,
-    gate: FoldGate | None,
+    instant: str, old: SliceRows, new: SliceRows, columns: Sequence[str], options: ReadOptions
 ) -> Iterator[RowChanges]:
-    """Yield the rows that differ between the slices of a step; of a key that repeats, the first row counts.
+    """Yield the rows that differ between two states, which have the columns of ``list_compared_columns``.
 
     Raises:
         HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
     """
-    has_meta = info.config.populate_meta_fields
-    compared = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD) if has_meta else tuple(info.schema.names)
-    rows = SliceRows(info, tuple(dict.fromkeys((*columns, *compared))), options, merger, gate)
-    lean = SliceRows(info, (), options, merger, gate)
-    keys = [lean.keys.read_keys(batch) for batch in lean.read(step.before).to_batches()]
-    distinct = join_chunks(pa.chunked_array(keys or [pa.array([], pa.string())]).unique())
-    stays = np.zeros(len(distinct), bool)
-    with closing(KeyedRows(rows, options, distinct)) as old:
-        old.load(step.before)
-        for batch in rows.read(step.after).to_batches():
-            numbers = to_numbers(index_in(rows.keys.read_keys(batch), distinct), -1).astype(np.int64)
-            known = numbers >= 0
-            stays[numbers[known]] = True
-            handles = np.where(known, old.at[numbers] if len(old.at) else NO_ROW, NO_ROW)
-            changed = np.flatnonzero(~known | _differ(old.take(handles, compared), batch.select(list(compared))))
+    with closing(Spill(MemoryBudget.from_options(options), ReadStats())) as spill:
+        store = RowStore(old.schema, spill)
+        before, after = _Rows(), _Rows()
+        for batch, keys in old.read():
+            before.add(store.add(batch), keys, _identify(batch, keys))
+        left = before.count_identities()
+        for batch, keys in new.read():
+            changed = left.take_away(_identify(batch, keys))
             if len(changed):
-                codes = np.where(known[changed], UPDATE, INSERT).astype(np.int8)
-                after = _take(batch, changed, columns)
-                yield RowChanges(step.instant, codes, old.take(handles[changed], columns), after)
-        gone = old.at[~stays]
-        for start in range(0, len(gone), options.batch_rows):
-            before = old.take(gone[start : start + options.batch_rows], columns)
-            yield RowChanges(step.instant, np.full(before.num_rows, DELETE, np.int8), before, before)
+                rows = from_numpy(changed)
+                after.add(store.add(take(batch, rows)), take(keys, rows), None)
+        before.keep(left.find_left())
+        for codes, gone, come in _pair(before, after):
+            for start in range(0, len(gone), options.batch_rows):
+                part = slice(start, start + options.batch_rows)
+                sides = (store.take(handles[part], columns) for handles in (gone, come))
+                yield RowChanges(instant, codes[part], *sides)
 
 
-def _take(batch: pa.RecordBatch, rows: np.ndarray, columns: Sequence[str]) -> pa.RecordBatch:
-    if not columns:
-        return make_batch_without_columns(len(rows))
-    return take(batch.select(list(columns)), from_numpy(rows))
+def _identify(batch: pa.RecordBatch, keys: pa.Array) -> pa.Array:
+    """Return a text for each row that is the same where the row has stayed."""
+    if COMMIT_TIME_FIELD in batch.schema.names:
+        parts = [batch.column(name).fill_null("") for name in _META]
+    else:
+        fields = [field.with_nullable(True) for field in batch.schema]
+        parts = [write_json(pa.StructArray.from_arrays(batch.columns, fields=fields), AVRO)]
+    return pc.binary_join_element_wise(*parts, keys, "\x00")
 
 
-def _differ(old: pa.RecordBatch, new: pa.RecordBatch) -> np.ndarray:
-    """Say for each pair of rows whether a column differs."""
-    differ = np.zeros(old.num_rows, bool)
-    for mine, theirs in zip(old.columns, new.columns, strict=True):
-        if pa.types.is_nested(mine.type) or pa.types.is_floating(mine.type):  # NaN equals itself here
-            mine, theirs = write_json(mine, AVRO), write_json(theirs, AVRO)
-        lacks = pc.equal(mine.is_null(), theirs.is_null())
-        equal = pc.if_else(pc.or_(mine.is_null(), theirs.is_null()), lacks, pc.equal(mine, theirs))
-        differ |= ~to_booleans(equal)
-    return differ
+class _Rows:
+    """Handles and keys of rows, in their order."""
+
+    def __init__(self) -> None:
+        self._handles: list[np.ndarray] = []
+        self._keys: list[pa.Array] = []
+        self._identities: list[pa.Array] = []
+
+    def add(self, first: int, keys: pa.Array, identities: pa.Array | None) -> None:
+        self._handles.append(np.arange(first, first + len(keys)))
+        self._keys.append(keys)
+        if identities is not None:
+            self._identities.append(identities)
+
+    def count_identities(self) -> _Left:
+        found = _Left(join_chunks(pa.chunked_array(self._identities or [pa.array([], pa.string())])))
+        self._identities = []
+        return found
+
+    def keep(self, rows: np.ndarray) -> None:
+        self._handles = [self.handles[rows]]
+        self._keys = [take(self.keys, from_numpy(rows))]
+
+    @property
+    def handles(self) -> np.ndarray:
+        return np.concatenate([np.empty(0, np.int64), *self._handles])
+
+    @property
+    def keys(self) -> pa.Array:
+        return join_chunks(pa.chunked_array(self._keys or [pa.array([], pa.string())]))
+
+
+class _Left:
+    """Rows that no later row has taken away, by their identities."""
+
+    def __init__(self, identities: pa.Array) -> None:
+        encoded = identities.dictionary_encode()
+        self._codes = to_numbers(encoded.indices).astype(np.int64)
+        self._values = encoded.dictionary
+        self._counts = np.bincount(self._codes, minlength=len(self._values))
+
+    def take_away(self, identities: pa.Array) -> np.ndarray:
+        """Take away the rows with some identities; return the indices of those that nothing is left of."""
+        codes = to_numbers(index_in(identities, self._values), -1).astype(np.int64)
+        known = np.flatnonzero(codes >= 0)
+        stays = known[rank_values(codes[known]) < self._counts[codes[known]]]
+        np.subtract.at(self._counts, codes[stays], 1)
+        changed = np.ones(len(codes), bool)
+        changed[stays] = False
+        return np.flatnonzero(changed)
+
+    def find_left(self) -> np.ndarray:
+        """Return the numbers of the rows that are left."""
+        return np.flatnonzero(rank_values(self._codes) < self._counts[self._codes])
+
+
+def rank_values(codes: np.ndarray) -> np.ndarray:
+    """Return for each value how many equal ones come before it."""
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(codes) else ordered
+    sizes = np.diff(np.concatenate([starts, [len(codes)]]))
+    ranks = np.empty(len(codes), np.int64)
+    ranks[order] = np.arange(len(codes)) - np.repeat(starts, sizes)
+    return ranks
+
+
+def _pair(before: _Rows, after: _Rows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield operations, handles of old rows and handles of new rows; -1 stands for no row."""
+    old, new = before.handles, after.handles
+    both = pa.concat_arrays([before.keys, after.keys]).dictionary_encode()
+    codes = to_numbers(both.indices).astype(np.int64)
+    mine, theirs = codes[: len(old)], codes[len(old) :]
+    span = len(codes) + 1
+    places, wanted = mine * span + rank_values(mine), theirs * span + rank_values(theirs)
+    _, at, into = np.intersect1d(places, wanted, assume_unique=True, return_indices=True)
+    gone, come = np.ones(len(old), bool), np.ones(len(new), bool)
+    gone[at], come[into] = False, False
+    for code, first, last in (
+        (UPDATE, old[at], new[into]),
+        (DELETE, old[gone], np.full(np.count_nonzero(gone), NO_ROW, np.int64)),
+        (INSERT, np.full(np.count_nonzero(come), NO_ROW, np.int64), new[come]),
+    ):
+        yield np.full(len(first), code, np.int8), first, last

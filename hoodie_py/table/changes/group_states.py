@@ -6,7 +6,8 @@ The rules:
   past would read now, after compactions that have completed since.
 * The slice of a pending compaction has no base file yet: the slice below it belongs to it.
 * Of the log files those count whose commit came before. Up to table version 6 a log file may have blocks of several
-  commits; there the reader leaves out later blocks.
+  commits; there the reader leaves out later blocks. A table that was upgraded since has such log files, too: they have
+  the base file's instant in their names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from hoodie_py.reader.file_slice import FileSlice, LogFile
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.changes.steps import State
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, check_readable
 from hoodie_py.table.view.slicing import make_all_slices
@@ -43,15 +45,15 @@ class GroupStates:
         paths = (*(each.path for each in self._group.base_files), *(each.path for each in self._group.log_files))
         return frozenset(path.rpartition("/")[2] for path in paths)
 
-    def find_before(self, instant: str, position: str) -> FileSlice | None:
-        """Return the slice that the group had before a commit that began a new one, or ended the group."""
+    def find_before(self, instant: str, position: str) -> State | None:
+        """Return the state that the group had before a commit that began a new one, or ended the group."""
         older = [number for number, each in enumerate(self._slices) if each.base_instant < instant]
         if not older:
             return None
         found = self._complete(older[-1])
-        return _check(replace(found, log_files=self._keep_logs(found, position, inclusive=False)))
+        return self._make_state(found, position, inclusive=False)
 
-    def find_log_slice(self, paths: Sequence[str], position: str) -> tuple[str, FileSlice] | None:
+    def find_log_state(self, paths: Sequence[str], position: str) -> tuple[str, State] | None:
         """Return the slice with log files of a commit, as it was when the commit completed, and the slice's key.
 
         None if one of the files is gone.
@@ -59,9 +61,7 @@ class GroupStates:
         for number, file_slice in enumerate(self._slices):
             have = {log.path for log in file_slice.log_files}
             if have.issuperset(paths):
-                found = self._complete(number)
-                logs = self._keep_logs(found, position, inclusive=True)
-                return file_slice.base_instant, _check(replace(found, log_files=logs))
+                return file_slice.base_instant, self._make_state(self._complete(number), position, inclusive=True)
         return None
 
     def _complete(self, number: int) -> FileSlice:
@@ -73,20 +73,23 @@ class GroupStates:
         logs = sorted((*below.log_files, *found.log_files), key=lambda log: log.name.sort_key)
         return replace(below, log_files=tuple(logs))
 
-    def _keep_logs(self, file_slice: FileSlice, position: str, *, inclusive: bool) -> tuple[LogFile, ...]:
+    def _make_state(self, file_slice: FileSlice, position: str, *, inclusive: bool) -> State:
+        """Return a slice as it was when the commits up to a position had completed."""
+        base = file_slice.base_file
+        if base is not None:
+            check_readable(base)
         if self._by_request_time:
-            return file_slice.log_files
-        return tuple(
-            log
-            for log in file_slice.log_files
-            if self._find_position(log) < position or (inclusive and self._find_position(log) == position)
+            return State(file_slice)
+        logs = tuple(
+            log for log in file_slice.log_files if not self._is_later(log.name.instant, position, inclusive=inclusive)
         )
+        without: tuple[str, ...] = ()
+        if base is not None and any(log.name.instant == base.instant for log in logs):
+            writes = (each.request_time for each in self._timeline.list_completed_writes())
+            later = (each for each in writes if each > base.instant)
+            without = tuple(each for each in later if self._is_later(each, position, inclusive=inclusive))
+        return State(replace(file_slice, log_files=logs), without)
 
-    def _find_position(self, log: LogFile) -> str:
-        return self._timeline.find_completion_time(log.name.instant) or log.name.instant
-
-
-def _check(file_slice: FileSlice) -> FileSlice:
-    if file_slice.base_file is not None:
-        check_readable(file_slice.base_file)
-    return file_slice
+    def _is_later(self, instant: str, position: str, *, inclusive: bool) -> bool:
+        completed = self._timeline.find_completion_time(instant) or instant
+        return completed > position if inclusive else completed >= position

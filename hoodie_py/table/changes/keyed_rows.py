@@ -1,11 +1,8 @@
-"""KeyedRows: rows of a file slice by record key, held in a row store that may spill.
-
-Of a key that repeats in the slice the first row counts.
-"""
+"""SliceRows: the rows of a file slice with their record keys. KeyedRows: those of some keys, which may spill."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,28 +22,36 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 
 class SliceRows:
-    """Reads the rows of file slices with their keys."""
+    """Reads some columns of a file slice, and the columns of its keys."""
 
     def __init__(
         self,
+        file_slice: FileSlice,
         info: ReadInfo,
         columns: Sequence[str],
         options: ReadOptions,
         merger: Merger | None,
         gate: FoldGate | None,
     ) -> None:
-        self.keys = RecordKeys.of(info.config.populate_meta_fields, info.config.record_key_fields)
-        wanted = dict.fromkeys((*columns, *(find_top_level_name(info.schema, name) for name in self.keys.columns)))
+        self._slice, self._info, self._options, self._merger, self._gate = file_slice, info, options, merger, gate
+        self._keys = RecordKeys.of(info.config.populate_meta_fields, info.config.record_key_fields)
+        wanted = dict.fromkeys((*columns, *(find_top_level_name(info.schema, name) for name in self._keys.columns)))
         self.schema = pa.schema([info.schema.field(name).with_nullable(True) for name in wanted])
-        self._info, self._options, self._merger, self._gate = info, options, merger, gate
 
-    def read(self, file_slice: FileSlice) -> FileGroupReader:
-        """Return a reader of the wanted columns and those of the keys."""
-        return FileGroupReader(file_slice, self._info, self.schema.names, self._merger, self._options, gate=self._gate)
+    def read(self) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Yield the rows batch by batch, with their keys."""
+        reader = FileGroupReader(
+            self._slice, self._info, self.schema.names, self._merger, self._options, gate=self._gate
+        )
+        for batch in reader.to_batches():
+            yield batch, self._keys.read_keys(batch)
 
 
 class KeyedRows:
-    """The rows of some distinct keys; ``at`` has for each the handle of its row, -1 for none. To be closed."""
+    """The rows of some distinct keys; ``at`` has for each the handle of its row, -1 for none. To be closed.
+
+    Of a key that repeats in the slice the first row counts.
+    """
 
     def __init__(self, rows: SliceRows, options: ReadOptions, keys: pa.Array) -> None:
         self._spill = Spill(MemoryBudget.from_options(options), ReadStats())
@@ -55,14 +60,14 @@ class KeyedRows:
         self._keys = keys
         self.at = np.full(len(keys), NO_ROW, np.int64)
 
-    def load(self, file_slice: FileSlice) -> KeyedRows:
-        """Read the rows of a slice."""
-        for batch in self._rows.read(file_slice).to_batches():
-            numbers = to_numbers(index_in(self._rows.keys.read_keys(batch), self._keys), -1).astype(np.int64)
+    def load(self) -> KeyedRows:
+        """Read the rows."""
+        for batch, keys in self._rows.read():
+            numbers = to_numbers(index_in(keys, self._keys), -1).astype(np.int64)
             rows = np.flatnonzero(numbers >= 0)
+            rows = rows[self.at[numbers[rows]] == NO_ROW]
             _, first = np.unique(numbers[rows], return_index=True)
             rows = rows[np.sort(first)]
-            rows = rows[self.at[numbers[rows]] == NO_ROW]
             if len(rows):
                 handle = self._store.add(take(batch, from_numpy(rows)))
                 self.at[numbers[rows]] = handle + np.arange(len(rows))

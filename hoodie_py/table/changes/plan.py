@@ -20,7 +20,7 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata, WriteStat
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.table.changes.group_states import GroupStates
-from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
+from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup, check_readable
@@ -176,7 +176,7 @@ class ChangesPlan:
         paths = [stat.path for stat in stats if stat.path is not None]
         named = {name for stat in stats for name in (stat.base_file or "", *stat.log_files) if _is_row_file(name)}
         missing = sorted(named - states.names)
-        below = states.find_log_slice(paths, touch.position)
+        below = states.find_log_state(paths, touch.position)
         if below is None or missing:
             raise self._make_gone_error(touch, missing[0] if missing else paths[0])
         if log.key is not None and log.key != below[0]:
@@ -186,11 +186,11 @@ class ChangesPlan:
     def _plan_base_file(
         self, key: GroupKey, touch: Touch, stat: WriteStat, states: GroupStates | None
     ) -> Iterator[Step]:
-        after = _make_base_slice(key, touch.instant, stat)
-        before: FileSlice | None = None
+        after = _make_base_state(key, touch.instant, stat)
+        before: State | None = None
         if states is not None and not _is_first(stat):
             before = states.find_before(touch.instant, touch.position)
-            if before is None or before.base_instant != stat.prev_commit:
+            if before is None or before.file_slice.base_instant != stat.prev_commit:
                 raise self._make_gone_error(touch, stat.prev_base_file or f"base file of {stat.prev_commit}")
         if stat.cdc_stats:
             files = tuple(_make_change_file(path, size) for path, size in stat.cdc_stats.items())
@@ -217,16 +217,16 @@ class _OpenLog:
 
     key: str | None = None
     instants: list[str] = field(default_factory=list)
-    file_slice: FileSlice | None = None
+    state: State | None = None
 
-    def add(self, key: str, instant: str, file_slice: FileSlice) -> None:
-        self.key, self.file_slice = key, file_slice
+    def add(self, key: str, instant: str, state: State) -> None:
+        self.key, self.state = key, state
         self.instants.append(instant)
 
     def close(self) -> Iterator[Step]:
-        if self.file_slice is not None:
-            yield MergedLog(tuple(self.instants), self.file_slice)
-        self.key, self.instants, self.file_slice = None, [], None
+        if self.state is not None:
+            yield MergedLog(tuple(self.instants), self.state)
+        self.key, self.instants, self.state = None, [], None
 
 
 def _is_base_file(stat: WriteStat) -> bool:
@@ -244,10 +244,10 @@ def _is_first(stat: WriteStat) -> bool:
     return stat.prev_commit in (None, "", NO_COMMIT)
 
 
-def _make_base_slice(key: GroupKey, instant: str, stat: WriteStat) -> FileSlice:
+def _make_base_state(key: GroupKey, instant: str, stat: WriteStat) -> State:
     assert stat.path is not None
     base = check_readable(BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1]))
-    return FileSlice(*key, instant, base, ())
+    return State(FileSlice(*key, instant, base, ()))
 
 
 def _make_change_file(path: str, size: int) -> LogFile:

@@ -17,10 +17,10 @@ from hoodie_py.arrow.arrays import is_valid, join_chunks, repeat_value, to_numbe
 from hoodie_py.arrow.compute import index_in
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.reader.changes.log_changes import LogChangeReader
+from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.file_group import FileGroupReader
-from hoodie_py.reader.file_slice import FileSlice, LogFile
+from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
@@ -28,10 +28,10 @@ from hoodie_py.reader.record.row_store import NO_ROW
 from hoodie_py.reader.schema_evolution import conform_batch
 from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.table.changes.change_log import AFTER, BEFORE, KEY, OP, read_change_log
-from hoodie_py.table.changes.compare import compare_slices
+from hoodie_py.table.changes.compare import compare_slices, list_compared_columns
 from hoodie_py.table.changes.images import Images
 from hoodie_py.table.changes.keyed_rows import KeyedRows, SliceRows
-from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
+from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 
 _OPERATIONS = pa.array(["i", "u", "d"])
 _CODES = np.array([INSERT, UPDATE, DELETE], np.int8)
@@ -67,11 +67,7 @@ class StepReader:
             case WholeSlice():
                 yield from map(Images, self._read_whole(step))
             case MergedLog():
-                info = self._limit_info(step.instants[-1], originals=True)
-                reader = LogChangeReader(
-                    step.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
-                )
-                yield from map(Images, reader.read())
+                yield from map(Images, self._read_log(step))
             case ComparedSlices():
                 yield from map(Images, self._compare(step))
             case ChangeLog():
@@ -82,24 +78,57 @@ class StepReader:
                         error.locate(path=file.path, instant=step.instant)
                         raise
 
-    def _limit_info(self, last: str, *, originals: bool = False) -> ReadInfo:
-        """Return the facts for reading a slice as of a commit.
+    def _read_log(self, step: MergedLog) -> Iterator[RowChanges]:
+        """Yield the changes of a log, by key; where the base file repeats a key, by whole states."""
+        info = self._limit_info(step.instants[-1], step.state, originals=True)
+        try:
+            yield from LogChangeReader(
+                step.state.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
+            ).read()
+        except RepeatedKeyError:
+            for number, instant in enumerate(step.instants):
+                old, new = (
+                    replace(step.state, without=(*step.state.without, *step.instants[at:]))
+                    for at in (number, number + 1)
+                )
+                yield from self._compare(ComparedSlices(instant, old, new), originals=True)
+
+    def _limit_info(self, last: str, state: State, *, originals: bool = False) -> ReadInfo:
+        """Return the facts for reading a state as of a commit.
 
         Where log files are of one commit each, the slice has the right ones. Up to table version 6 blocks count.
         """
         rules = self._info.rules
-        last_instant = last if rules.check_commits else None
-        return replace(self._info, rules=replace(rules, query_instant=last_instant, originals=originals))
+        limited = replace(
+            rules,
+            query_instant=last if rules.check_commits else None,
+            check_commits=rules.check_commits or bool(state.without),
+            inflight=rules.inflight | frozenset(state.without),
+            originals=originals,
+        )
+        return replace(self._info, rules=limited)
 
     def _read_whole(self, step: WholeSlice) -> Iterator[RowChanges]:
-        info = self._limit_info(step.instant)
-        reader = FileGroupReader(step.file_slice, info, self._columns, self._merger, self._options, gate=self._gate)
+        info = self._limit_info(step.instant, step.state)
+        reader = FileGroupReader(
+            step.state.file_slice, info, self._columns, self._merger, self._options, gate=self._gate
+        )
         for batch in reader.to_batches():
             yield make_one_sided(step.instant, batch, is_insert=step.is_insert)
 
-    def _compare(self, step: ComparedSlices) -> Iterator[RowChanges]:
-        info = self._limit_info(step.instant)
-        yield from compare_slices(step, info, self._columns, self._options, self._merger, self._gate)
+    def _compare(self, step: ComparedSlices, *, originals: bool = False) -> Iterator[RowChanges]:
+        old, new = (
+            SliceRows(
+                state.file_slice,
+                self._limit_info(step.instant, state, originals=originals),
+                list_compared_columns(self._info, self._columns),
+                self._options,
+                self._merger,
+                self._gate,
+            )
+            for state in (step.before, step.after)
+        )
+        yield from compare_slices(step.instant, old, new, self._columns, self._options)
 
     def _read_change_log(self, step: ChangeLog, file: LogFile) -> Iterator[Images]:
         columns = (OP, KEY, BEFORE, AFTER)
@@ -147,16 +176,17 @@ class StepReader:
             raise CorruptFileError("A record of a change log has no key.")
         distinct = join_chunks(pa.chunked_array([keys]).unique())
         numbers = to_numbers(index_in(keys, distinct), -1)
-        info = self._limit_info(step.instant)
-        rows = SliceRows(info, self._columns, self._options, self._merger, self._gate)
         found: dict[str, pa.RecordBatch] = {}
         with ExitStack() as open_rows:
-            for side, file_slice, without in ((BEFORE, step.before, INSERT), (AFTER, step.after, DELETE)):
+            for side, state, without in ((BEFORE, step.before, INSERT), (AFTER, step.after, DELETE)):
                 if side in batch.schema.names or side not in self._sides:
                     found[side] = self._read_logged(batch, side, codes)
                     continue
+                known = _expect(state, side)
+                info = self._limit_info(step.instant, known)
+                rows = SliceRows(known.file_slice, info, self._columns, self._options, self._merger, self._gate)
                 keyed = open_rows.enter_context(closing(KeyedRows(rows, self._options, distinct)))
-                handles = keyed.load(_expect(file_slice, side)).at[numbers]
+                handles = keyed.load().at[numbers]
                 handles = np.where(codes == without, NO_ROW, handles)
                 lost = (handles == NO_ROW) & (codes != without)
                 if lost.any():
@@ -175,13 +205,13 @@ def make_one_sided(instant: str, rows: pa.RecordBatch, *, is_insert: bool) -> Ro
     return RowChanges(instant, codes, rows, rows)  # the side that does not count is never read
 
 
-def _expect(file_slice: FileSlice | None, side: str) -> FileSlice:
-    if file_slice is None:
+def _expect(state: State | None, side: str) -> State:
+    if state is None:
         raise UnsupportedFeatureError(
             f"A change log without the rows {side} its changes, though the table's logging mode has them.",
             hint="The logging mode was changed after this commit; start the range later.",
         )
-    return file_slice
+    return state
 
 
 def _read_codes(batch: pa.RecordBatch) -> np.ndarray:

@@ -18,13 +18,21 @@ from hoodie_py.reader.file_slice import FileSlice, LogFile
 
 
 @dataclass(frozen=True, slots=True)
+class State:
+    """A slice at a moment of the past: log blocks of the commits ``without`` do not count."""
+
+    file_slice: FileSlice
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeLog:
     """Change logs of one commit; ``before`` and ``after`` have the rows that the logs may leave out."""
 
     instant: str
     files: tuple[LogFile, ...]
-    before: FileSlice | None
-    after: FileSlice | None
+    before: State | None
+    after: State | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,7 @@ class WholeSlice:
     """All rows of a slice, which a commit inserted or deleted."""
 
     instant: str
-    file_slice: FileSlice
+    state: State
     is_insert: bool
 
 
@@ -41,7 +49,7 @@ class MergedLog:
     """The changes that commits, in order of completion, wrote into the log of a slice."""
 
     instants: tuple[str, ...]
-    file_slice: FileSlice
+    state: State
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +57,8 @@ class ComparedSlices:
     """The rows of a file group before and after a commit."""
 
     instant: str
-    before: FileSlice
-    after: FileSlice
+    before: State
+    after: State
 
 
 Step = ChangeLog | WholeSlice | MergedLog | ComparedSlices
@@ -60,9 +68,9 @@ def list_slices(step: Step) -> list[FileSlice]:
     """Return the slices that a step reads."""
     match step:
         case WholeSlice() | MergedLog():
-            return [step.file_slice]
+            return [step.state.file_slice]
         case ChangeLog() | ComparedSlices():
-            return [each for each in (step.before, step.after) if each is not None]
+            return [each.file_slice for each in (step.before, step.after) if each is not None]
 
 
 def count_bytes(step: Step) -> int:
