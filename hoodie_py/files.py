@@ -208,6 +208,17 @@ class TableFiles:
         """Return the files of a folder."""
         return TableFiles(_call_store(self._store.open_folder, path))
 
+    def open_other(self, uri: str) -> TableFiles:
+        """Return the files at another place: with this store's options if it is of the same kind, else without any.
+
+        Raises StorageError if the URI is not valid.
+        """
+        return TableFiles(_call_store(self._store.open_other, uri))
+
+    def is_same_kind(self, uri: str) -> bool:
+        """Say whether a URI names a place in the same kind of store, such as S3; StorageError if it is not valid."""
+        return _call_store(self._store.is_same_kind, uri)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return TableFiles, (self._store,)
 

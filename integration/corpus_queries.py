@@ -23,7 +23,6 @@ from tests.corpus import PACKAGED, case_folder, corpus_names, load_case
 NOT_YET = (
     "blocks_hfile",
     "blocks_mixed",
-    "bootstrap",
     "custom_cancel",  # its answers are RFC-101's, not Java's: tests/reader/test_divergences.py
     "mdt",
     "metadata",

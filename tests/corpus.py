@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.bootstrap import move_sources
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGED = ROOT / "tests" / "data" / "corpus"
 WHOLE = ROOT.parent / "shared" / "corpus"
@@ -40,11 +42,17 @@ def load_case(name: str) -> dict[str, Any]:
 
 
 def unpack(name: str, into: Path) -> Path:
-    """Unpack a reference table below ``into`` with read-only files and return the table's folder."""
+    """Unpack a reference table below ``into`` with read-only files and return the table's folder.
+
+    Tables that name a folder beside them by its absolute path get the new one.
+    """
     with zipfile.ZipFile(case_folder(name) / "table.zip") as archive:
         archive.extractall(into)
+    case = load_case(name)
+    if case.get("extra_folders"):
+        move_sources(into / case["name"], case["original_path"], str(into))
     for path in into.rglob("*"):
         if path.is_file():
             path.chmod(0o444)
-    inner = into / load_case(name)["name"]
+    inner = into / case["name"]
     return inner if inner.is_dir() else into

@@ -24,6 +24,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
+from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.dictionaries import Decoder
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
@@ -250,7 +251,7 @@ class FileGroupReader:
     def _read_base_only(self) -> Iterator[pa.RecordBatch]:
         if self.file_slice.base_file is None:
             return
-        base = BaseFileReader(self.info.files, self.file_slice.base_file, self.info.times)
+        base = open_base_file(self.info, self.file_slice.base_file, self.options)
         row_groups = None if self._row_groups is None else self._row_groups(base)
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
         rows, threads = self.options.batch_rows, self.options.column_threads

@@ -18,13 +18,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A Parquet file outside the table, with the data columns of a base file that has meta columns only.
+
+    ``folder`` is the URI of the folder that was bootstrapped, and ``path`` is relative to it. ``size`` is that of the
+    file when it was bootstrapped; None where that is not known.
+    """
+
+    folder: str
+    path: str
+    size: int | None
+
+    @property
+    def uri(self) -> str:
+        """The place of the file."""
+        return f"{self.folder.rstrip('/')}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
 class BaseFile:
-    """One columnar file: path relative to the table, size in bytes, the instant that wrote it, its file group."""
+    """One columnar file: path relative to the table, size in bytes, the instant that wrote it, its file group.
+
+    Base files of a metadata-only bootstrap have a ``source``.
+    """
 
     path: str
     size: int
     instant: str
     file_id: str
+    source: SourceFile | None = None
 
     @property
     def name(self) -> str:

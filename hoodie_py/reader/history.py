@@ -15,6 +15,7 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.errors import CorruptFileError, MergeError
 from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
@@ -77,11 +78,12 @@ def trace_record_history(
     Raises:
         HoodieError: reading the slice fails.
     """
-    log = LogReader(file_slice, info, info.schema.names, merger, options or ReadOptions(), ReadStats())
+    settings = options or ReadOptions()
+    log = LogReader(file_slice, info, info.schema.names, merger, settings, ReadStats())
     trace = _Trace(log, key)
     for version, record, partial in _iterate_log_versions(log, key):
         trace.add(version, record, partial=partial)
-    base = _find_base_version(log, file_slice, info, key)
+    base = _find_base_version(log, file_slice, info, key, settings)
     if base is not None:
         trace.add_base(*base)
     if not trace.steps:
@@ -145,11 +147,11 @@ def _iterate_log_versions(log: LogReader, key: str) -> Iterator[tuple[Version, B
 
 
 def _find_base_version(
-    log: LogReader, file_slice: FileSlice, info: ReadInfo, key: str
+    log: LogReader, file_slice: FileSlice, info: ReadInfo, key: str, options: ReadOptions
 ) -> tuple[Version, BufferedBatch] | None:
     if file_slice.base_file is None:
         return None
-    base = BaseFileReader(info.files, file_slice.base_file, info.times)
+    base = open_base_file(info, file_slice.base_file, options)
     row = _find_base_row(log, base, info, key)
     if row is None:
         return None
@@ -159,7 +161,7 @@ def _find_base_version(
 
 def _find_base_row(log: LogReader, base: BaseFileReader, info: ReadInfo, key: str) -> pa.RecordBatch | None:
     """Return the key's row of a base file; whole rows are only read of the row group that has it."""
-    if not KeyFilter(pa.array([key])).may_hold(base.metadata):
+    if not KeyFilter(pa.array([key])).may_hold(base.key_metadata):
         return None
     names = {find_top_level_name(info.schema, name) for name in log.keys.columns}
     key_schema = pa.schema([field for field in info.schema if field.name in names])

@@ -23,6 +23,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import MergedRecords, Piece
+from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.file_group import FileGroupReader, iterate_records, make_plain_records, needs_merge
 from hoodie_py.reader.file_slice import FileSlice
@@ -155,7 +156,7 @@ class MergeReader(FileGroupReader):
         log = self.load().loaded
         folded = self._fold(log)
         base_file = self.file_slice.base_file
-        base = None if base_file is None else BaseFileReader(self.info.files, base_file, self.info.times)
+        base = None if base_file is None else open_base_file(self.info, base_file, self.options)
         at = np.empty(0, np.int64) if base is None else self._match_rows(base, log, folded, again=wanted is not None)
         log_only = self._read_log_only(log, folded, at, wanted, emit_deletes)
         rest = _LogOnlyRecords(list(log_only) if self.kind is BufferKind.SORTED else [])
@@ -223,7 +224,7 @@ class MergeReader(FileGroupReader):
         log = self.load().loaded
         base_file = self.file_slice.base_file
         if base_file is not None:
-            base = BaseFileReader(self.info.files, base_file, self.info.times)
+            base = open_base_file(self.info, base_file, self.options)
             for batch in base.read_batches(log.schema, self.options.batch_rows):
                 self.stats.base_rows += batch.num_rows
                 yield from make_plain_records(log, self._base.fill_fallbacks(batch, base))

@@ -25,7 +25,7 @@ from hoodie_py.reader.history import RecordHistory, Version, trace_record_histor
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.file_groups import FileGroup, check_readable
+from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
 
 INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
@@ -232,8 +232,7 @@ class _Tracer:
         return _State(history.outcome, last.path if last is not None else base, last)
 
     def _trace(self, file_slice: FileSlice, time: str | None) -> RecordHistory | None:
-        if file_slice.base_file is not None:
-            check_readable(file_slice.base_file)
+        file_slice = self._snapshot.view.make_readable(file_slice)
         info = self._snapshot.read_info(file_slice)
         if time is not None:
             info = replace(info, rules=self._snapshot.view.make_block_rules(time))

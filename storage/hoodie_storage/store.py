@@ -259,6 +259,20 @@ class Store:
         inner._opened = self._opened
         return inner
 
+    def open_other(self, uri: str) -> Store:
+        """Return the store at another place: with this store's options if it is of the same kind, else without any.
+
+        Raises PathError if the URI cannot be parsed.
+        """
+        location = parse_location(uri)
+        if location.protocol != self._location.protocol:
+            return open_store(uri)
+        return Store(location, self._options, retries=self._retries)
+
+    def is_same_kind(self, uri: str) -> bool:
+        """Say whether a URI names a place in the same kind of store. Raises PathError if it cannot be parsed."""
+        return parse_location(uri).protocol == self._location.protocol
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self._location, self._options, self._prefix, self._retries)
 

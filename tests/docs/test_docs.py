@@ -116,7 +116,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 NOT_YET = {
     "HFile log blocks": ("blocks_hfile_mor_v8", UnsupportedFeatureError),
-    "metadata-only bootstrap": ("bootstrap_metadata_only_mor_v9", UnsupportedFeatureError),
     "columns evolved with schema-on-read": ("schema_on_read_mor_v9", UnsupportedFeatureError),
     "custom merge strategies, and payload classes": ("custom_first_wins_updates_mor_v8", MergeError),
 }

@@ -28,11 +28,11 @@ from hoodie_py.formats.avro.binary import encode_varint as varint_of_protobuf
 from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.hfile import encode_number_field, write_hfile
 from hoodie_py.formats.log.framing import MAGIC, iterate_blocks
 from hoodie_py.formats.parquet.decoder import decode_parquet_data
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from tests.formats.hfile_entries import read_hfile
 from tests.formats.log_writer import delete_content, raw_data, rollback, unsigned, varint
 
 CPU_SECONDS = 30

@@ -25,6 +25,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
@@ -33,7 +34,8 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 MAX_CONTENT_BYTES = 1 << 30
 _FREE_BYTES = 16 << 20  # decompressed bytes that any block may have, whatever its compressed size
 
-_DATA, _ROOT_INDEX, _FILE_INFO = b"DATABLK*", b"IDXROOT2", b"FILEINF2"
+DATA_BLOCK = b"DATABLK*"
+_ROOT_INDEX, _FILE_INFO = b"IDXROOT2", b"FILEINF2"
 _TRAILER, _INFO_MAGIC = b'TRABLK"$', b"PBUF"
 _TRAILER_SIZE = 4096
 _MAJOR_VERSION = 3
@@ -48,7 +50,7 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _INDEX_ENTRY = struct.Struct(">qi")
 _VARINT, _OCTETS = 0, 2  # wire types of protobuf
-_KEY_END = b"\0" + _LONG.pack((1 << 63) - 1) + b"\4"
+KEY_END = b"\0" + _LONG.pack((1 << 63) - 1) + b"\4"
 _MAX_KEY = (1 << 15) - 1
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
@@ -72,7 +74,7 @@ def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int) -> by
     index: list[tuple[int, int, bytes]] = []
     plain_bytes = 0
     for first, payload in _split_into_blocks(ordered):
-        block = _encode_block(_DATA, payload)
+        block = _encode_block(DATA_BLOCK, payload)
         index.append((len(out), len(block), first))
         out += block
         plain_bytes += len(payload)
@@ -109,7 +111,7 @@ def _split_into_blocks(ordered: Sequence[Entry]) -> Iterator[Entry]:
             payload = bytearray()
         if not payload:
             first = key
-        stored = _SHORT.pack(len(key)) + key + _KEY_END
+        stored = _SHORT.pack(len(key)) + key + KEY_END
         payload += _LENGTHS.pack(len(stored), len(value)) + stored + value + b"\0"
     if payload:
         yield first, bytes(payload)
@@ -181,8 +183,9 @@ def _encode_trailer(
 def read_file_info(data: bytes | memoryview) -> dict[str, bytes]:
     """Decode the file info of an HFile, among it ``schema``; errors are those for damaged and unknown files."""
     view = memoryview(data)
-    start, _, _, codec = _read_trailer(view)
-    magic, payload, _ = _read_block(view, start, codec)
+    trailer = read_trailer(view)
+    start = trailer.info
+    magic, payload, _ = read_block(view, start, trailer.codec)
     if magic != _FILE_INFO or payload[:4] != _INFO_MAGIC:
         raise CorruptFileError("An HFile has no file info where its trailer says.", offset=start)
     length, at = read_varint(payload, 4)
@@ -197,8 +200,18 @@ def read_file_info(data: bytes | memoryview) -> dict[str, bytes]:
     return facts
 
 
-def _read_trailer(view: memoryview) -> tuple[int, int, int, int]:
-    """Return the offsets of the file info and of the end of the data, the number of entries, and the codec."""
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """Offsets of the file info and of the end of the data blocks, the number of entries, and the codec's number."""
+
+    info: int
+    data_end: int
+    entries: int
+    codec: int
+
+
+def read_trailer(view: memoryview) -> Trailer:
+    """Decode the end of an HFile; errors are those for damaged and unknown files."""
     if len(view) < _TRAILER_SIZE or view[-_TRAILER_SIZE : -_TRAILER_SIZE + 8] != _TRAILER:
         raise CorruptFileError("An HFile must end with its trailer.")
     start = len(view) - _TRAILER_SIZE
@@ -215,7 +228,7 @@ def _read_trailer(view: memoryview) -> tuple[int, int, int, int]:
         raise UnsupportedFeatureError(f"HFiles with compression number {codec} are not supported.")
     if not root <= info <= start:
         raise CorruptFileError("An HFile's trailer points out of the file.", offset=start)
-    return info, root, entries, codec
+    return Trailer(info, root, entries, codec)
 
 
 def _read_number(fields: dict[int, int | bytes], number: int) -> int:
@@ -225,7 +238,7 @@ def _read_number(fields: dict[int, int | bytes], number: int) -> int:
     return value
 
 
-def _read_block(view: memoryview, at: int, codec: int) -> tuple[bytes, bytes, int]:
+def read_block(view: memoryview, at: int, codec: int) -> tuple[bytes, bytes, int]:
     """Return the magic and the plain payload of the block at ``at``, and the offset of its end."""
     if at < 0 or at + _HEADER.size > len(view):
         raise CorruptFileError("An HFile block is cut short.", offset=at)

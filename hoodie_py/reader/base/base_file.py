@@ -66,7 +66,11 @@ class BaseFileReader:
             source = self._open_source(files, base_file)
             metadata = ParquetFile(source).metadata
             self._parquet = ParquetFile(
-                source, metadata=metadata, read_dictionary=find_coded_columns(metadata), buffer_size=self._buffer
+                source,
+                metadata=metadata,
+                read_dictionary=find_coded_columns(metadata),
+                buffer_size=self._buffer,
+                int96_unit="us",  # nanoseconds cannot hold far times
             )
             check_footer(self._parquet, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
@@ -107,7 +111,12 @@ class BaseFileReader:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer."""
+        """The footer, with the row groups that can be read one by one."""
+        return self._parquet.metadata
+
+    @property
+    def key_metadata(self) -> pq.FileMetaData:
+        """The footer that may say which record keys there are."""
         return self._parquet.metadata
 
     def read_batches(

@@ -24,6 +24,7 @@ from hoodie_py.arrow.arrays import filter_rows, from_numpy, repeat_value
 from hoodie_py.arrow.compute import take
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.match import (
     NO_MATCHES,
     KeyMatcher,
@@ -119,14 +120,14 @@ class BaseMerge:
 
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
             info = self._info
-            self._coming = pool.submit(BaseFileReader, info.files, base_file, info.times, info.instants)
+            self._coming = pool.submit(open_base_file, info, base_file, self._options, info.instants)
             yield
 
     def _open_base_file(self, base_file: BaseFile) -> BaseFileReader:
         coming, self._coming = self._coming, None
         if coming is not None:
             return coming.result()
-        return BaseFileReader(self._info.files, base_file, self._info.times, self._info.instants)
+        return open_base_file(self._info, base_file, self._options, self._info.instants)
 
     def merge(
         self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None

@@ -88,7 +88,7 @@ def find_plain_file(task: Task) -> str | None:
     if not isinstance(task, ScanTask) or task.info.instants is not None:  # not all rows of the file
         return None
     base = task.file_slice.base_file
-    if base is None or task.file_slice.log_files or task.options.integrity == "strict":
+    if base is None or base.source is not None or task.file_slice.log_files or task.options.integrity == "strict":
         return None
     local = task.info.files.local_path(base.path)
     if local is None or is_pattern(local) or Path(local).name.startswith(("_", ".")):

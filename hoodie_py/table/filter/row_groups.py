@@ -60,7 +60,7 @@ def choose_row_groups(
     wanted = {}
     for part in split_conjuncts(predicate):
         name, values = _find_listed_values(part) or ("", [])
-        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(metadata, values):
+        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(base.key_metadata, values):
             return []
         if name in stored:
             wanted[name] = part

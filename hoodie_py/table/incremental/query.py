@@ -187,7 +187,7 @@ class RangeSnapshot(Snapshot):
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
         )
         self._check_unneeded(missing, slices)
-        return slices
+        return [self.view.make_readable(each) for each in slices]
 
     def _list_latest_slices(self, predicate: Predicate | None) -> list[FileSlice]:
         if self.commit_range.end is not None:

@@ -76,10 +76,11 @@ def make_touched_slices(
 ) -> list[FileSlice]:
     """Return the slices of some files as of a commit's request time, sorted by partition and file id.
 
-    Base files that were requested after ``hole`` do not count.
+    Base files that were requested after ``hole`` do not count. Those of a metadata-only bootstrap still need their
+    source (``FileSystemView.make_readable``).
 
     Raises:
-        UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.
+        UnsupportedFeatureError: a base file has a format that is not handled.
     """
     slices: list[FileSlice] = []
     for partition in sorted(listing):

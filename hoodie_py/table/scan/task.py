@@ -43,7 +43,10 @@ class ScanTask:
     def size(self) -> int:
         """Bytes of the slice's files, a measure of the work."""
         base = self.file_slice.base_file
-        return (base.size if base is not None else 0) + sum(log.size for log in self.file_slice.log_files)
+        logs = sum(log.size for log in self.file_slice.log_files)
+        if base is None:
+            return logs
+        return base.size + logs + ((base.source.size or 0) if base.source is not None else 0)
 
     @property
     def schema(self) -> pa.Schema:

@@ -6,9 +6,7 @@ rows of a slice (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
 
 Refuse base files that the reader cannot read.
 
-The rule: a base file must be a Parquet file with whole rows. ORC, HFile and Lance files are refused. So are the
-skeleton files of a metadata-only bootstrap (instant ``00000000000001``): their data columns lie in files outside the
-table.
+The rule: a base file must be a Parquet file. ORC, HFile and Lance files are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import FileInfo
-from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.reader.file_slice import BaseFile, LogFile
 
 
@@ -76,18 +74,12 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
 
 
 def check_readable(base: BaseFile) -> BaseFile:
-    """Return ``base`` if its rows can be read.
+    """Return ``base`` if its format can be read.
 
     Raises:
-        UnsupportedFeatureError: another format than Parquet, or a bootstrap skeleton.
+        UnsupportedFeatureError: another format than Parquet.
     """
     if not base.path.endswith(".parquet"):
         kind = base.path.rpartition(".")[2]
         raise UnsupportedFeatureError(f"Base files in the {kind} format are not supported.", path=base.path)
-    if base.instant == METADATA_BOOTSTRAP_INSTANT:
-        raise UnsupportedFeatureError(
-            "A metadata-only bootstrap is not supported: this base file has only meta columns.",
-            path=base.path,
-            hint="Rewrite the file group with Hudi (an upsert, clustering or a full-record bootstrap).",
-        )
     return base

@@ -9,6 +9,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
 
@@ -19,6 +20,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import check_partition
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.bootstrap import BootstrapSources
 from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
 from hoodie_py.table.view.named_partitions import find_named_partitions
 from hoodie_py.table.view.partitions import Judge, Keep, PartitionListing, discover_partitions, list_folders
@@ -35,6 +37,7 @@ class FileSystemView:
         self.timeline = timeline
         self._groups: dict[str, list[FileGroup]] = {}
         self._lock = Lock()
+        self._sources = BootstrapSources(files, config.bootstrap_base_path)
 
     @cached_property
     def visibility(self) -> Visibility:
@@ -68,8 +71,9 @@ class FileSystemView:
         A partition path without a folder has no slices.
 
         Raises:
-            UnsupportedFeatureError: a base file has a format, or is of a bootstrap, that is not handled.
+            UnsupportedFeatureError: a base file has a format that is not handled.
             InvalidTableError: table metadata contradicts itself, or names a path outside the table.
+            FileMissingError: the index of a metadata-only bootstrap is gone, and base files need it.
             CorruptFileError: a timeline file is damaged.
             StorageError: a listing or reading failed.
         """
@@ -77,9 +81,7 @@ class FileSystemView:
         for group in self._list_visible_groups(query_instant, partitions):
             file_slice = make_slice(group, self.visibility, query_instant)
             if file_slice is not None:
-                if file_slice.base_file is not None:
-                    check_readable(file_slice.base_file)
-                visible.append(file_slice)
+                visible.append(self.make_readable(file_slice))
         return visible
 
     def list_base_files(
@@ -93,8 +95,17 @@ class FileSystemView:
         for group in self._list_visible_groups(query_instant, partitions):
             base = find_base_file(group, self.visibility, query_instant)
             if base is not None:
-                visible.append(FileSlice(group.partition_path, group.file_id, base.instant, check_readable(base), ()))
+                alone = FileSlice(group.partition_path, group.file_id, base.instant, base, ())
+                visible.append(self.make_readable(alone))
         return visible
+
+    def make_readable(self, file_slice: FileSlice) -> FileSlice:
+        """Return a slice whose base file can be read: of a bootstrap it needs its source. Raises as ``list_slices``."""
+        base = file_slice.base_file
+        if base is None:
+            return file_slice
+        whole = self._sources.add_source(check_readable(base), file_slice.partition_path)
+        return file_slice if whole is base else replace(file_slice, base_file=whole)
 
     def make_block_rules(self, query_instant: str | None = None) -> BlockRules:
         """Return the rules for which log blocks count at ``query_instant`` (None: now)."""

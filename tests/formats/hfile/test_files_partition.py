@@ -9,10 +9,10 @@ import fastavro
 import pytest
 
 from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.files_partition import encode_commit_entries, encode_files_record, encode_partitions_record
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
-from tests.formats.hfile_entries import read_hfile
 
 INFO = {
     "type": "record", "name": "Info",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.hfile import (
     Entry,
     encode_number_field,
@@ -22,7 +23,6 @@ from hoodie_py.formats.hfile.hfile import (
 )
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
-from tests.formats.hfile_entries import read_hfile
 
 entries = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=60), max_size=30).map(
     lambda pairs: list(pairs.items())

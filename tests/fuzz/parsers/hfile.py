@@ -7,8 +7,8 @@ import struct
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.hfile import read_fields, read_file_info, write_hfile
-from tests.formats.hfile_entries import read_hfile
 from tests.formats.log_writer import unsigned
 
 _BLOCK = struct.Struct(">8siiqBii")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.table.view.file_system_view import FileSystemView
 from tests.corpus import corpus_names, load_case
 from tests.table.tables import V6, make_table, open_view
@@ -106,13 +106,15 @@ def test_files_that_another_system_registered_are_refused(tmp_path: Path):
         view.list_slices()
 
 
-def test_bootstrap_skeletons_are_refused_until_they_are_rewritten(tmp_path: Path):
+def test_bootstrapped_base_files_need_their_index_until_they_are_rewritten(tmp_path: Path):
     skeleton = "00000000000001"
     files = {**META, parquet(skeleton): b"", f".hoodie/timeline/{skeleton}_{T1}.commit": b"{}"}
-    with pytest.raises(UnsupportedFeatureError, match="bootstrap"):
-        open_view(make_table(tmp_path / "a", files)).list_slices()
+    extra = {"hoodie.bootstrap.base.path": "/lake/source"}
+    with pytest.raises(FileMissingError, match="bootstrap index"):
+        open_view(make_table(tmp_path / "a", files, **extra)).list_slices()
     rewritten = {**files, parquet(T2): b"", commit(T2, T3): b"{}"}
-    assert [each.base_instant for each in open_view(make_table(tmp_path / "b", rewritten)).list_slices()] == [T2]
+    view = open_view(make_table(tmp_path / "b", rewritten, **extra))
+    assert [each.base_instant for each in view.list_slices()] == [T2]
 
 
 def test_copy_on_write_tables_are_read_from_base_files(tmp_path: Path):
@@ -176,7 +178,7 @@ def test_version_6_slices_are_those_in_the_write_statistics(name: str, corpus: C
 MOR_V8 = [
     name for name in corpus_names()
     if load_case(name)["table_version"] >= 8 and load_case(name)["table_type"] == "MERGE_ON_READ"
-    and "bootstrap" not in name and "archived" not in name and "upgraded" not in name
+    and "archived" not in name and "upgraded" not in name
 ]  # fmt: skip
 
 

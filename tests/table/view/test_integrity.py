@@ -22,7 +22,7 @@ from tests.writer.written_tables import KINDS, Kind, row
 DAMAGED_BY_HAND = ("empty_log_file_mor_v9", *DAMAGED)
 T1, T2 = "20260101000001000", "20260101000002000"
 BROKEN = {"empty_log_file_mor_v9"}  # its log file was emptied by hand
-NAMES = [name for name in corpus_names() if "bootstrap" not in name]
+NAMES = corpus_names()
 
 
 def strictly(query: Query, base: Path) -> None:

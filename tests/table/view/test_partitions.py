@@ -147,7 +147,7 @@ def test_url_encoded_paths_spell_every_text(values: list[str | None], hive: bool
 
 PARTITIONED = [
     name for name in corpus_names()
-    if load_case(name).get("partition_fields") and "bootstrap" not in name and "nometa" not in name
+    if load_case(name).get("partition_fields") and "nometa" not in name
 ]  # fmt: skip
 
 

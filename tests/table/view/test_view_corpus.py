@@ -16,7 +16,7 @@ from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.view.file_system_view import FileSystemView
 from tests.corpus import case_folder, corpus_names, load_case
 
-NAMES = [name for name in corpus_names() if "bootstrap" not in name]
+NAMES = corpus_names()
 
 # Java hangs a completed log file on an uncommitted base file there and loses both (see slicing).
 KEPT_BEYOND_JAVA = {"inflight_base_then_log_mor_v9"}

@@ -15,12 +15,12 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties, update_properties
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.rollback.finish import begin_rollback
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
-from tests.formats.hfile_entries import read_hfile
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan
 from tests.writer.written_tables import session

@@ -1,0 +1,221 @@
+"""BootstrapFileReader: reads a base file of a metadata-only bootstrap beside its source file.
+
+Such a base file is a skeleton: it has the meta columns, and the source, a Parquet file outside the table, the data. Row
+n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstrapBaseFileIterator``,
+``HoodieReaderContext.mergeBootstrapReaders``). The rules:
+
+* Meta columns come from the skeleton, whatever the source has. All others come from the source.
+* Each file is read for the columns that are wanted of it, and not at all if there are none.
+* Row groups are those of the source, because most filters are on data. The skeleton's rows are found by their number.
+* Both files must have as many rows. A source whose size is not that in the bootstrap index was changed since, and its
+  rows may be others: that is an error, too.
+* The source lies in the kind of store that the table lies in, or where the user says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
+from hoodie_py.options.read import BOOTSTRAP_SOURCE
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.file_slice import BaseFile, SourceFile
+from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_META = frozenset(META_FIELDS_WITH_OPERATION)
+
+
+def open_base_file(
+    info: ReadInfo, base_file: BaseFile, options: ReadOptions, instants: InstantRange | None = None
+) -> BaseFileReader:
+    """Open a base file of any kind; with ``instants`` batches have only the rows of these commits.
+
+    Raises:
+        CorruptFileError: a file is damaged, or a bootstrap's two files do not belong together.
+        FileMissingError: a file is missing.
+        InvalidTableError: a base file of a bootstrap whose source nobody looked up.
+        UnsupportedFeatureError: a source in another kind of store.
+    """
+    source = base_file.source
+    if source is not None:
+        folder = open_source_folder(info.files, source, options)
+        return BootstrapFileReader(info.files, base_file, folder, source, info.times, instants)
+    if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
+        raise InvalidTableError(
+            "A base file of a metadata-only bootstrap has no source file.",
+            path=base_file.path,
+            hint="Take file slices from the table, which looks sources up.",
+        )
+    return BaseFileReader(info.files, base_file, info.times, instants)
+
+
+def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptions) -> TableFiles:
+    """Return the files of the folder that was bootstrapped, or of the one that the user names.
+
+    Raises:
+        StorageError: the user's URI is not valid.
+        UnsupportedFeatureError: the folder is in another kind of store than the table, and the user does not name it.
+    """
+    named = BOOTSTRAP_SOURCE.find_text(options.options)
+    if named is not None:
+        return files.open_other(named)
+    if not files.is_same_kind(source.folder):
+        raise UnsupportedFeatureError(
+            "The source files of this bootstrapped table are in another kind of store than the table.",
+            path=source.folder,
+            hint=f"If you trust the table, name their folder in the option {BOOTSTRAP_SOURCE}.",
+        )
+    return files.open_other(source.folder)
+
+
+class BootstrapFileReader(BaseFileReader):
+    """One open skeleton file and its source.
+
+    Raises:
+        CorruptFileError: a file is no Parquet file, or the two do not belong together.
+        FileMissingError: a file is missing.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        base_file: BaseFile,
+        folder: TableFiles,
+        source: SourceFile,
+        times: pa.Schema | None = None,
+        instants: InstantRange | None = None,
+    ) -> None:
+        super().__init__(files, base_file, times, instants)
+        self._source = _open_source(folder, source, times)
+        if self._source.num_rows != self.num_rows:
+            raise CorruptFileError(
+                f"A bootstrapped base file has {self.num_rows} rows, and its source file {self._source.num_rows}.",
+                path=self.path,
+                source=self._source.path,
+                hint="Restore the source file as it was, or bootstrap the table again.",
+            )
+        self._meta = self.columns & _META
+        self.columns = self._meta | (self._source.columns - _META)
+        self.retyped = self._source.retyped | _META  # statistics are the source's, meta columns the skeleton's
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns of both files, with the types that batches have."""
+        meta = [field for field in super().schema if field.name in self._meta]
+        return pa.schema([*meta, *(field for field in self._source.schema if field.name not in _META)])
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The source's footer, with the row groups that can be read one by one."""
+        return self._source.metadata
+
+    def _read_all(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows of both files side by side; arguments as for ``read_batches``, row groups in rising order."""
+        meta = pa.schema([field for field in schema if field.name in _META])
+        data = pa.schema([field for field in schema if field.name not in _META])
+        if not len(meta):
+            return self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=column_threads)
+        skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, column_threads)
+        if not len(data):
+            return skeleton
+        source = self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=column_threads)
+        return self._pair_batches(skeleton, source, schema.names)
+
+    def _read_skeleton(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None,
+        coded: Collection[str],
+        column_threads: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield meta columns of all rows, or of the rows in some row groups of the source."""
+        if row_groups is None:
+            yield from super()._read_all(schema, batch_rows, None, coded, column_threads)
+            return
+        ends = _list_ends(self._source.metadata)
+        wanted = [(ends[group] - self._source.metadata.row_group(group).num_rows, ends[group]) for group in row_groups]
+        start = 0
+        for group, end in enumerate(_list_ends(self.key_metadata)):
+            inside = [(first, last) for first, last in wanted if first < end and last > start]
+            if inside:
+                at = start
+                for batch in super()._read_all(schema, batch_rows, [group], coded, column_threads):
+                    for first, last in inside:
+                        low, high = max(first, at), min(last, at + batch.num_rows)
+                        if low < high:
+                            yield batch.slice(low - at, high - low)
+                    at += batch.num_rows
+            start = end
+
+    def _pair_batches(
+        self, skeleton: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch], names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows with the columns of both sides; a batch ends where one of either side does."""
+        left, right = next(skeleton, None), next(source, None)
+        while left is not None and right is not None:
+            rows = min(left.num_rows, right.num_rows)
+            yield _join(left.slice(0, rows), right.slice(0, rows), names)
+            left = left.slice(rows) if rows < left.num_rows else next(skeleton, None)
+            right = right.slice(rows) if rows < right.num_rows else next(source, None)
+        if left is not None or right is not None:
+            raise CorruptFileError(
+                "A bootstrapped base file and its source file do not have the same rows.",
+                path=self.path,
+                source=self._source.path,
+            )
+
+
+def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> BaseFileReader:
+    uri = f"{folder.uri.rstrip('/')}/{source.path}"
+    try:
+        size = folder.stat(source.path).size
+        if source.size is not None and size != source.size:
+            raise CorruptFileError(
+                f"The source file of a bootstrapped table had {source.size} bytes, now it has {size}: its rows may be "
+                "others than those that were bootstrapped.",
+                path=uri,
+                hint="Restore it as it was, or bootstrap the table again.",
+            )
+        reader = BaseFileReader(folder, BaseFile(source.path, size, "", ""), times)
+    except FileMissingError as error:
+        raise FileMissingError(
+            "A source file of a bootstrapped table is gone, and it alone had the data of these rows.",
+            operation="read",
+            path=uri,
+            hint=f"Restore it. If the folder was moved, name the new place in the option {BOOTSTRAP_SOURCE}.",
+        ) from error
+    except CorruptFileError as error:
+        error.where["path"] = uri
+        raise
+    reader.path = uri
+    return reader
+
+
+def _list_ends(footer: pq.FileMetaData) -> list[int]:
+    """Return for each row group the number of rows up to its end."""
+    return list(accumulate(footer.row_group(group).num_rows for group in range(footer.num_row_groups)))
+
+
+def _join(left: pa.RecordBatch, right: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    columns = dict(zip([*left.schema, *right.schema], [*left.columns, *right.columns], strict=True))
+    by_name = {field.name: (field, array) for field, array in columns.items()}
+    fields, arrays = zip(*(by_name[name] for name in names), strict=True)
+    return pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hoodie_py.errors import CorruptFileError, HoodieError
+from hoodie_py.formats.hfile.bootstrap_index import (
+    FILE_IDS_PATH,
+    PARTITIONS_PATH,
+    IndexedSource,
+    decode_file_value,
+    decode_partition_value,
+    make_file_key,
+    make_partition_key,
+)
+from hoodie_py.formats.hfile.entries import read_hfile
+from tests.bootstrap import make_file_value, make_index, make_partition_value
+from tests.corpus import case_folder, unpack
+
+TABLE = "bootstrap_metadata_only_mor_v9"
+IDS = {"part=p0": "1f18cb55-2aba-4a8f-9085-902e0e00ff44", "part=p1": "6eb7f542-f200-463e-b1a3-777f995f9044"}
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+sizes = st.none() | st.integers(0, 1 << 40)
+
+
+def read_java(path: str) -> dict[bytes, bytes]:
+    import io
+    import zipfile
+
+    with zipfile.ZipFile(io.BytesIO((case_folder(TABLE) / "table.zip").read_bytes())) as archive:
+        return dict(read_hfile(archive.read(f"{TABLE}/{path}")))
+
+
+def test_both_indexes_of_java_name_the_same_sources() -> None:
+    by_partition, by_file = read_java(PARTITIONS_PATH), read_java(FILE_IDS_PATH)
+    assert by_partition.keys() == {make_partition_key(path) for path in IDS}
+    for path, file_id in IDS.items():
+        found = decode_partition_value(by_partition[make_partition_key(path)])
+        assert found.keys() == {file_id}
+        assert found[file_id] == decode_file_value(by_file[make_file_key(path, file_id)])
+        assert found[file_id].uri.startswith(f"file:/tmp/hoodie-corpus/{TABLE}__source/{path}/part-00000-")
+        assert found[file_id].size in (1496, 1502)
+
+
+@given(st.dictionaries(names, st.tuples(names, sizes), max_size=5))
+def test_sources_read_back(sources: dict[str, tuple[str, int | None]]) -> None:
+    want = {file_id: IndexedSource(*each) for file_id, each in sources.items()}
+    assert decode_partition_value(make_partition_value(sources)) == want
+    for each in sources.values():
+        assert decode_file_value(make_file_value(*each)) == IndexedSource(*each)
+
+
+@pytest.mark.parametrize(
+    ("decode", "value"),
+    [
+        (decode_partition_value, make_partition_value(None)),
+        (decode_partition_value, make_partition_value({"f": (None, 1)})),
+        (decode_partition_value, make_partition_value({"f": ("", 1)})),
+        (decode_partition_value, make_partition_value({"f": ("/a", -1)})),
+        (decode_partition_value, make_file_value("/a", 1)),
+        (decode_file_value, make_file_value("/a", -1)),
+        (decode_file_value, make_file_value(None, None)),
+        (decode_file_value, make_partition_value({})),
+        (decode_file_value, b""),
+    ],
+)
+def test_values_without_a_source_are_errors(decode: Callable[[bytes], object], value: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        decode(value)
+
+
+VALUE = make_partition_value({"f": ("file:/a/b.parquet", 12)})
+
+
+@given(st.integers(0, len(VALUE) * 8 - 1))
+def test_a_flipped_bit_never_costs_more_than_an_error(bit: int) -> None:
+    damaged = bytearray(VALUE)
+    damaged[bit // 8] ^= 1 << bit % 8
+    try:
+        decode_partition_value(bytes(damaged))
+    except HoodieError:
+        return
+
+
+def test_a_moved_table_names_its_new_place(tmp_path: Path) -> None:
+    table = unpack(TABLE, tmp_path)
+    entries = dict(read_hfile((table / PARTITIONS_PATH).read_bytes()))
+    source = decode_partition_value(entries[b"part=part=p0"])[IDS["part=p0"]]
+    assert Path(source.uri.removeprefix("file:")).stat().st_size == source.size
+    assert make_index({}).keys() == {PARTITIONS_PATH, FILE_IDS_PATH}
