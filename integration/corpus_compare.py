@@ -6,6 +6,7 @@ inside lists, nanoseconds) do not count. Values compare exactly; NaN equals NaN 
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Hashable
@@ -50,6 +51,21 @@ def comparable(value: Any, kind: pa.DataType) -> Hashable:
     if pa.types.is_list(kind):
         return tuple(comparable(item, kind.value_type) for item in value)
     return value
+
+
+def plain_images(table: pa.Table) -> pa.Table:
+    """Bring the texts of images to one form: Java leaves meta columns in some, and writes ``null`` for some missing."""
+    for at, name in enumerate(table.column_names):
+        if name in ("before", "after"):
+            parsed = [None if text is None else json.loads(text) for text in table[name].to_pylist()]
+            shown = [
+                None
+                if image is None
+                else json.dumps({key: image[key] for key in sorted(image) if not key.startswith("_hoodie_")})
+                for image in parsed
+            ]
+            table = table.set_column(at, name, pa.array(shown, pa.string()))
+    return table
 
 
 def row_counts(table: pa.Table) -> Counter[tuple[Hashable, ...]]:

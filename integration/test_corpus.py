@@ -1,4 +1,4 @@
-"""Snapshots, time travel, read-optimised and incremental queries of the reference tables give Java Hudi's rows."""
+"""Snapshots, time travel, read-optimised, incremental and change queries of the reference tables give Java Hudi's rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from integration.corpus_compare import differences
 from integration.corpus_queries import Query, check, parameters
 
 KINDS = ("snapshot", "read_optimized")
-IN_TIME = ("time_travel", "incremental")
-RANGES = ("incremental",)
+IN_TIME = ("time_travel", "incremental", "cdc")
+RANGES = ("incremental", "cdc")
 # A few tables that between them have partitions, several log files, deletes, nested types and an archived timeline.
 VARIED = (
     "archived_timeline_mor_v6",
@@ -28,7 +28,14 @@ VARIED = (
     "types_mor_v9",
     "urlenc_partitions_mor_v9",
 )
-WITH_RANGES = ("incremental_ranges_cow_v6", "incremental_ranges_mor_v9", "payload_reverse_order_mor_v8")
+WITH_RANGES = (
+    "cdc_before_after_mor_v9",
+    "cdc_before_mor_v9",
+    "cdc_op_key_only_cow_v9",
+    "incremental_ranges_cow_v6",
+    "incremental_ranges_mor_v9",
+    "payload_reverse_order_mor_v8",
+)
 IN_SPARK = ("basic_cow_v9_part", "basic_mor_v9_part", "event_time_updates_mor_v9", "types_mor_v9")
 
 

@@ -30,6 +30,7 @@ from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
 from hoodie_py.reader.buffer.spilled_log import count_entry_bytes
 from hoodie_py.reader.changes.log_states import BaseRows, Block, LogStates, merge_with_base
 from hoodie_py.reader.changes.row_changes import RowChanges
+from hoodie_py.reader.file_group import check_sizes
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.memory.spill import Spilled
@@ -93,6 +94,8 @@ class LogChangeReader:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
         """
         try:
+            if self._options.integrity == "strict":
+                check_sizes(self._info.files, self._slice, self._info.expected_sizes)
             with closing(self._open_log()) as log:
                 yield from self._read(log)
         except HoodieError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
@@ -66,7 +67,7 @@ class ChangesPlan:
             for part in _split(steps):
                 yield key, part
 
-    @property
+    @cached_property
     def available(self) -> str:
         """Which changes can be had, as the remedy for files that are gone."""
         timeline, by_request_time = self._snapshot.timeline, self._range.by_request_time

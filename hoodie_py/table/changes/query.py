@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.table_config import CDC_ENABLED
 from hoodie_py.options.read import AS_OF_INSTANT
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.table.changes.columns import list_image_fields, make_change_schema
 from hoodie_py.table.changes.plan import ChangesPlan
+from hoodie_py.table.changes.steps import Step, list_slices
 from hoodie_py.table.changes.task import ChangesTask
 from hoodie_py.table.incremental.commit_range import EARLIEST, CommitRange, resolve_range
 from hoodie_py.table.scan.arguments import read_option_texts
@@ -74,12 +76,11 @@ class ChangesQuery:
 
     def make_tasks(self, request: Request) -> list[ChangesTask]:
         """Return one task for each file group that the range touched."""
-        snapshot = request.snapshot
-        plan = ChangesPlan(snapshot, self.commit_range)
+        plan = ChangesPlan(request.snapshot, self.commit_range)
         return [
             ChangesTask(
                 steps,
-                snapshot.read_info(FileSlice(*key, "", None, ())),
+                _make_info(request, key, steps),
                 self.as_structs,
                 plan.available,
                 request.columns,
@@ -90,3 +91,14 @@ class ChangesQuery:
             )
             for key, steps in plan.make_steps()
         ]
+
+
+def _make_info(request: Request, key: tuple[str, str], steps: tuple[Step, ...]) -> ReadInfo:
+    """Return the facts for reading the slices of one file group."""
+    info = request.snapshot.read_info(FileSlice(*key, "", None, ()))
+    if request.options.integrity != "strict":
+        return info
+    from hoodie_py.table.view.integrity import find_expected_sizes
+
+    slices = [file_slice for step in steps for file_slice in list_slices(step)]
+    return replace(info, expected_sizes=find_expected_sizes(request.snapshot.timeline, slices))

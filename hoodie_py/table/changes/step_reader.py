@@ -86,12 +86,15 @@ class StepReader:
                 step.state.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
             ).read()
         except RepeatedKeyError:
-            for number, instant in enumerate(step.instants):
-                old, new = (
-                    replace(step.state, without=(*step.state.without, *step.instants[at:]))
-                    for at in (number, number + 1)
-                )
-                yield from self._compare(ComparedSlices(instant, old, new), originals=True)
+            yield from self._compare_states(step)
+
+    def _compare_states(self, step: MergedLog) -> Iterator[RowChanges]:
+        """Yield the changes of a log by comparing the whole slice before and after each commit."""
+        for number, instant in enumerate(step.instants):
+            old, new = (
+                replace(step.state, without=(*step.state.without, *step.instants[at:])) for at in (number, number + 1)
+            )
+            yield from self._compare(ComparedSlices(instant, old, new), originals=True)
 
     def _limit_info(self, last: str, state: State, *, originals: bool = False) -> ReadInfo:
         """Return the facts for reading a state as of a commit.
