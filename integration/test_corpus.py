@@ -1,5 +1,4 @@
-"""Snapshots, time travel, read-optimised, incremental and change queries of the reference tables give Java Hudi's rows."""
-
+"""Queries of the reference tables, also of ranges and changes, give Java Hudi's rows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
