@@ -1,4 +1,5 @@
 """Queries of the reference tables, also of ranges and changes, give Java Hudi's rows."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
