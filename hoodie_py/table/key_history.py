@@ -6,7 +6,8 @@ The rules:
   slices that are still there. Slices of replaced file groups count as long as their files exist.
 * Commits are in the order of their request times, as in time travel. Unfinished ones do not count.
 * Where the files before the first known version were cleaned, nobody knows whether the commit that wrote it inserted or
-  updated the key. Such an event is "written", and the history says since when the files are kept.
+  updated the key. Such an event is "written". What was cleaned may also have had an earlier life of the key, so after a
+  clean no history is complete.
 * In partitions of the same table the key may stand for different records; each has its own events.
 """
 
@@ -19,12 +20,13 @@ from typing import Any
 
 from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata
-from hoodie_py.formats.timeline.instants import DELTA_COMMIT
+from hoodie_py.formats.timeline.instants import CLEAN, DELTA_COMMIT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.history import RecordHistory, Version, trace_record_history
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
 
@@ -68,18 +70,20 @@ class KeyHistory:
     """The events of one key, oldest first.
 
     Attributes:
-        kept_since: the request time since which cleans kept all files; None if nothing was cleaned.
-        is_complete: whether the history begins with the key's first version.
+        was_cleaned: whether files were cleaned, which may have told more.
+        kept_since: the request time since which cleans kept all files, where they say it.
+        is_complete: whether the history surely begins with the key's first version.
     """
 
     key: str
     events: tuple[KeyEvent, ...]
+    was_cleaned: bool
     kept_since: str | None
 
     @property
     def is_complete(self) -> bool:
         first = {each.partition_path: each for each in reversed(self.events)}
-        return all(each.change == INSERTED for each in first.values())
+        return not self.was_cleaned and all(each.change == INSERTED for each in first.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,14 @@ def trace_key_history(
             found.setdefault(each.partition_path, []).append(group)
     events = [event for inside in found.values() for event in tracer.trace(inside)]
     events.sort(key=lambda event: event.commit)
-    return KeyHistory(key, tuple(events), snapshot.timeline.find_earliest_retained())
+    timeline = snapshot.timeline
+    return KeyHistory(key, tuple(events), _was_cleaned(timeline), timeline.find_earliest_retained())
+
+
+def _was_cleaned(timeline: TableTimeline) -> bool:
+    if any(each.action == CLEAN for each in timeline):
+        return True
+    return any(each.action == CLEAN for each in timeline.read_archive().instants)
 
 
 class _Tracer:

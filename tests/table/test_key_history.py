@@ -127,6 +127,20 @@ def test_a_cleaned_beginning_is_said(tmp_path: Path) -> None:
     assert history.kept_since is not None
 
 
+def test_an_earlier_life_may_have_been_cleaned(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=False).create(tmp_path / "t"))
+    table.upsert([row(1), row(3)])
+    table.delete("id = 'k1'")
+    for ts in range(3, 6):
+        table.upsert([row(3, ts=ts)])
+    table.upsert([row(1, ts=6)])
+    table.clean(retain_commits=2)
+    history = trace_key_history(open_snapshot(str(tmp_path / "t")), "k1")
+    assert [each.change for each in history.events] == ["inserted"]
+    assert not history.is_complete
+    assert history.was_cleaned
+
+
 def test_only_one_partition_is_looked_into(tmp_path: Path) -> None:
     table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
     table.upsert([row(1)])

@@ -55,7 +55,7 @@ def history(
             _print(found)
         if not found.events:
             place = "the table" if partition is None else f"the partition {partition!r}"
-            print_note(f"No file of {place} has the key {key!r}.{_say_since(found)}")
+            print_note(f"No file of {place} has the key {key!r}. {_say_what_is_gone(found)}".rstrip())
             raise typer.Exit(1)
 
 
@@ -84,7 +84,7 @@ def _print(found: KeyHistory) -> None:
         title = f"{found.key} in partition {partition}" if partition else found.key
         console.print(build_table(columns, rows, title))
     if not found.is_complete:
-        print_note(f"Nothing tells what happened to the key before that.{_say_since(found)}")
+        print_note(f"What happened to the key earlier is not known. {_say_what_is_gone(found)}".rstrip())
 
 
 def _format_values(event: KeyEvent, shown: Mapping[str, Any]) -> str:
@@ -97,7 +97,7 @@ def _format_values(event: KeyEvent, shown: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={to_text(value)}" for name, value in values.items())
 
 
-def _say_since(found: KeyHistory) -> str:
-    if found.kept_since is None:
-        return ""
-    return f" Files from before {found.kept_since} were cleaned."
+def _say_what_is_gone(found: KeyHistory) -> str:
+    if found.kept_since is not None:
+        return f"Files from before {found.kept_since} were cleaned."
+    return "Older files were cleaned." if found.was_cleaned else ""

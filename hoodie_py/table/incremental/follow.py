@@ -250,7 +250,10 @@ class TableFollower(Iterator[FollowedBatch]):
         if self._seen is None:
             return
         for request_time, instant in _list_up_to(timeline, after, by_request_time).items():
-            if request_time in self._seen or timeline.read_metadata(instant).operation_type.upper() in SERVICES:
+            if request_time in self._seen:
+                continue
+            if timeline.read_metadata(instant).operation_type.upper() in SERVICES:
+                self._seen |= {request_time}
                 continue
             raise InvalidQueryError(
                 f"The commit {request_time} showed up after later ones were read: its rows would be lost.",
