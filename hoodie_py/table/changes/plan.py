@@ -164,8 +164,9 @@ class ChangesPlan:
                 yield from log.close()
             if touch.is_replaced and states is not None:
                 before = states.find_before(touch.instant, touch.position)
-                if before is not None:
-                    yield WholeSlice(touch.instant, before, is_insert=False)
+                if before is None:
+                    raise self._make_gone_error(touch, f"{key[0]}/{key[1]}" if key[0] else key[1])
+                yield WholeSlice(touch.instant, before, is_insert=False)
             for stat in touch.stats:
                 if _is_base_file(stat):
                     yield from self._plan_base_file(key, touch, stat, states)
