@@ -29,7 +29,7 @@ from integration.histories.operations import (
     Schedule,
     Upsert,
 )
-from integration.histories.ranges import BATCH_ROWS, COLUMNS, FALLBACKS, FILTERS, Way
+from integration.histories.ranges import BATCH_ROWS, CHANGE_DATA, COLUMNS, FALLBACKS, FILTERS, Way
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
 from integration.histories.table_under_test import Fault, TableUnderTest
 
@@ -37,10 +37,10 @@ FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 LONGEST_TRACE = 70
 
 _KINDS = [
-    Kind(version, merge_on_read, mode, wide, buckets, partitioned)
-    for version, merge_on_read, mode, wide, buckets, partitioned in itertools.product(
+    Kind(version, merge_on_read, mode, wide, buckets, partitioned, change_data)
+    for version, merge_on_read, mode, wide, buckets, partitioned, change_data in itertools.product(
         (9, 8, 6), (True, True, True, False), (EVENT_TIME, EVENT_TIME, CUSTOM, COMMIT_TIME), (False, True),
-        (0, 0, 2), (True, False),
+        (0, 0, 2), (True, False), ("", "", "", *CHANGE_DATA),
     )
 ]  # fmt: skip
 _IDS = st.sampled_from([f"k{number}" for number in range(4)])

@@ -48,6 +48,7 @@ class Kind:
         wide: whether the ordering column is a long; of an int, 0 is the ordering value of a delete that has none.
         buckets: of a bucket index; 0 for a simple index.
         partitioned: whether by ``part``.
+        change_data: how much its change logs have; empty for a table without change data.
     """
 
     version: int
@@ -56,12 +57,13 @@ class Kind:
     wide: bool = True
     buckets: int = 0
     partitioned: bool = True
+    change_data: str = ""
 
     def __str__(self) -> str:
         parts = [
             f"v{self.version}", "mor" if self.merge_on_read else "cow", self.mode.split("_")[0].lower(),
             "long" if self.wide else "int", f"bucket{self.buckets}" if self.buckets else "simple",
-            "part" if self.partitioned else "flat",
+            "part" if self.partitioned else "flat", *([self.change_data.lower()] if self.change_data else []),
         ]  # fmt: skip
         return "-".join(parts)
 
@@ -171,6 +173,11 @@ class Model:
     def has_double_keys(self) -> bool:
         """Whether a key is in two file groups: it was inserted while deleted, and a compaction forgot the delete."""
         return len(self.alive()) < len(self.rows())
+
+    @property
+    def compacted(self) -> frozenset[str]:
+        """The compactions that were carried out."""
+        return frozenset(each.commit for each in self.written if each.takes)
 
     def has_logs_to_plan(self) -> bool:
         return any(group.logs and group.plan is None for group in self.groups.values())

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hoodie_py import HoodieTable, HoodieWarning, InvalidQueryError
+from hoodie_py import FileMissingError, HoodieError, HoodieTable, HoodieWarning, InvalidQueryError, TableFiles
+from hoodie_py.formats.config.table_config import CDC_ENABLED, CDC_MODE
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from integration.histories.findings import Counts, Difference, tell_apart
 from integration.histories.model import Kind, Model
-from integration.histories.ranges import Moment, Way, is_in
+from integration.histories.ranges import EARLIEST, Moment, Way, is_in
+from integration.histories.replay import ChangeRow, WrongChange, replay
+from integration.histories.rules import Row
 
 _FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+_FLAG = "_hoodie_is_deleted"
 _PLAIN = ("id", "part", "ts", "total", "name", "_hoodie_commit_time")
 
 
@@ -27,6 +33,7 @@ class Past:
         merger: as a scan takes it.
         counts: are added to.
         is_cleaned: whether files may be gone.
+        uri: of the table.
     """
 
     kind: Kind
@@ -35,6 +42,7 @@ class Past:
     merger: dict[str, Any]
     counts: Counts
     is_cleaned: bool
+    uri: str
 
     @property
     def by_request(self) -> bool:
@@ -61,8 +69,9 @@ class Past:
         want = way.select(self.model.changed_in(commits), _PLAIN)
         try:
             found, warned = self._read(table, start, end, way)
-        except InvalidQueryError as error:
-            if not (self.is_cleaned and not self._falls_back(way)) and not self._has_hole(table):
+        except HoodieError as error:
+            may_fail = (self.is_cleaned and not self._falls_back(way)) or self._has_hole(table)
+            if not may_fail or not isinstance(error, InvalidQueryError):
                 raise Difference(f"{what} fails: {error}") from error
             self.counts.ranges["refused"] += 1
             return
@@ -90,6 +99,69 @@ class Past:
         rows = sorted(tuple(row) for batch in batches for row in zip(*map(_values, batch.columns), strict=True))
         return rows, any(issubclass(each.category, HoodieWarning) for each in seen)
 
+    def check_changes(self, table: HoodieTable, start: str, end: str | None, way: Way) -> None:
+        """Do the changes of a range to the rows before it, and compare the rows after each commit with the model.
+
+        Tables without change data are read as if it had been switched on just now.
+
+        Raises:
+            Difference: a change cannot be, or the rows are others.
+        """
+        inside = [each for each in self.moments if is_in(each, start, end, by_request=self.by_request)]
+        writes = sorted((each for each in inside if not self._compacted(each)), key=self._time)
+        before = self._rows_at("" if start == EARLIEST else start)
+        expected = {each.request: self._rows_at(self._time(each)) for each in writes}
+        if before is None or None in expected.values():
+            return
+        self.counts.ranges["of changes"] += 1
+        what = f"changes from {start} to {end or 'now'} of {self.kind}"
+        try:
+            changes = self._read_changes(table, start, end, way)
+            states = replay(before, changes, self.kind.partitioned, [each.request for each in writes])
+        except HoodieError as error:
+            may_fail = self.is_cleaned or self._has_hole(table)
+            if not may_fail or not isinstance(error, InvalidQueryError | FileMissingError):
+                raise Difference(f"{what} fail: {error}") from error
+            self.counts.ranges["of changes refused"] += 1
+            return
+        except WrongChange as wrong:
+            raise Difference(f"{what}: {wrong}") from wrong
+        for commit, rows in states.items():
+            tell_apart(f"{what}, after {commit},", sorted(rows.items()), sorted((expected[commit] or {}).items()))
+
+    def _read_changes(self, table: HoodieTable, start: str, end: str | None, way: Way) -> list[ChangeRow]:
+        if not self.kind.change_data:
+            table = _switch_on(self.uri)
+        as_structs, batch_rows = bool(way.rows % 2), way.arguments()["batch_rows"]
+        arguments: dict[str, Any] = {"batch_rows": batch_rows, **self.merger}
+        found: list[ChangeRow] = []
+        for batch in table.changes(start, end, as_structs, **arguments).to_batches():
+            if batch_rows is not None and batch.num_rows > batch_rows:
+                raise Difference(f"batches of more than {batch_rows} changes")
+            images = (map(_image, _values(batch.column(name))) for name in ("before", "after"))
+            found += map(ChangeRow, _values(batch.column("op")), _values(batch.column("ts_ms")), *images)
+        return found
+
+    def _compacted(self, moment: Moment) -> bool:
+        return moment.request in self.model.compacted
+
+    def _time(self, moment: Moment) -> str:
+        return moment.request if self.by_request else moment.completion
+
+    def _rows_at(self, time: str) -> dict[tuple[str, str], Row] | None:
+        """Return the rows by key as a read of that moment gives them now; None where a key is there twice.
+
+        Compactions that were planned until then count, whenever they were carried out.
+        """
+        commits = {
+            each.request
+            for each in self.moments
+            if (each.request if self._compacted(each) else self._time(each)) <= time
+        }
+        rows = [row for row, _ in self.model.rows_of(commits)]
+        found = {(self.kind.path(row.part), row.id): row for row in rows}
+        return found if len(found) == len(rows) else None
+
     def _falls_back(self, way: Way) -> bool:
         """Whether the latest rows are read where files are gone."""
         return not self.by_request if way.fallback is None else way.fallback == "true"
@@ -102,6 +174,27 @@ class Past:
         """Whether a failed write is older than a completed one, which ranges of request times refuse."""
         pending = [each.request_time for each in table.timeline if each.is_write and not each.is_completed]
         return self.by_request and any(each.request > time for time in pending for each in self.moments)
+
+
+def change_data_properties(kind: Kind) -> dict[str, str]:
+    """Return the properties of a new table that have to do with change data."""
+    return {CDC_ENABLED: "true", CDC_MODE: kind.change_data} if kind.change_data else {}
+
+
+def _switch_on(uri: str) -> HoodieTable:
+    """Return a table as it would be had change data been switched on just now."""
+    snapshot = open_snapshot(TableFiles.open(uri))
+    return HoodieTable(Snapshot(snapshot.files, replace(snapshot.config, cdc_enabled=True), snapshot.timeline))
+
+
+def _image(value: Any) -> Row | None:
+    """Return the row of an image, which is a JSON text or a struct."""
+    if value is None:
+        return None
+    found = json.loads(value) if isinstance(value, str) else value
+    if found.pop(_FLAG, None):
+        raise WrongChange(f"the image {found} is marked as deleted")
+    return Row(**found)
 
 
 def _values(column: Any) -> Iterable[Any]:

@@ -19,7 +19,9 @@ FILTERS: tuple[tuple[str, Callable[[Row], bool]] | None, ...] = (
 )
 FALLBACKS = (None, None, None, "true", "false")
 BATCH_ROWS: tuple[int | None, ...] = (None, 1, 2)
-FROM_THE_BEGINNING = ("earliest", "000", "0" * 17)
+CHANGE_DATA = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
+EARLIEST = "earliest"
+FROM_THE_BEGINNING = (EARLIEST, "000", "0" * 17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Way:
 def is_in(moment: Moment, start: str, end: str | None, *, by_request: bool) -> bool:
     """Whether a commit is in a range: after its start, and not after its end."""
     time = moment.request if by_request else moment.completion
-    after = start == "earliest" or time > start
+    after = start == EARLIEST or time > start
     return after and (end is None or time <= end)
 
 

@@ -46,7 +46,7 @@ from integration.histories.operations import (
     Unplan,
     Upsert,
 )
-from integration.histories.past import Past
+from integration.histories.past import Past, change_data_properties
 from integration.histories.ranges import Moment, Way, choose, pick
 from integration.histories.rules import CUSTOM, Row
 from tests.writer import faulty_files
@@ -102,6 +102,7 @@ class TableUnderTest:
             table_type="MERGE_ON_READ" if kind.merge_on_read else "COPY_ON_WRITE",
             table_version=kind.version,
             merge_mode=kind.mode,
+            properties=change_data_properties(kind),
             **self.merger,
         )
         counts.histories += 1
@@ -326,16 +327,19 @@ class TableUnderTest:
     def look_at_range(self, first: int, last: int, way: Way) -> None:
         """Read what changed between two times, which need not be those of commits."""
         start, end = pick(self.moments, first, last)
-        self._past().check_range(self._opened(), start, end, way)
+        past, table = self._past(), self._opened()
+        past.check_range(table, start, end, way)
+        past.check_changes(table, start, end, way)
 
     def look_at_ranges(self, most: int) -> None:
         """Read what every single commit changed, and what other ranges of commits did: at most so many in all."""
         past, table = self._past(), self._opened()
         for number, (start, end) in enumerate(choose(past.times(), most)):
             past.check_range(table, start, end, Way.number(number))
+            past.check_changes(table, start, end, Way.number(number))
 
     def _past(self) -> Past:
-        return Past(self.kind, self.model, self.moments, self.merger, self.counts, is_cleaned=self._cleaned)
+        return Past(self.kind, self.model, self.moments, self.merger, self.counts, self._cleaned, self.uri)
 
     def _compare(self, what: str, table: HoodieTable, want: list[tuple[Row, str]], **scan: Any) -> None:
         self.counts.reads += 1
