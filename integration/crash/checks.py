@@ -13,6 +13,7 @@ import fastavro
 from hoodie_py import TableFiles
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from integration.crash.stores import open_table
@@ -39,9 +40,11 @@ def is_data_file(path: str) -> bool:
 
 
 def orphans(snapshot: Snapshot, paths: Collection[str]) -> list[str]:
-    """Return base files of completed instants that their commit does not name: a listing reader would see them."""
+    """Return base files of completed instants that their commit does not name, which a listing reader would see, and
+    such change-data files.
+    """
     named = {
-        instant.request_time: {stat.path for stat in snapshot.timeline.read_metadata(instant).iterate_stats()}
+        instant.request_time: set(named_files(snapshot, instant))
         for instant in snapshot.timeline.list_completed_writes()
     }
     found = []
@@ -73,9 +76,18 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
     return faults
 
 
+def named_files(snapshot: Snapshot, instant: Instant) -> dict[str, int]:
+    """Return paths and sizes of the files that a completed write names."""
+    found: dict[str, int] = {}
+    for stat in snapshot.timeline.read_metadata(instant).iterate_stats():
+        found |= {stat.path or "": stat.file_size_in_bytes, **stat.cdc_stats}
+    return found
+
+
 def _base_instant(path: str) -> str | None:
-    base = parse_base_file_name(path.rpartition("/")[2])
-    return None if base is None else base.instant
+    name = path.rpartition("/")[2]
+    found = parse_log_file_name(name) if name.endswith(".cdc") else parse_base_file_name(name)
+    return None if found is None else found.instant
 
 
 def _records(files: TableFiles, instant: str) -> list[tuple[str, int, bool]]:

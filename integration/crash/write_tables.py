@@ -16,27 +16,30 @@ from integration.crash.stores import State
 from integration.crash.tables import table
 
 MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
+CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
 WITHOUT_NEW_KEYS = ("mdt_all_cow_v9",)  # its record index is Java's affair
-WRITE_TABLES = (*MADE, *WITH_METADATA, *EMPTY)
+WRITE_TABLES = (*MADE, *CAPTURING, *WITH_METADATA, *EMPTY)
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
 
 @cache
 def write_table(name: str) -> State:
-    """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, others are Java's."""
+    """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
+    others are Java's.
+    """
     words = name.split()
     if words[0] not in ("made", "empty"):
         return table(name)
-    how, state = Child(lambda: _made(words[1], int(words[2]), empty=words[0] == "empty")).result()
+    how, state = Child(lambda: _made(*words[1:], empty=words[0] == "empty")).result()
     assert how == DONE, state
     made: State = state
     return made
 
 
-def _made(kind: str, version: int, *, empty: bool) -> State:
+def _made(kind: str, version: str, *captures: str, empty: bool) -> State:
     with tempfile.TemporaryDirectory() as folder:
         made = HoodieTable.create(
             f"{folder}/t",
@@ -45,8 +48,9 @@ def _made(kind: str, version: int, *, empty: bool) -> State:
             ordering="ts",
             partition_by=["part"],
             table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
-            table_version=version,
+            table_version=int(version),
             name="t",
+            properties={"hoodie.table.cdc.enabled": str(bool(captures)).lower()},
         )
         if not empty:
             made.upsert([_row(number, 1) for number in range(8)], QUICK)

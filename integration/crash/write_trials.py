@@ -103,6 +103,12 @@ class WriteBench(Bench):
         snapshot, sizes = open_table(files)._snapshot, self._place.sizes()
         found += [f"stray {path}" for path in strays(snapshot, [path for path in sizes if path not in self._sizes])]
         found += [f"orphan {path}" for path in checks.orphans(snapshot, sizes)]
+        found += [
+            f"{path} has {sizes.get(path)} bytes, not {size}"
+            for each in snapshot.timeline.list_completed_writes()
+            for path, size in checks.named_files(snapshot, each).items()
+            if sizes.get(path) != size and path.endswith(".cdc")
+        ]
         found += told_otherwise(snapshot, self._subject.newest)
         found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(".tmp")]
         found += [

@@ -169,8 +169,7 @@ def told_otherwise(snapshot: Snapshot, since: str) -> list[str]:
     done = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > since]
     found = [f"the metadata table has {each}" for each in told if each > since and each not in _times(snapshot)]
     for instant in done:
-        stats = snapshot.timeline.read_metadata(instant).iterate_stats()
-        said = {stat.path: stat.file_size_in_bytes for stat in stats}
+        said = checks.named_files(snapshot, instant)
         records = checks._records(files, instant.request_time) if instant.request_time in told else []
         added = {path: size for path, size, gone in records if not gone}
         if added != said:
@@ -198,11 +197,7 @@ def rows_at(files: TableFiles, query_type: str = "snapshot") -> dict[tuple[str, 
 
 def strays(snapshot: Snapshot, new: list[str]) -> list[str]:
     """Return data files that no completed commit names."""
-    named = {
-        stat.path
-        for each in snapshot.timeline.list_completed_writes()
-        for stat in snapshot.timeline.read_metadata(each).iterate_stats()
-    }
+    named = {path for each in snapshot.timeline.list_completed_writes() for path in checks.named_files(snapshot, each)}
     return [path for path in new if checks.is_data_file(path) and path not in named]
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py import HoodieTable
+from hoodie_py import HoodieTable, TableFiles
+from hoodie_py.table.snapshot import open_snapshot
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
+from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 
 KEEP = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}  # images lie in older base files, too
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
@@ -108,6 +112,37 @@ class ChangingTable:
         self.write([*updated, make_row(new, ts), make_row(new + 1, ts)], by_java=by_java)
         self.write([{**self.rows[known[ts % len(known)]], "ts": ts}], "delete", by_java=by_java)
 
+    def kill_upsert(self, rows: Iterable[Row], at: int = -1) -> None:
+        """Write by this package, to be killed right before it creates a file of the timeline: the last one by default,
+        which is the commit.
+        """
+        data = pa.Table.from_pylist(list(rows), SCHEMA)
+        trace = Plan(watched=WRITES)
+        traced = self.path.with_name(f"{self.path.name} traced")
+        shutil.copytree(self.path, traced)
+        HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(traced), trace))).upsert(data)
+        shutil.rmtree(traced)
+        steps = [at for at, call in enumerate(trace.trace) if call.startswith("put_if_absent .hoodie/")]
+        plan = Plan(at=steps[at], fault="kill before", watched=WRITES)
+        with suppress(Killed):
+            HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(self.path), plan))).upsert(data)
+        assert plan.dead
+
+    def change_files(self) -> set[str]:
+        """Change-data files that are there, relative to the table."""
+        return {path.relative_to(self.path).as_posix() for path in self.path.rglob(".*.cdc")}
+
+    def named_change_files(self) -> set[str]:
+        """Change-data files that the commits on the active timeline name."""
+        timeline = HoodieTable.open(self.path)._snapshot.timeline
+        stats = [each for at in timeline.list_completed_writes() for each in timeline.read_metadata(at).iterate_stats()]
+        return {path for stat in stats for path in stat.cdc_stats}
+
+    def copied(self, into: Path) -> ChangingTable:
+        """A copy of the table."""
+        shutil.copytree(self.path, into)
+        return ChangingTable(self.java, into, self.of, dict(self.rows), list(self.commits))
+
     def compact(self, *, by_java: bool = False) -> None:
         """Plan and run a compaction."""
         if by_java:
@@ -129,7 +164,10 @@ class ChangingTable:
 
     def check(self) -> None:
         """Compare all rows, and Java's changes of the whole history and of its later half, with the model."""
-        Lake(self.java, self.path, self.of.kind, self.rows).check()
+        lake = Lake(self.java, self.path, self.of.kind, self.rows)
+        lake.check()
+        if (self.path / ".hoodie" / "metadata").exists():
+            lake.check_metadata()
         if not self.of.java_reads_changes:
             return
         assert self.read_by_java() == self._sum_up(0)

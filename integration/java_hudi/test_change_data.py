@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from hoodie_py import HoodieTable
 from integration.java_hudi.change_data import MODES, Capturing, ChangingTable
 from integration.java_hudi.session import JavaSession
-from integration.java_hudi.tables import Kind, make_row
+from integration.java_hudi.tables import Kind, Lake, make_row
 
 EVERY = [
-    Capturing(Kind(version, partitioned=True, metadata=False, merge_on_read=mor), mode)
+    Capturing(Kind(version, partitioned=True, metadata=True, merge_on_read=mor), mode)
     for version in (9, 8, 6)
     for mor in (False, True)
     for mode in MODES
 ]
 ONE_OF_EACH = [each for each in EVERY if each.mode == MODES[EVERY.index(each) // 6]]
+one_of_each = pytest.mark.parametrize("table", ONE_OF_EACH, ids=str, indirect=True)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_java_reads_our_changes(table: ChangingTable) -> None:
     table.check()
 
 
-@pytest.mark.parametrize("table", ONE_OF_EACH, ids=str, indirect=True)
+@one_of_each
 def test_java_and_we_take_turns(table: ChangingTable) -> None:
     table.write([make_row(number) for number in range(12)], "insert", by_java=True)
     for turn in range(10):
@@ -52,3 +54,47 @@ def test_java_and_we_take_turns(table: ChangingTable) -> None:
             table.compact(by_java=by_java)
         if turn in (4, 9):
             table.check()
+
+
+@one_of_each
+def test_java_rolls_back_what_we_left(table: ChangingTable) -> None:
+    table.create()
+    table.write([make_row(number) for number in range(12)])
+    table.change(2, by_java=True)
+    table.kill_upsert([make_row(number, 6, price=-6.0) for number in (0, 1, 50)])
+    assert table.of.kind.merge_on_read or table.change_files() - table.named_change_files()
+    table.change(7, by_java=True)
+    assert len(HoodieTable.open(table.path).timeline.select_pending()) == 0
+    table.check()
+    assert table.change_files() == table.named_change_files()
+
+
+@one_of_each
+def test_we_roll_back_what_we_left(table: ChangingTable) -> None:
+    table.create()
+    table.write([make_row(number) for number in range(12)])
+    table.change(2, by_java=True)
+    table.kill_upsert([make_row(number, 6, price=-6.0) for number in (0, 1, 50)])
+    table.change(7)
+    table.check()
+    assert table.change_files() == table.named_change_files()
+    table.change(8, by_java=True)
+    table.check()
+
+
+@one_of_each
+def test_a_clean_of_ours_removes_what_java_s_does(table: ChangingTable, tmp_path: Path) -> None:
+    table.write([make_row(number) for number in range(12)], "insert", by_java=True)
+    for turn in range(4):
+        table.change(turn + 2, by_java=bool(turn % 2))
+        if table.of.kind.merge_on_read:
+            table.compact(by_java=not turn % 2)
+    for number, retained in enumerate((1, 3)):
+        theirs, ours = (table.copied(tmp_path / f"{name}{number}") for name in ("java", "ours"))
+        table.java.clean(theirs.path, theirs.of.kind.service_options, retained)
+        HoodieTable.open(ours.path).clean(retain_commits=retained)
+        assert ours.change_files() == theirs.change_files()
+        assert ours.change_files() < table.change_files()
+        Lake(table.java, ours.path, ours.of.kind, ours.rows).check()
+        ours.change(9, by_java=True)
+        Lake(table.java, ours.path, ours.of.kind, ours.rows).check()
