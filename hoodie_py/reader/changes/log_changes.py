@@ -25,6 +25,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge
+from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.match import Pairs, RowMatcher
 from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
 from hoodie_py.reader.buffer.spilled_log import count_entry_bytes
@@ -203,7 +204,7 @@ class LogChangeReader:
         at = np.full(len(keys), -1, np.int64)
         if self._slice.base_file is None:
             return BaseRows(None, at)
-        base = BaseFileReader(self._info.files, self._slice.base_file, self._info.times)
+        base = open_base_file(self._info, self._slice.base_file, self._options)
         match = self._make_matcher(base, log, keys)
         found: list[BufferedBatch] = []
         done = 0

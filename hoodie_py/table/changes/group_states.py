@@ -19,25 +19,22 @@ from functools import cached_property
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.changes.steps import State
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.table.view.file_groups import FileGroup, check_readable
+from hoodie_py.table.view.file_groups import FileGroup
+from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.slicing import make_all_slices
-from hoodie_py.table.view.visibility import Visibility
 
 
 class GroupStates:
-    """The states of one listed file group; with ``by_request_time`` log files do not tell their commits."""
+    """The states of one listed file group."""
 
-    def __init__(
-        self, group: FileGroup, visibility: Visibility, timeline: TableTimeline, *, by_request_time: bool
-    ) -> None:
+    def __init__(self, group: FileGroup, view: FileSystemView, timeline: TableTimeline) -> None:
         self._group = group
-        self._visibility = visibility
+        self._view = view
         self._timeline = timeline
-        self._by_request_time = by_request_time
 
     @cached_property
     def _slices(self) -> list[FileSlice]:
-        return make_all_slices(self._group, self._visibility)
+        return make_all_slices(self._group, self._view.visibility)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -76,10 +73,9 @@ class GroupStates:
     def _make_state(self, file_slice: FileSlice, position: str, *, inclusive: bool) -> State:
         """Return a slice as it was when the commits up to a position had completed."""
         base = file_slice.base_file
-        if base is not None:
-            check_readable(base)
-        if self._by_request_time:
-            return State(file_slice)
+        readable = self._view.make_readable(file_slice)
+        if self._view.visibility.logs_carry_base_instant:
+            return State(readable)
         logs = tuple(
             log for log in file_slice.log_files if not self._is_later(log.name.instant, position, inclusive=inclusive)
         )
@@ -88,7 +84,7 @@ class GroupStates:
             writes = (each.request_time for each in self._timeline.list_completed_writes())
             later = (each for each in writes if each > base.instant)
             without = tuple(each for each in later if self._is_later(each, position, inclusive=inclusive))
-        return State(replace(file_slice, log_files=logs), without)
+        return State(replace(readable, log_files=logs), without)
 
     def _is_later(self, instant: str, position: str, *, inclusive: bool) -> bool:
         completed = self._timeline.find_completion_time(instant) or instant

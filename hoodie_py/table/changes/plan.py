@@ -24,7 +24,7 @@ from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.file_groups import FileGroup, check_readable
+from hoodie_py.table.view.file_groups import FileGroup
 
 _MOVES_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
 _MANY_STEPS = 16
@@ -134,10 +134,7 @@ class ChangesPlan:
         groups = {group.key: group for group in view.list_file_groups({partition for partition, _ in needed})}
         return {
             key: GroupStates(
-                self._without_logs(groups.get(key) or FileGroup(*key, (), ())),
-                view.visibility,
-                self._snapshot.timeline,
-                by_request_time=view.visibility.logs_carry_base_instant,
+                self._without_logs(groups.get(key) or FileGroup(*key, (), ())), view, self._snapshot.timeline
             )
             for key in needed
         }
@@ -188,7 +185,7 @@ class ChangesPlan:
     def _plan_base_file(
         self, key: GroupKey, touch: Touch, stat: WriteStat, states: GroupStates | None
     ) -> Iterator[Step]:
-        after = _make_base_state(key, touch.instant, stat)
+        after = self._make_base_state(key, touch.instant, stat)
         before: State | None = None
         if states is not None and not _is_first(stat):
             before = states.find_before(touch.instant, touch.position)
@@ -204,6 +201,11 @@ class ChangesPlan:
             yield WholeSlice(touch.instant, before, is_insert=False)
         else:
             yield ComparedSlices(touch.instant, before, after)
+
+    def _make_base_state(self, key: GroupKey, instant: str, stat: WriteStat) -> State:
+        assert stat.path is not None
+        base = BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1])
+        return State(self._snapshot.view.make_readable(FileSlice(*key, instant, base, ())))
 
     def _make_gone_error(self, touch: Touch, path: str) -> InvalidQueryError:
         return InvalidQueryError(
@@ -244,12 +246,6 @@ def _is_row_file(name: str) -> bool:
 def _is_first(stat: WriteStat) -> bool:
     """Say whether a base file is the first one of its group."""
     return stat.prev_commit in (None, "", NO_COMMIT)
-
-
-def _make_base_state(key: GroupKey, instant: str, stat: WriteStat) -> State:
-    assert stat.path is not None
-    base = check_readable(BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1]))
-    return State(FileSlice(*key, instant, base, ()))
 
 
 def _make_change_file(path: str, size: int) -> LogFile:
