@@ -174,7 +174,9 @@ class StepReader:
         """Take the images that a change log leaves out from the slices before and after the commit."""
         if KEY not in batch.schema.names:
             raise CorruptFileError("A change log has neither the rows after its changes nor their keys.")
-        keys = batch.column(KEY).cast(pa.string())
+        keys = batch.column(KEY)
+        if not pa.types.is_string(keys.type):
+            raise CorruptFileError("The keys of a change log are no texts.")
         if keys.null_count:
             raise CorruptFileError("A record of a change log has no key.")
         distinct = join_chunks(pa.chunked_array([keys]).unique())
