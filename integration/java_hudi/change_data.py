@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,20 +113,27 @@ class ChangingTable:
         self.write([*updated, make_row(new, ts), make_row(new + 1, ts)], by_java=by_java)
         self.write([{**self.rows[known[ts % len(known)]], "ts": ts}], "delete", by_java=by_java)
 
-    def kill_upsert(self, rows: Iterable[Row], at: int = -1) -> None:
-        """Write by this package, to be killed right before it creates a file of the timeline: the last one by default,
-        which is the commit.
-        """
+    def kill_upsert(self, rows: Iterable[Row]) -> None:
+        """Write by this package, to be killed right before the commit."""
         data = pa.Table.from_pylist(list(rows), SCHEMA)
+        self._kill(lambda table: table.upsert(data))
+
+    def kill_compaction(self) -> str:
+        """Plan a compaction, run it, to be killed right before the commit, and return its instant."""
+        instant = str(HoodieTable.open(self.path).schedule_compaction())
+        self._kill(lambda table: table.run_compaction(instant))
+        return instant
+
+    def _kill(self, act: Callable[[HoodieTable], object]) -> None:
         trace = Plan(watched=WRITES)
         traced = self.path.with_name(f"{self.path.name} traced")
         shutil.copytree(self.path, traced)
-        HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(traced), trace))).upsert(data)
+        act(HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(traced), trace))))
         shutil.rmtree(traced)
-        steps = [at for at, call in enumerate(trace.trace) if call.startswith("put_if_absent .hoodie/")]
-        plan = Plan(at=steps[at], fault="kill before", watched=WRITES)
+        last = max(at for at, call in enumerate(trace.trace) if call.startswith("put_if_absent .hoodie/"))
+        plan = Plan(at=last, fault="kill before", watched=WRITES)
         with suppress(Killed):
-            HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(self.path), plan))).upsert(data)
+            act(HoodieTable(open_snapshot(FaultyFiles(TableFiles.open(self.path), plan))))
         assert plan.dead
 
     def change_files(self) -> set[str]:

@@ -82,6 +82,24 @@ def test_we_roll_back_what_we_left(table: ChangingTable) -> None:
     table.check()
 
 
+@pytest.mark.parametrize("table", [each for each in ONE_OF_EACH if each.kind.merge_on_read], ids=str, indirect=True)
+@pytest.mark.parametrize("by_java", [True, False])
+def test_a_compaction_of_ours_that_died_is_run_again(table: ChangingTable, by_java: bool) -> None:
+    table.create()
+    table.write([make_row(number) for number in range(12)])
+    table.change(2, by_java=True)
+    table.change(3)
+    instant = table.kill_compaction()
+    assert table.change_files() - table.named_change_files()
+    table.change(4, by_java=True)
+    if by_java:
+        assert table.java.run_compaction(table.path, table.of.kind.service_options, instant) == instant
+    else:
+        assert HoodieTable.open(table.path).run_compaction(instant).instant == instant
+    table.check()
+    assert table.change_files() == table.named_change_files()
+
+
 @one_of_each
 def test_a_clean_of_ours_removes_what_java_s_does(table: ChangingTable, tmp_path: Path) -> None:
     table.write([make_row(number) for number in range(12)], "insert", by_java=True)

@@ -70,7 +70,7 @@ class WriteResult:
             rows_updated=sum(each.stat.num_update_writes for each in results),
             rows_deleted=sum(each.stat.num_deletes for each in results),
             rows_in_logs=sum(_count_in_logs(each.stat) for each in results),
-            bytes_written=sum(each.stat.file_size_in_bytes for each in results),
+            bytes_written=sum(size for each in results for size in each.sizes.values()),
             seconds=seconds,
         )
 

@@ -112,7 +112,7 @@ class CompactionResult:
             rows_deleted=sum(each.stat.num_deletes for each in results),
             rows_inserted=sum(each.stat.num_inserts for each in results),
             bytes_read=sum(each.bytes_read for each in results),
-            bytes_written=sum(each.stat.file_size_in_bytes for each in results),
+            bytes_written=sum(size for each in results for size in each.sizes.values()),
             seconds=seconds,
         )
 

@@ -24,13 +24,14 @@ MODES = (MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING)
 
 
 def capture(
-    base: Sequence[Version], log: Sequence[Version], mode: MergeMode, capture_mode: str
+    base: Sequence[Version], log: Sequence[Version], mode: MergeMode, capture_mode: str, memory_limit: int | None = None
 ) -> list[dict[str, Any]]:
     """The change records of a slice's merge."""
     schema = ChangeSchema.of(capture_mode, TABLE)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        reader = reader_of(place, write_slice(place, base, log), config_of(mode), batch_rows=3)
+        file_slice = write_slice(place, base, log)
+        reader = reader_of(place, file_slice, config_of(mode), batch_rows=3, memory_limit=memory_limit)
         found = [
             make_change_records(merged, reader.context.store, schema, INSTANT).to_pylist()
             for merged in reader.read_merges()
@@ -91,6 +92,13 @@ def test_what_changed_nothing_is_left_out() -> None:
     assert same["op"] == "u", "a row that is written again is an update, as in Java, also with the same values"
     assert same["before"] == same["after"]
     assert same["before"]["id"] == "k2"
+
+
+@settings(max_examples=20, deadline=None)
+@given(base=bases(), log=logs())
+def test_a_log_that_is_spilled_has_the_same_changes(base: list[Version], log: list[Version]) -> None:
+    both = (sorted(map(repr, capture(base, log, MODES[1], "DATA_BEFORE_AFTER", limit))) for limit in (None, 1))
+    assert next(both) == next(both)
 
 
 @settings(max_examples=20, deadline=None)
