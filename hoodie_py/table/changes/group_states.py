@@ -25,12 +25,15 @@ from hoodie_py.table.view.slicing import make_all_slices
 
 
 class GroupStates:
-    """The states of one listed file group."""
+    """The states of one listed file group; positions are completion times or, as the range says, request times."""
 
-    def __init__(self, group: FileGroup, view: FileSystemView, timeline: TableTimeline) -> None:
+    def __init__(
+        self, group: FileGroup, view: FileSystemView, timeline: TableTimeline, *, by_request_time: bool
+    ) -> None:
         self._group = group
         self._view = view
         self._timeline = timeline
+        self._by_request_time = by_request_time
 
     @cached_property
     def _slices(self) -> list[FileSlice]:
@@ -87,5 +90,5 @@ class GroupStates:
         return State(replace(readable, log_files=logs), without)
 
     def _is_later(self, instant: str, position: str, *, inclusive: bool) -> bool:
-        completed = self._timeline.find_completion_time(instant) or instant
-        return completed > position if inclusive else completed >= position
+        own = None if self._by_request_time else self._timeline.find_completion_time(instant)
+        return (own or instant) > position if inclusive else (own or instant) >= position

@@ -134,7 +134,10 @@ class ChangesPlan:
         groups = {group.key: group for group in view.list_file_groups({partition for partition, _ in needed})}
         return {
             key: GroupStates(
-                self._without_logs(groups.get(key) or FileGroup(*key, (), ())), view, self._snapshot.timeline
+                self._without_logs(groups.get(key) or FileGroup(*key, (), ())),
+                view,
+                self._snapshot.timeline,
+                by_request_time=self._range.by_request_time,
             )
             for key in needed
         }

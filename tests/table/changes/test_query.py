@@ -120,6 +120,16 @@ def test_options_ask_for_changes(tmp_path: Path) -> None:
     assert table.scan(options=options).to_arrow()["op"].to_pylist() == ["u"]
 
 
+def test_ranges_may_compare_request_times(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    for number in range(1, 4):
+        table.upsert([row("a", number)])
+    first, second, _ = (each.request_time for each in table.timeline.select_writes())
+    options = {"hoodie.datasource.read.incr.table.version": "6"}
+    assert changes(table, first, second, options=options) == [("u", row("a"), row("a", 2))]
+    assert changes(table, second, options=options) == [("u", row("a", 2), row("a", 3))]
+
+
 def test_tasks_are_small_and_one_for_each_file_group(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     for number in range(1, 40):
