@@ -185,6 +185,8 @@ class BootstrapFileReader(BaseFileReader):
 
 def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> BaseFileReader:
     uri = f"{folder.uri.rstrip('/')}/{source.path}"
+    if source.path.endswith(".orc"):
+        raise UnsupportedFeatureError("Bootstrapped tables whose source files have the ORC format.", path=uri)
     try:
         size = folder.stat(source.path).size
         if source.size is not None and size != source.size:

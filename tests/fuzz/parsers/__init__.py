@@ -15,6 +15,7 @@ NAMES = (
     "avro_data",
     "avro_schema",
     "bloom",
+    "bootstrap_index",
     "commit_json",
     "deletes",
     "hfile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,61 +15,13 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import META_FIELDS, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.bootstrap import BootstrapFileReader, open_base_file
-from hoodie_py.reader.file_slice import BaseFile, BlockRules, SourceFile
+from hoodie_py.reader.file_slice import BlockRules
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
-from tests.table.tables import make_table, open_view
-
-KEY, TIME = "_hoodie_record_key", "_hoodie_commit_time"
-SCHEMA = pa.schema([*((name, pa.string()) for name in META_FIELDS), ("id", pa.int64()), ("name", pa.string())])
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A table with one skeleton, and its source."""
-
-    root: Path
-    base: BaseFile
-
-    @property
-    def table(self) -> Path:
-        return self.root / "table"
-
-    def open(self, instants: InstantRange | None = None, **options: str) -> BaseFileReader:
-        files = TableFiles.open(self.table)
-        info = ReadInfo(files, open_view(self.table).config, SCHEMA, {}, BlockRules())
-        return open_base_file(
-            info, self.base, ReadOptions(options={k.replace("__", "."): v for k, v in options.items()}), instants
-        )
-
-    def read(self, names: list[str], rows: int = 100, groups: list[int] | None = None) -> list[dict[str, Any]]:
-        schema = pa.schema([SCHEMA.field(name) for name in names])
-        batches = list(self.open().read_batches(schema, rows, groups))
-        assert all(0 < batch.num_rows <= rows and batch.schema.names == names for batch in batches)
-        return [row for batch in batches for row in batch.to_pylist()]
-
-
-def make_pair(
-    root: Path, rows: int = 7, skeleton_group: int = 100, source_group: int = 100, source: pa.Table | None = None
-) -> Pair:
-    meta = {name: [f"{name}-{number}" for number in range(rows)] for name in META_FIELDS}
-    meta[TIME] = ["1" if number % 2 else "2" for number in range(rows)]
-    data = source if source is not None else make_data(rows)
-    make_table(root / "table")
-    name = f"a-0_0-0-0_{METADATA_BOOTSTRAP_INSTANT}.parquet"
-    pq.write_table(pa.table(meta), root / "table" / name, row_group_size=skeleton_group)
-    (root / "source").mkdir(exist_ok=True)
-    pq.write_table(data, root / "source" / "x.parquet", row_group_size=source_group)
-    size = (root / "source" / "x.parquet").stat().st_size
-    place = SourceFile(str(root / "source"), "x.parquet", size)
-    return Pair(root, BaseFile(name, (root / "table" / name).stat().st_size, METADATA_BOOTSTRAP_INSTANT, "a-0", place))
-
-
-def make_data(rows: int) -> pa.Table:
-    return pa.table({"id": pa.array(range(rows), pa.int64()), "name": [f"n{number % 3}" for number in range(rows)]})
+from tests.bootstrap_pair import KEY, SCHEMA, TIME, Pair, make_data, make_pair
+from tests.table.tables import open_view
 
 
 def test_rows_have_the_columns_of_both_files_in_the_order_asked_for(tmp_path: Path) -> None:
@@ -219,6 +171,28 @@ def test_another_kind_of_store_only_if_the_user_names_it(tmp_path: Path) -> None
     with pytest.raises(UnsupportedFeatureError, match=r"another kind of store.*hoodie_py\.read\.bootstrap\.source"):
         away.open()
     assert away.open(hoodie_py__read__bootstrap__source="memory://bootstrap-elsewhere").num_rows == 3
+
+
+def test_both_files_may_lie_in_a_remote_store(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path, rows=20, skeleton_group=6, source_group=4)
+    store = TableFiles.open("memory://bootstrap-remote")
+    for path in (f"table/{pair.base.path}", "source/x.parquet"):
+        store.put(path, (tmp_path / path).read_bytes())
+    assert pair.base.source is not None
+    base = replace(pair.base, source=replace(pair.base.source, folder="memory://bootstrap-remote/source"))
+    info = ReadInfo(store.sub("table"), open_view(pair.table).config, SCHEMA, {}, BlockRules())
+    batches = open_base_file(info, base, ReadOptions()).read_batches(SCHEMA, 5, [0, 2, 3])
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [row["id"] for row in rows] == [0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15]
+    assert all(row[KEY] == f"{KEY}-{row['id']}" for row in rows)
+
+
+def test_sources_of_another_format_are_refused_by_name(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path)
+    assert pair.base.source is not None
+    orc = Pair(tmp_path, replace(pair.base, source=replace(pair.base.source, path="x.orc", size=None)))
+    with pytest.raises(UnsupportedFeatureError, match=r"ORC.*x\.orc"):
+        orc.open()
 
 
 def test_a_skeleton_alone_is_never_read_as_whole(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -58,6 +59,15 @@ def test_a_file_of_which_only_some_commits_are_wanted_is_not(corpus: Callable[[s
     tasks = HoodieTable.open(str(corpus("basic_cow_v9_part"))).incremental().tasks()
     assert len(tasks) > 1
     assert [find_plain_file(each) for each in tasks] == [None] * len(tasks)
+
+
+def test_a_bootstrapped_file_is_not(corpus: Callable[[str], Path]) -> None:
+    scan = HoodieTable.open(str(corpus("bootstrap_metadata_only_mor_v9"))).scan(query_type="read_optimized")
+    found = {each.file_slice.base_instant: (find_plain_file(each), each) for each in scan.tasks()}
+    skeleton, task = found.pop("00000000000001")
+    assert skeleton is None
+    assert len(pickle.dumps(task)) < 4096
+    assert [path is not None for path, _ in found.values()] == [True]
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.base_writer import BLOOM_KEY
 from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.reader.base.base_file import BaseFileReader
-from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.filter.row_groups import choose_row_groups
 from hoodie_py.table.filter.sql_parser import parse_sql
+from tests.bootstrap_pair import SCHEMA as PAIR_SCHEMA
+from tests.bootstrap_pair import Pair, make_pair
 from tests.formats.blooms import build_bloom
 
 ROWS, GROUP = 400, 40
@@ -52,6 +54,32 @@ def wanted(
 ) -> list[int]:
     predicate: Predicate = parse_sql(text, SCHEMA)
     return choose_row_groups(base, predicate, SCHEMA, columns or set(SCHEMA.names), unstored, 16)
+
+
+def test_bootstrapped_files_have_the_row_groups_of_their_source_and_the_keys_of_their_skeleton(tmp_path: Path) -> None:
+    base = make_pair(tmp_path, rows=20, source_group=5).open()
+
+    def choose(text: str) -> list[int]:
+        return choose_row_groups(base, parse_sql(text, PAIR_SCHEMA), PAIR_SCHEMA, PAIR_SCHEMA.names, (), 16)
+
+    assert choose("id > 12") == [2, 3]
+    assert choose("id = 3") == [0]
+    assert choose(f"{RECORD_KEY_FIELD} = '{RECORD_KEY_FIELD}-7'") == [1]
+    assert choose("_hoodie_commit_time = '3'") == []
+    skeleton = tmp_path / "table" / base.path
+    text = build_bloom(pa.array(["other"]), BloomSettings(400, 1e-9, 400, dynamic=False)).to_text()
+    rows = pq.read_table(skeleton, memory_map=False).replace_schema_metadata({BLOOM_KEY: text})
+    pq.write_table(rows, skeleton)
+    base = make_pair_again(tmp_path)
+    assert choose(f"{RECORD_KEY_FIELD} = '{RECORD_KEY_FIELD}-7'") == []
+
+
+def make_pair_again(root: Path) -> BaseFileReader:
+    """Open the files that ``make_pair`` wrote."""
+    (path,) = (root / "table").glob("*.parquet")
+    source = SourceFile(str(root / "source"), "x.parquet", None)
+    base = BaseFile(path.name, path.stat().st_size, METADATA_BOOTSTRAP_INSTANT, "a-0", source)
+    return Pair(root, base).open()
 
 
 def test_one_key_wants_one_row_group(opened: Opened) -> None:
