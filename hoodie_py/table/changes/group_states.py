@@ -34,10 +34,15 @@ class GroupStates:
         self._view = view
         self._timeline = timeline
         self._by_request_time = by_request_time
+        self._positions: dict[str, str] = {}
 
     @cached_property
     def _slices(self) -> list[FileSlice]:
         return make_all_slices(self._group, self._view.visibility)
+
+    @cached_property
+    def _log_paths(self) -> list[set[str]]:
+        return [{log.path for log in each.log_files} for each in self._slices]
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -59,8 +64,7 @@ class GroupStates:
         None if one of the files is gone.
         """
         for number, file_slice in enumerate(self._slices):
-            have = {log.path for log in file_slice.log_files}
-            if have.issuperset(paths):
+            if self._log_paths[number].issuperset(paths):
                 return file_slice.base_instant, self._make_state(self._complete(number), position, inclusive=True)
         return None
 
@@ -90,5 +94,8 @@ class GroupStates:
         return State(replace(readable, log_files=logs), without)
 
     def _is_later(self, instant: str, position: str, *, inclusive: bool) -> bool:
-        own = None if self._by_request_time else self._timeline.find_completion_time(instant)
-        return (own or instant) > position if inclusive else (own or instant) >= position
+        own = self._positions.get(instant)
+        if own is None:
+            completed = None if self._by_request_time else self._timeline.find_completion_time(instant)
+            own = self._positions[instant] = completed or instant
+        return own > position if inclusive else own >= position

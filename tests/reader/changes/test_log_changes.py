@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
+from hoodie_py.reader.changes import log_changes
 from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.read_info import ReadOptions
@@ -67,7 +68,7 @@ def show(found: Iterable[RowChanges]) -> Counter[str]:
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.sampled_from(MERGE_ON_READ), st.randoms(use_true_random=False))
 def test_budgets_and_whole_states_give_the_same_changes(
@@ -81,6 +82,9 @@ def test_budgets_and_whole_states_give_the_same_changes(
 
     plain = read(ReadOptions())
     assert plain == read(ReadOptions(memory_limit=1)) == read(ReadOptions(memory_limit=2048, batch_rows=2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_changes, "_MOST_KEYS_BY_BATCH", 1)
+        assert plain == read(ReadOptions(batch_rows=4))
     reader = StepReader(info, COLUMNS, frozenset({"before", "after"}), ReadOptions())
     compared: Counter[str] = Counter()
     for changes_of_one in reader._compare_states(step):

@@ -51,7 +51,7 @@ def write_history(table: HoodieTable, dice: random.Random, steps: int) -> list[t
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     st.sampled_from(KINDS), st.sampled_from(MODES), st.sampled_from(["ts", None]), st.randoms(use_true_random=False),

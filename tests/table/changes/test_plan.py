@@ -1,0 +1,78 @@
+"""Steps of a range: which files tell what a commit changed, and tasks that stay small."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.table.changes import plan
+from hoodie_py.table.changes.plan import ChangesPlan
+from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
+from hoodie_py.table.incremental.commit_range import resolve_range
+from tests.table.changes.change_lakes import changes, make, row, times
+
+
+def list_steps(table: HoodieTable, *span: str) -> list[Step]:
+    found = ChangesPlan(table._snapshot, resolve_range(table._snapshot.timeline, *span))
+    return [step for _, steps in found.make_steps() for step in steps]
+
+
+def test_copy_on_write(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", ("COPY_ON_WRITE", 9), "OP_KEY_ONLY")
+    table.upsert([row("a"), row("b")])
+    table.upsert([row("a", 2)])
+    first, second = list_steps(table)
+    assert isinstance(first, WholeSlice)
+    assert first.is_insert
+    assert isinstance(second, ChangeLog)
+    assert second.before is not None
+    assert second.after is not None
+    assert second.before.file_slice.base_file == first.state.file_slice.base_file
+    assert [len(list_steps(table, time)) for time in times(table)] == [1, 0]
+
+
+def test_a_log_with_images_needs_no_other_file(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", ("COPY_ON_WRITE", 9))
+    table.upsert([row("a")])
+    table.upsert([row("a", 2)])
+    (step,) = list_steps(table, times(table)[0])
+    assert isinstance(step, ChangeLog)
+    assert (step.before, step.after) == (None, None)
+
+
+def test_commits_of_one_log_are_one_step(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    for number in range(1, 5):
+        table.upsert([row("a", number)])
+    times_of = [each.request_time for each in table.timeline.select_writes()]
+    (step,) = list_steps(table, times(table)[0], times(table)[2])
+    assert isinstance(step, MergedLog)
+    assert step.instants == tuple(times_of[1:3])
+    assert [log.name.instant for log in step.state.file_slice.log_files] == times_of[1:3]
+
+
+def test_a_base_file_without_a_log_is_compared(tmp_path: Path) -> None:
+    table = HoodieTable.create(
+        tmp_path / "t", make(tmp_path / "other").schema, record_key="id", table_type="COPY_ON_WRITE"
+    )
+    table.upsert([row("a"), row("b")])
+    table.upsert([row("a", 2)])
+    first, second = list_steps(table)
+    assert isinstance(first, WholeSlice)
+    assert isinstance(second, ComparedSlices)
+
+
+def test_many_steps_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "t", ("COPY_ON_WRITE", 9))
+    for number in range(1, 8):
+        table.upsert([row("a", number)])
+    whole = changes(table)
+    monkeypatch.setattr(plan, "_MANY_STEPS", 1)
+    monkeypatch.setattr(plan, "_MOST_BYTES", 1000)
+    tasks = table.changes().tasks()
+    assert len(tasks) > 1
+    assert len(pickle.dumps(tasks[0])) < len(pickle.dumps(table.changes().tasks()))
+    assert changes(table) == whole
