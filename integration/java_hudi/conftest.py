@@ -16,6 +16,8 @@ from integration.java_hudi.tables import Kind, Lake, make_row
 _HERE = Path(__file__).parent
 _QUICK = (
     "test_we_remove_what_java_removes[v9-part-mdt]",
+    "test_java_reads_our_changes[v9-part-mdt-data_before_after]",
+    "test_java_reads_our_changes[v9-part-mdt-cow-data_before]",
     "test_we_schedule_and_run[v9-part-mdt]",
     "test_we_schedule_and_run[v6-part-mdt]",
     "test_we_schedule_and_run[v8-flat-nomdt]",

@@ -130,7 +130,9 @@ class _ChangeReader(FileGroupReader):
         self._changes = changes
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
-        for piece in self._base.merge(log, log.fold(), log.schema).pieces:
+        with self._base.open_ahead():
+            folded = log.fold()
+        for piece in self._base.merge(log, folded, log.schema).pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
                 yield self._make_output(piece.untouched)
             if piece.merged is not None:

@@ -111,6 +111,31 @@ def test_java_plans_change_data_with_the_slice(name: str, tmp_path: Path) -> Non
     assert rows(HoodieTable.open(base)) == before
 
 
+@of_each_version
+def test_java_plans_slices_that_have_change_data_alone(kind: Kind, tmp_path: Path) -> None:
+    start(kind, tmp_path)
+    HoodieTable.open(tmp_path).compact(options=QUICK)
+    put(tmp_path, records([row(1, 9)], partitioned=False))
+    instant = str(HoodieTable.open(tmp_path).schedule_compaction(options=QUICK))
+    table = HoodieTable.open(tmp_path)
+    plan = table._snapshot.timeline.find_compaction_plan(instant)
+    assert plan is not None
+    [log] = [path for path in tmp_path.glob(".*.log.*") if path.name in plan.operations[0].delta_files]
+    log.unlink()  # as if it had never been written
+    folder = tmp_path / table.config.find_timeline_folder()
+    newest = table.timeline.select_actions("deltacommit").instants[-1].request_time
+    for path in folder.glob(f"{newest}*"):
+        path.unlink()
+    [captured] = list_change_files(tmp_path)
+    alone = replace(plan.operations[0], delta_files=(captured.name,))
+    (folder / f"{instant}.compaction.requested").write_bytes(write_compaction_plan(replace(plan, operations=(alone,))))
+    before = rows(HoodieTable.open(tmp_path))
+    assert HoodieTable.open(tmp_path).run_compaction(instant, options=QUICK).file_groups == 1
+    [fresh] = [path for path in list_change_files(tmp_path) if path != captured]
+    assert read_records(fresh) == []
+    assert rows(HoodieTable.open(tmp_path)) == before
+
+
 def test_the_spelling_of_modes(tmp_path: Path) -> None:
     mode = {"hoodie.table.cdc.supplemental.logging.mode": "op_key_only"}
     KINDS[0].create(tmp_path, properties=mode)

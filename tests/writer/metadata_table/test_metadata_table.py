@@ -52,9 +52,12 @@ def records(base: Path, instant: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.parametrize("captures", [False, True])
 @pytest.mark.parametrize("name", TABLES)
-def test_new_files_are_recorded(name: str, tmp_path: Path) -> None:
+def test_new_files_are_recorded(name: str, captures: bool, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
+    path = base / ".hoodie/hoodie.properties"
+    path.write_bytes(update_properties(path.read_bytes(), {"hoodie.table.cdc.enabled": str(captures).lower()}))
     before = rows(HoodieTable.open(base))
     result = HoodieTable.open(base).compact(options=QUICK)
     instant = str(result.instant)
@@ -62,10 +65,11 @@ def test_new_files_are_recorded(name: str, tmp_path: Path) -> None:
     every = told.pop("__all_partitions__")
     assert every["type"] == 1
     written: dict[str, dict[str, int]] = {}
-    for path in base.rglob(f"*_{instant}.parquet"):
+    for path in (*base.rglob(f"*_{instant}.parquet"), *base.rglob(f".*_{instant}.*.cdc")):
         partition = path.parent.relative_to(base).as_posix()
         written.setdefault(partition, {})[path.name] = path.stat().st_size
     assert set(every["filesystemMetadata"]) == set(written)
+    assert {len(files) for files in written.values()} == {2 if captures else 1}
     assert {
         key: {file: info["size"] for file, info in record["filesystemMetadata"].items()} for key, record in told.items()
     } == written
