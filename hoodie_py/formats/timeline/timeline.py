@@ -80,7 +80,9 @@ class Timeline:
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of the instants that ``keep`` accepts."""
-        return Timeline((instant for instant in self._instants if keep(instant)), self.layout)
+        found = Timeline((), self.layout)
+        found._instants = tuple(filter(keep, self._instants))  # sorted already, and one for each action
+        return found
 
     def select_actions(self, *actions: str) -> Timeline:
         """Return the instants of these actions, as named on disk."""

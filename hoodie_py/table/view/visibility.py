@@ -38,7 +38,7 @@ class Visibility:
         """Whether log names carry the slice's base instant (table version below 8)."""
         return self._table.config.version < _FIRST_VERSION_WITH_COMPLETION_TIMES
 
-    @property
+    @cached_property
     def last_instant(self) -> str | None:
         """Request time of the last completed write or pending compaction, which means "now"; None without one."""
         last = self._timeline.select_visible().last
