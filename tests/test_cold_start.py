@@ -51,6 +51,12 @@ def test_reading_merged_rows_imports_nothing_for_other_tables_stores_or_writes(c
     assert imported(code, str(corpus(TABLE))) & _NEVER <= imported("import numpy, pyarrow")
 
 
+def test_reading_a_range_imports_nothing_for_writes_or_other_stores(corpus: Callable[[str], Path]) -> None:
+    code = "import hoodie_py\nassert hoodie_py.HoodieTable.open(sys.argv[1]).incremental().to_arrow().num_rows"
+    unneeded = _FOR_OTHER_STORES | _FOR_WRITES | _FOR_RARE_TABLES | {"pandas", "hoodie_py.table.filter.sql_parser"}
+    assert imported(code, str(corpus(TABLE))) & unneeded <= imported("import numpy, pyarrow")
+
+
 def test_planning_for_spark_imports_no_more_than_it_needs(corpus: Callable[[str], Path]) -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
     code = """

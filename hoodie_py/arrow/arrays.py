@@ -7,6 +7,7 @@ takes some tenths of a second and 50 MB. Reading and compacting a table use this
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,12 @@ def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.A
     valid = make_bitmap(~missing if missing.any() else None)
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(b"".join(data))]
     return pa.Array.from_buffers(type_, len(data), buffers)
+
+
+@lru_cache(maxsize=64)
+def make_text(value: str, type_: pa.DataType) -> pa.Scalar:
+    """Return a text as a scalar of ``pa.string()``; ``pa.scalar`` would import pandas, if it is there."""
+    return from_texts([value], type_)[0]
 
 
 def make_empty_batch(schema: pa.Schema) -> pa.RecordBatch:

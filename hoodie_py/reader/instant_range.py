@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_texts
+from hoodie_py.arrow.arrays import from_texts, make_text
 from hoodie_py.arrow.compute import call, index_in
 from hoodie_py.errors import MergeError
 
@@ -35,8 +35,8 @@ class InstantRange:
         """Return for each commit time whether it is in the range; null for a null time."""
         if self.only is not None:
             return _find_in(times, self.only)
-        low = call("greater" if self.is_open else "greater_equal", times, pa.scalar(self.first, times.type))
-        inside = call("and_kleene", low, call("less_equal", times, pa.scalar(self.last, times.type)))
+        low = call("greater" if self.is_open else "greater_equal", times, make_text(self.first, times.type))
+        inside = call("and_kleene", low, call("less_equal", times, make_text(self.last, times.type)))
         if not self.others:
             return inside
         return call("and_kleene", inside, call("invert", _find_in(times, self.others)))

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
-from hoodie_py.formats.parquet.base_writer import SPARK_VERSION_KEY
 from hoodie_py.formats.parquet.decoder import check_footer
+from hoodie_py.formats.parquet.footer_keys import SPARK_VERSION_KEY
 from hoodie_py.spark.types import fit, has_same_values
 
 Found = TypeVar("Found")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from hoodie_storage import classify
@@ -137,11 +138,9 @@ class Store:
 
     def list(self, path: str) -> list[FileInfo]:
         entries = self._ask("list", path, lambda backend, key: backend.list(key))
-        found = [
-            FileInfo(join_paths(path, each.path), each.size, each.is_dir, each.modified, each.is_link)
-            for each in entries
-        ]
-        return sorted(found, key=lambda info: (info.path, info.is_dir))
+        folder = f"{path}/" if path else ""
+        found = [FileInfo(folder + each.path, each.size, each.is_dir, each.modified, each.is_link) for each in entries]
+        return sorted(found, key=attrgetter("path", "is_dir"))
 
     def stat(self, path: str) -> FileInfo:
         found = self._ask("stat", path, lambda backend, key: backend.stat(key))

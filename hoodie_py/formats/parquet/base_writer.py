@@ -29,18 +29,19 @@ from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
+from hoodie_py.formats.parquet.footer_keys import (
+    AVRO_SCHEMA_KEY,
+    BLOOM_KEY,
+    BLOOM_TYPE_KEY,
+    MAX_KEY,
+    MIN_KEY,
+    SPARK_VERSION_KEY,
+)
 from hoodie_py.formats.parquet.key_range import KeyRange
 
 _LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
 ROW_GROUP_ROWS = 50_000
-
-BLOOM_KEY = "org.apache.hudi.bloomfilter"
-BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
-MIN_KEY = "hoodie_min_record_key"
-MAX_KEY = "hoodie_max_record_key"
-AVRO_SCHEMA_KEY = "parquet.avro.schema"
-SPARK_VERSION_KEY = "org.apache.spark.version"
 
 _SPARK_VERSION = "3.5.0"
 _MEMORY_BYTES = 128 << 20

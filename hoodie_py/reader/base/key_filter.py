@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from hoodie_py.arrow.arrays import from_numpy, to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.parquet.key_range import make_comparable
 
 _SAMPLE = 64

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pat
 
-from hoodie_py.arrow.arrays import from_texts
+from hoodie_py.arrow.arrays import from_texts, make_text
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import ansi_casts, arithmetic
 from hoodie_py.table.filter.arrow_expression import evaluate_expression
@@ -74,7 +74,7 @@ def _evaluate_node(node: Node, batch: pa.RecordBatch) -> pa.Array:
 
 def _make_scalar(node: Literal) -> pa.Scalar:
     if isinstance(node.value, str) and node.type == pa.string():
-        return from_texts([node.value], node.type)[0]
+        return make_text(node.value, node.type)
     return pa.scalar(node.value, node.type)
 
 

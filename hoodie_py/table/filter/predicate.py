@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -211,13 +212,13 @@ class ArrowFilter(_BooleanNode):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Predicate:
     """A bound filter: rows for which ``root`` is true are kept, false and null drop a row."""
 
     root: Node
 
-    @property
+    @cached_property  # every task of a scan asks
     def columns(self) -> frozenset[str]:
         """Names of the top-level columns that are needed to evaluate the filter."""
         names: set[str] = set()

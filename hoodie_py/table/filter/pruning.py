@@ -63,6 +63,8 @@ def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool
     ``values``: partition column -> its value as Python (or a ``pyarrow.Scalar``), None for null. Other columns may have
     any value.
     """
+    if predicate.columns and predicate.columns.isdisjoint(values):
+        return True
     return True in _find_truths_of_values(predicate.root, values)
 
 

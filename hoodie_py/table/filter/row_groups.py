@@ -19,9 +19,9 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_texts, to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.decoder import find_column_chunk_ranges
+from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts

@@ -13,11 +13,13 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options.read import (
@@ -31,7 +33,6 @@ from hoodie_py.options.read import (
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo
-from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
@@ -43,7 +44,12 @@ from hoodie_py.table.incremental.commit_range import (
 from hoodie_py.table.incremental.path_glob import compile_glob
 from hoodie_py.table.incremental.range_task import RangeTask
 from hoodie_py.table.incremental.row_range import join_filters, make_instant_range, make_row_filter
-from hoodie_py.table.incremental.touched_slices import find_written_files, look_up_files, make_touched_slices
+from hoodie_py.table.incremental.touched_slices import (
+    find_certain_files,
+    find_written_files,
+    look_up_files,
+    make_touched_slices,
+)
 from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.query import Request, SnapshotQuery
 from hoodie_py.table.scan.scan import Scan, make_query_scan
@@ -74,8 +80,16 @@ def make_incremental_scan(
     # Positions are those in the whole base file, of which only the rows of some commits are read.
     settings = {**texts, MERGE_USE_POSITIONS: "false"}
     made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
-    filters = [as_predicate(each, written.schema.arrow) for each in RANGE_FILTERS.read(texts)]
+    filters = _parse_filters(RANGE_FILTERS.read(texts), written.schema.arrow)
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
+
+
+def _parse_filters(texts: Sequence[str], schema: pa.Schema) -> list[Predicate | None]:
+    if not texts:
+        return []
+    from hoodie_py.table.filter.as_predicate import as_predicate  # with the parser, which few ranges need
+
+    return [as_predicate(each, schema) for each in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +173,7 @@ class RangeSnapshot(Snapshot):
         return [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
 
     def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
-        """Do nothing: every file of a range is looked up when its slices are made."""
+        """Do nothing: files that may be gone are looked up when slices are made, and all sizes are checked later."""
 
     @property
     def _falls_back(self) -> bool:
@@ -177,10 +191,9 @@ class RangeSnapshot(Snapshot):
         if self._reads_archived_rows:
             return self._list_latest_slices(predicate)
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
-        written = find_written_files(
-            read_range_metadata(self.timeline, span), lambda path: self._may_match(predicate, path)
-        )
-        listing, missing = look_up_files(self.files, written)
+        commits = read_range_metadata(self.timeline, span)
+        written = find_written_files(commits, lambda path: self._may_match(predicate, path))
+        listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
         if missing and self._falls_back:
             return self._list_latest_slices(predicate)
         slices = make_touched_slices(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.reader.instant_range import PartialRowsError
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
@@ -37,11 +37,18 @@ class RangeTask(ScanTask):
 
         Raises:
             InvalidQueryError: rows that partial updates need were cleaned.
+            FileMissingError: a file was cleaned or lost since the timeline was read.
         """
         try:
             yield from ScanTask.to_batches(self, gate)
         except PartialRowsError:  # comes before any row
             yield from self._read_whole_slice().to_batches(gate)
+        except FileMissingError as error:
+            raise FileMissingError(
+                "A file of the range is gone: it was cleaned since the timeline was read, or it is lost.",
+                hint="Open the table again, and ask once more.",
+                **error.where,
+            ) from error
 
     def _read_whole_slice(self) -> ScanTask:
         instants = self.info.instants

@@ -6,18 +6,22 @@ The rules (F4.13, F4.14a):
   file only if the range wrote both.
 * They are sliced as of the last commit of the range, by request time. File groups that were replaced until then are
   left out.
-* No folder is listed. Each file is looked up once, which also gives its size: up to table version 6 log files grow.
+* No folder is listed. Files that cleans may have removed are looked up once, and up to table version 6 all files, as
+  log files grow there. The others have the size that the statistics say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import CLEAN
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.incremental.commit_range import CommitRange
+from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
 from hoodie_py.table.view.slicing import make_slice
 from hoodie_py.table.view.visibility import Visibility
@@ -42,15 +46,43 @@ def find_written_files(commits: Iterable[CommitMetadata], keep: Callable[[str], 
     return {partition: files for partition, files in found.items() if keep(partition)}
 
 
-def look_up_files(files: TableFiles, written: Mapping[str, Mapping[str, int]]) -> tuple[FilesByPartition, set[str]]:
+def find_certain_files(
+    timeline: TableTimeline, commit_range: CommitRange, commits: Iterable[CommitMetadata]
+) -> frozenset[str]:
+    """Return the files of a range, by its commits' metadata, that no clean has removed and whose size is known.
+
+    A clean keeps the files of the earliest retained commit and of later ones (``CleanPlanner``). All cleans after an
+    active commit are active as well (``TimelineArchiverV2``). A clean that counts file versions retains no commit.
+
+    Raises:
+        CorruptFileError, InvalidTableError: the file of a clean is damaged or gone.
+    """
+    if not timeline.config.has_logs_named_by_commit:
+        return frozenset()
+    cleans = timeline.timeline.select_actions(CLEAN)
+    since = timeline.find_earliest_retained() if cleans else ""
+    if since is None:
+        return frozenset()
+    return frozenset(
+        stat.path
+        for commit, metadata in zip(commit_range.commits, commits, strict=True)
+        if not commit.is_archived and commit.request_time >= since
+        for stat in metadata.iterate_stats()
+        if stat.path is not None and stat.file_size_in_bytes > 0
+    )
+
+
+def look_up_files(
+    files: TableFiles, written: Mapping[str, Mapping[str, int]], certain: Collection[str] = ()
+) -> tuple[FilesByPartition, set[str]]:
     """Look up the files that commits wrote. Return all of them by partition, and the paths of the missing ones.
 
-    Missing files have the size that the statistics say.
+    Missing files, and ``certain`` ones, which are not looked up, have the size that the statistics say.
 
     Raises:
         StorageError: the store refused.
     """
-    paths = [path for each in written.values() for path in each]
+    paths = [path for each in written.values() for path in each if path not in certain]
     if len(paths) <= _FEW_FILES and files.is_local:
         found = [_look_up(files, path) for path in paths]
     else:
@@ -58,7 +90,7 @@ def look_up_files(files: TableFiles, written: Mapping[str, Mapping[str, int]]) -
             found = list(pool.map(lambda path: _look_up(files, path), paths))
     infos = dict(zip(paths, found, strict=True))
     by_partition = {
-        partition: [infos[path] or FileInfo(path, size, is_dir=False) for path, size in each.items()]
+        partition: [infos.get(path) or FileInfo(path, size, is_dir=False) for path, size in each.items()]
         for partition, each in written.items()
     }
     return by_partition, {path for path, info in infos.items() if info is None}

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.parquet.base_writer import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.parquet.bloom import BloomSettings
+from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.formats.parquet.key_range import KeyRange
 from hoodie_py.reader.base.key_filter import KeyFilter
 from tests.formats.blooms import build_bloom
