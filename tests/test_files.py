@@ -117,6 +117,25 @@ def test_missing_packages_name_the_extra(files: TableFiles) -> None:
         TableFiles(shaky).read("t/a")
 
 
+def test_another_place_of_the_same_kind_of_store(files: TableFiles, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = files.open_other(f"file:{tmp_path}/other")
+    other.put("x", b"1")
+    assert (tmp_path / "other" / "x").read_bytes() == b"1"
+    assert pickle.loads(pickle.dumps(other)) == other
+    assert files.is_same_kind("/anywhere")
+    assert not files.is_same_kind("s3://bucket/x")
+    assert TableFiles.open("s3://bucket/t").is_same_kind("s3a://other/x")
+
+
+def test_only_the_same_kind_of_store_gets_the_options() -> None:
+    bucket = TableFiles.open("s3://bucket/t", {"key": "mine", "secret": "word"})
+    assert bucket.open_other("s3n://bucket/t") == bucket
+    assert bucket.open_other("memory://x") == TableFiles.open("memory://x")
+    with pytest.raises(HoodieError):
+        bucket.open_other("s3://")
+
+
 def test_places_that_are_none() -> None:
     for uri in ("", "s3://", "nosuchscheme://x/y"):
         with pytest.raises(HoodieError):
