@@ -355,3 +355,22 @@ def test_changes_are_followed_of_tables_that_have_them(tmp_path: Path) -> None:
         table.follow(changes=True)
     with pytest.raises(InvalidQueryError, match="as_structs"):
         table.follow(as_structs=True)
+
+
+@pytest.mark.parametrize("name", ["archived_timeline_mor_v6", "archived_timeline_mor_v9", "upgraded_6_to_9_mor"])
+def test_tables_of_java_are_followed_from_the_beginning(corpus, name: str) -> None:
+    table = HoodieTable.open(corpus(name))
+    batches = read_new(table, "earliest")
+    assert Counter(keys(batches)) == Counter(keys(table_rows(table)))
+    assert read_new(table, batches[-1].token) == []
+
+
+def test_a_token_from_before_an_upgrade_goes_on(corpus) -> None:
+    table = HoodieTable.open(corpus("upgraded_6_to_9_mor"))
+    writes = list(table.timeline.select_writes())
+    token = f"upgraded_6_to_9_mor@requested:{writes[3].request_time}"
+    follower = table.follow(token, poll=None)
+    assert [commit for batch in follower if batch.is_last for commit in batch.commits] == [
+        each.request_time for each in writes[4:]
+    ]
+    assert follower.token == f"upgraded_6_to_9_mor@completed:{writes[-1].completion_time}"
