@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError, locate_errors
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import check_inside, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import (
+    METADATA_BOOTSTRAP_INSTANT,
+    check_inside,
+    parse_base_file_name,
+    parse_log_file_name,
+)
 from hoodie_py.formats.timeline.timeline import Instant
 from hoodie_py.table.timeline.loader import TableTimeline
 
@@ -54,14 +59,20 @@ def read_newest_data_schema(
 
 
 def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
-    """Return the schema of one base or log file; None for other files, and for log files without a data block."""
+    """Return the schema of one base or log file.
+
+    None for other files, for log files without a data block, and for base files of a metadata-only bootstrap, which
+    have meta columns only.
+    """
     name = path.rpartition("/")[2]
     with locate_errors(path=path):
         if name.startswith("."):
             parsed = parse_log_file_name(name)
             return None if parsed is None or parsed.is_cdc else _read_log_schema(files, path)
         base = parse_base_file_name(name)
-        return None if base is None or base.extension != ".parquet" else _read_parquet_schema(files, path)
+        if base is None or base.extension != ".parquet" or base.instant == METADATA_BOOTSTRAP_INSTANT:
+            return None
+        return _read_parquet_schema(files, path)
 
 
 def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:

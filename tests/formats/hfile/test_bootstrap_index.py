@@ -19,10 +19,11 @@ from hoodie_py.formats.hfile.bootstrap_index import (
 )
 from hoodie_py.formats.hfile.entries import read_hfile
 from tests.bootstrap import make_file_value, make_index, make_partition_value
-from tests.corpus import case_folder, unpack
+from tests.corpus import ROOT, case_folder, unpack
 
 TABLE = "bootstrap_metadata_only_mor_v9"
 IDS = {"part=p0": "1f18cb55-2aba-4a8f-9085-902e0e00ff44", "part=p1": "6eb7f542-f200-463e-b1a3-777f995f9044"}
+HBASE = ROOT / "tests" / "data" / "bootstrap_index_0_15.hfile"
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 sizes = st.none() | st.integers(0, 1 << 40)
 
@@ -44,6 +45,16 @@ def test_both_indexes_of_java_name_the_same_sources() -> None:
         assert found[file_id] == decode_file_value(by_file[make_file_key(path, file_id)])
         assert found[file_id].uri.startswith(f"file:/tmp/hoodie-corpus/{TABLE}__source/{path}/part-00000-")
         assert found[file_id].size in (1496, 1502)
+
+
+def test_indexes_that_hbase_wrote_for_older_versions_read_alike() -> None:
+    data = HBASE.read_bytes()
+    assert b"HFileBootstrapIndex$HoodieKVComparator" in data
+    found = {key: decode_partition_value(value) for key, value in read_hfile(data)}
+    assert found.keys() == {make_partition_key("part=p0"), make_partition_key("part=p1")}
+    sources = [source for inside in found.values() for source in inside.values()]
+    assert [source.uri.rpartition("__source/")[2] for source in sources] == ["part=p0/x.parquet", "part=p1/x.parquet"]
+    assert all(source.size is not None and source.size > 1000 for source in sources)
 
 
 @given(st.dictionaries(names, st.tuples(names, sizes), max_size=5))

@@ -101,6 +101,16 @@ def test_data_files_that_are_gone_are_passed_over(tmp_path: Path):
     assert columns(make_table(tmp_path, files)) == ["a"]
 
 
+def test_bootstrapped_files_have_no_columns_of_their_own(tmp_path: Path):
+    skeleton, name = "00000000000001", "a-0_0-0-0_00000000000001.parquet"
+    files = {**commit(skeleton, None, name), name: parquet(pa.schema([(each, pa.string()) for each in META_FIELDS]))}
+    with pytest.raises(InvalidTableError, match="columns"):
+        resolve_schema(open_view(make_table(tmp_path / "a", files)).timeline)
+    whole = f"b-0_0-0-0_{T1}.parquet"
+    more = {**files, **commit(T1, None, whole), whole: parquet(pa.schema({"a": pa.string()}))}
+    assert columns(make_table(tmp_path / "b", more)) == ["a"]
+
+
 def test_nothing_tells_the_columns(tmp_path: Path):
     with pytest.raises(InvalidTableError, match="columns"):
         resolve_schema(open_view(make_table(tmp_path)).timeline)
