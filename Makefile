@@ -13,7 +13,7 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes histories bench bench-reading bench-ranges \
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories bench bench-reading bench-ranges \
 	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make s3-env   the S3 server of the tests that need one that checks credentials (make test does it too, where Go is)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
+	@echo 'make crash-streams kill and restart streams of Spark at every step of a micro-batch, 200 trials'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
@@ -77,6 +78,10 @@ crash: $(STAMP)
 
 crash-writes: $(STAMP)
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash.write_trials --json .bench/crash-writes.json $(ARGS)
+
+# Streams from a table to a table, killed and started again (ARGS="--trials 20 --drivers 2 --seed 7").
+crash-streams: $(STAMP) java-note
+	PYTHONPATH=.:storage $(BIN)/python -m integration.crash.stream_trials --json .bench/crash-streams.json $(ARGS)
 
 # Random operations on tables, compared with a model after each: hours for all steps (ARGS="--steps 5000 --seed 3" for some).
 histories: $(STAMP)

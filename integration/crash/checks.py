@@ -11,13 +11,13 @@ from typing import Any
 import fastavro
 
 from hoodie_py import TableFiles
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from integration.crash.stores import open_table
-from tests.formats.hfile_entries import read_hfile
 
 METADATA = ".hoodie/metadata"
 _EVERY = "__all_partitions__"

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.options.read import HOLES_POLICY, RANGE_START
+from hoodie_py.options.read import HOLES_POLICY, INCREMENTAL_FORMAT, RANGE_START
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
@@ -146,7 +146,7 @@ def make_load_scan(
         HoodieError: an option's value is not valid, or the query type is not handled.
     """
     batch_rows = options.batch_rows
-    if batch_rows is None and columns is not None:
+    if batch_rows is None and columns is not None and INCREMENTAL_FORMAT.read(options.hoodie) != "cdc":
         batch_rows = choose_batch_rows(len(columns))
     return make_query(
         snapshot,

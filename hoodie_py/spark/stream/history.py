@@ -181,7 +181,7 @@ class History:
         Raises:
             InvalidQueryError: one is.
         """
-        span = resolve_range(self._timeline, start.position, end.position, self._options.hoodie)
+        span = resolve_range(self._timeline, start.position or EARLIEST, end.position, self._options.hoodie)
         archived = any(each.is_archived for each in span.commits)
         if self._by_request_time and self._timeline.timeline.is_archived_before(start.position):
             active = {each.request_time for each in self._timeline.list_completed_writes()}
@@ -191,13 +191,18 @@ class History:
             raise self._make_gone_error("commits up to", end)
 
     def _make_gone_error(self, what: str, end: StreamOffset) -> InvalidQueryError:
-        times = [self._get_time(each) for each in self._list_readable()]
-        kept = f"There are commits from {min(times)} to {max(times)}. " if times else ""
+        times = sorted(map(self._get_time, self._list_readable()))
+        kept = f"There are commits from {times[0]} to {times[-1]}. " if times else ""
+        if self._options.is_cdc:
+            remedy = f"{STREAM_START} says where it begins, such as {times[0] if times else LATEST}."
+        else:
+            remedy = (
+                f"{STREAM_START}={EARLIEST} gives all rows that the table has. Or set {FALLBACK_TO_FULL_SCAN}=true, "
+                "which gives the latest rows of these commits."
+            )
         return InvalidQueryError(
             f"The stream comes too late: {what} {end.position} are archived or cleaned.",
-            hint=f"{kept}Start the query with another checkpoint; {STREAM_START}={EARLIEST} gives all rows that the "
-            f"table has. Or set {FALLBACK_TO_FULL_SCAN}=true, which gives the latest rows of these commits. Let cleans "
-            "and archival keep more commits.",
+            hint=f"{kept}Start the query with another checkpoint; {remedy} Let cleans and archival keep more commits.",
             table=self._snapshot.config.name,
         )
 

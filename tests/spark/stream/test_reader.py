@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import sys
@@ -278,6 +279,43 @@ def test_bad_options(tmp_path: Path, options: dict[str, str], error: str, said: 
     with pytest.raises((InvalidQueryError, UnsupportedFeatureError), match=said) as caught:
         Stream(tmp_path, **options).plan()
     assert type(caught.value).__name__ == error
+
+
+CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
+
+
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_stream_of_changes(tmp_path: Path, version: int, kind: str) -> None:
+    table = make_table(tmp_path, version, kind, properties={"hoodie.table.cdc.enabled": "true"})
+    upsert(table, 1, "ab")
+    upsert(table, 2, "b")
+    table.delete(["a"])
+    stream = Stream(tmp_path, **CDC, maxCommitsPerTrigger=1)
+    assert stream.columns == ["op", "ts_ms", "before", "after"]
+    found = [sorted(map(describe, batch)) for batch in stream.batches()]
+    assert found == [[("i", None, 1), ("i", None, 1)], [("u", 1, 2)], [("d", 1, None)]]
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    upsert(table, 3, "bc")
+    stream.restart()
+    assert sorted(describe(row) for batch in stream.batches() for row in batch) == [("i", None, 3), ("u", 2, 3)]
+    assert sorted(map(str, (describe(row) for batch in Stream(tmp_path, **CDC).batches() for row in batch))) == sorted(
+        map(str, [("i", None, 1), ("i", None, 1), ("u", 1, 2), ("d", 1, None), ("u", 2, 3), ("i", None, 3)])
+    )
+
+
+def describe(change: dict[str, Any]) -> tuple[str, int | None, int | None]:
+    before, after = (
+        None if change[side] is None else json.loads(change[side])["value"] for side in ("before", "after")
+    )
+    return change["op"], before, after
+
+
+def test_a_stream_of_changes_of_a_table_without_change_data(tmp_path: Path) -> None:
+    upsert(make_table(tmp_path), 1, "ab")
+    with pytest.raises(InvalidQueryError, match=r"hoodie\.table\.cdc\.enabled"):
+        Stream(tmp_path, **CDC)
 
 
 def test_columns_and_a_schema_of_the_users_own(tmp_path: Path) -> None:
