@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from threading import Lock
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, locate_errors
@@ -126,7 +127,7 @@ def locate_source(indexed: IndexedSource, base_path: str) -> SourceFile:
         InvalidTableError: it lies elsewhere, or one of the paths is none.
         CorruptFileError: it is the folder itself.
     """
-    folder, place = _parse_place(base_path), _parse_place(indexed.uri)
+    folder, place = _parse_folder(base_path), _parse_place(indexed.uri)
     depth = len(folder.segments)
     if (
         place.segments[:depth] != folder.segments
@@ -166,3 +167,6 @@ def _parse_place(text: str) -> _Place:
         raise InvalidTableError("A path of a bootstrapped table climbs.", path=text[:_SHOWN])
     scheme = (match[1] or "").lower()
     return _Place("s3" if scheme in _S3 else scheme or None, match[2] or None, segments)
+
+
+_parse_folder = lru_cache(maxsize=16)(_parse_place)  # the same for each file
