@@ -4,8 +4,9 @@ The rules (F4.13, F4.14a):
 
 * Only the files that the write statistics of the range's commits name are in the slices. So log files merge with a base
   file only if the range wrote both.
-* They are sliced as of the last commit of the range, by request time. File groups that were replaced until then are
-  left out.
+* File groups that were replaced until the last commit of the range, by request time, are left out.
+* A commit that completed after a compaction was planned wrote to the slice of that compaction, which may be later than
+  all commits of the range. That slice is read, too. (Hudi 1.2.0 leaves it out, and the rows of the commit with it.)
 * No folder is listed. Files that cleans may have removed are looked up once, and up to table version 6 all files, as
   log files grow there. The others have the size that the statistics say.
 """
@@ -106,7 +107,7 @@ def _look_up(files: TableFiles, path: str) -> FileInfo | None:
 def make_touched_slices(
     listing: FilesByPartition, visibility: Visibility, last_commit: str, *, merge_on_read: bool, hole: str | None = None
 ) -> list[FileSlice]:
-    """Return the slices of some files as of a commit's request time, sorted by partition and file id.
+    """Return the slices of a range's files, sorted by partition and file id; ``last_commit`` is its greatest request time.
 
     Base files that were requested after ``hole`` do not count. Those of a metadata-only bootstrap still need their
     source (``FileSystemView.make_readable``).
@@ -121,7 +122,7 @@ def make_touched_slices(
                 continue
             logs = group.log_files if merge_on_read else ()
             bases = tuple(base for base in group.base_files if hole is None or base.instant < hole)
-            file_slice = make_slice(FileGroup(partition, group.file_id, bases, logs), visibility, last_commit)
+            file_slice = make_slice(FileGroup(partition, group.file_id, bases, logs), visibility)
             if file_slice is None:
                 continue
             if file_slice.base_file is not None:
