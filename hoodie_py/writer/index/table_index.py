@@ -166,13 +166,14 @@ class _BucketEvidence:
     Attributes:
         factor: greatest common divisor of each hash minus its bucket; the number must divide it. 0 for no key.
         greatest: the greatest bucket.
-        hashes: number of different hashes.
+        rests: the different hashes, each less its bucket. Equal ones tell no more than one: the keys of a partition may
+            be those of another, and keys that follow each other lie in buckets that do.
         single: whether it is certain which field is hashed.
     """
 
     factor: int
     greatest: int
-    hashes: int
+    rests: frozenset[int]
     single: bool
 
     @classmethod
@@ -187,7 +188,7 @@ class _BucketEvidence:
         buckets = {parse_bucket(each) or 0 for each in ids}
         hashed = fields or snapshot.config.record_key_fields
         single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
-        found = cls(0, max(buckets), 0, single)
+        found = cls(0, max(buckets), frozenset(), single)
         for file_slice in sample_slices(slices, _MOST_SLICES):
             found = found.add_keys(file_slice, read_first_keys(lookup, file_slice), hashed)
             if len(found.numbers) == 1:
@@ -199,13 +200,13 @@ class _BucketEvidence:
         bucket = parse_bucket(file_slice.file_id) or 0
         rests = np.unique(np.abs(compute_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
-        return replace(self, factor=factor, hashes=self.hashes + len(rests))
+        return replace(self, factor=factor, rests=self.rests.union(rests.tolist()))
 
     def is_possible(self, number: int) -> bool:
         """Whether a number of buckets fits all keys, and not by mere chance."""
         if number <= self.greatest or self.factor % number:
             return False
-        return not self.factor or self.hashes * math.log2(self.factor / number) < _SURE_BITS
+        return not self.factor or len(self.rests) * math.log2(self.factor / number) < _SURE_BITS
 
     @property
     def numbers(self) -> list[int]:
@@ -213,7 +214,7 @@ class _BucketEvidence:
         if not self.factor:
             return []
         found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
-        sure = self.single or all(self.hashes * math.log2(each) >= _SURE_BITS for each in found)
+        sure = self.single or all(len(self.rests) * math.log2(each) >= _SURE_BITS for each in found)
         return found if sure else [*found, 0]
 
     @property

@@ -150,6 +150,16 @@ def test_keys_of_several_fields_need_more_evidence_than_one_customer(tmp_path: P
     assert len({each.file_id for each in table.file_slices()}) == 2
 
 
+def test_keys_that_repeat_in_partitions_are_no_more_evidence(tmp_path: Path) -> None:
+    """The hashes of k2 and k3 less their buckets are equal: a few such keys looked like proof of a greater number."""
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    told = {**QUICK, **BUCKET, COUNT: "2"}
+    rows = [{**_row(0, part), "id": key} for part in ("p0", "p1") for key in ("k2", "k3")]
+    for _ in range(2):
+        table.upsert(rows, told)
+    assert table.scan().count() == len(rows)
+
+
 def _ruled(tmp_path: Path) -> tuple[HoodieTable, Path, list[Row]]:
     """A table with 4, 2 and 7 buckets in its partitions, and the rules for that."""
     table = _buckets(tmp_path / "t", Kind(9, merge_on_read=True), 4)
