@@ -66,6 +66,7 @@ def as_dict(findings: Findings, failures: int) -> dict[str, object]:
         "failures": failures,
         "reads compared": counts.reads,
         "reads of the past compared": counts.looks_back,
+        "overlapping commits": dict(counts.overlaps.most_common()),
         "ranges": dict(counts.ranges.most_common()),
         "faults met": sum(counts.faults.values()),
         "operations cut short": counts.cut_short,

@@ -25,6 +25,7 @@ class Counts:
     refusals: Counter[str] = field(default_factory=Counter)
     reads: int = 0
     looks_back: int = 0
+    overlaps: Counter[str] = field(default_factory=Counter)
     ranges: Counter[str] = field(default_factory=Counter)
 
 

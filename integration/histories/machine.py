@@ -21,6 +21,7 @@ from integration.histories.operations import (
     DeleteKeys,
     DeleteRows,
     DeleteWhere,
+    During,
     Insert,
     Operation,
     Overwrite,
@@ -51,6 +52,9 @@ _CHANGES = st.builds(Change, _ROWS, st.sampled_from([False, False, False, True])
 _SOME = st.lists(_CHANGES, min_size=1, max_size=6).map(tuple)
 _ONE_IN_THREE = st.sampled_from([False, False, True])
 _DISTINCT = st.lists(_CHANGES, min_size=1, max_size=4, unique_by=lambda each: each.row.id).map(tuple)
+_ONE = _CHANGES.map(lambda each: (each,))
+_PLANS = st.sampled_from([Schedule(), RunPlan(), Compact()])
+_ONE_WRITE = st.one_of(st.builds(Upsert, _ONE), st.builds(Upsert, _SOME), _IDS.map(lambda each: DeleteKeys((each,))))
 _ANY = st.integers(0, 200)
 _WAYS = st.builds(
     Way,
@@ -142,11 +146,11 @@ class Histories(RuleBasedStateMachine):
     def delete_where(self, most: int, fault: Fault | None) -> None:
         self._do(DeleteWhere(most), fault)
 
-    @rule(operation=st.sampled_from([Schedule(), RunPlan(), Compact()]), fault=_FAULT)
+    @rule(operation=_PLANS, fault=_FAULT)
     def compaction(self, operation: Operation, fault: Fault | None) -> None:
         self._do(operation, fault)
 
-    @rule(operation=st.sampled_from([Schedule(), RunPlan(), Compact()]), fault=_FAULT)
+    @rule(operation=_PLANS, fault=_FAULT)
     def compaction_too(self, operation: Operation, fault: Fault | None) -> None:
         self._do(operation, fault)
 
@@ -157,6 +161,10 @@ class Histories(RuleBasedStateMachine):
     @rule(fault=_FAULT)
     def rollback(self, fault: Fault | None) -> None:
         self._do(Rollback(), fault)
+
+    @rule(write=_ONE_WRITE, other=st.one_of(_ONE_WRITE, _PLANS, st.builds(Overwrite, _ONE)))
+    def during(self, write: Upsert | DeleteKeys, other: Upsert | DeleteKeys | Schedule | RunPlan | Compact) -> None:
+        self._do(During(write, other), None)
 
     @rule(choice=_ANY)
     def look_back(self, choice: int) -> None:

@@ -124,6 +124,7 @@ class Model:
         written: every file that a commit wrote, oldest first.
         replaced: file groups that are gone, and the commit that replaced them.
         now: the commit that is made.
+        seen: the table that its write looked at; None for this one.
     """
 
     kind: Kind
@@ -135,6 +136,7 @@ class Model:
     written: tuple[File, ...] = ()
     replaced: Mapping[int, str] = field(default_factory=dict)
     now: str = ""
+    seen: Model | None = None
 
     @property
     def rules(self) -> Rules:
@@ -193,17 +195,18 @@ class Model:
 
     # What happens --------------------------------------------------------------------------------------------------
 
-    def after(self, event: Event, commit: str | None = None) -> Model:
+    def after(self, event: Event, commit: str | None = None, seen: Model | None = None) -> Model:
         """Return the table after an event.
 
         Args:
             event: what happens.
             commit: its request time; None for a number. A compaction's is the name of its plan.
+            seen: the table that a write looked at, where others have changed it since.
 
         Raises:
             DoubleKey: the event inserts a key that is there.
         """
-        model = replace(self, steps=self.steps + 1, now=commit or f"{self.steps:017d}")
+        model = replace(self, steps=self.steps + 1, now=commit or f"{self.steps:017d}", seen=seen)
         match event:
             case Upsert(changes):
                 return model._write({key: model._combined(some) for key, some in model._by_key(changes).items()})
@@ -216,7 +219,7 @@ class Model:
             case DeleteRows(rows):
                 return model._write({(self.kind.path(part), key): _DELETE for key, part, _ in rows})
             case DeleteWhere(most):
-                chosen = [row for row in self.rows() if row.ts <= most and row.total % 2 == 0]
+                chosen = [row for row in (seen or self).rows() if row.ts <= most and row.total % 2 == 0]
                 return model._write({(self.kind.path(row.part), row.id): _DELETE for row in chosen})
             case Plan(name):
                 return model._plan(name)
@@ -227,9 +230,10 @@ class Model:
 
     def _delete_keys(self, ids: Iterable[str]) -> Model:
         """Delete in every partition that has the key; without partitions nobody looks whether it is there."""
-        keys = {(group.part, key) for group in self.groups.values() for key in ids}
+        seen = self.seen or self
+        keys = {(group.part, key) for group in seen.groups.values() for key in ids}
         if self.kind.partitioned:
-            keys = {key for key in keys if (place := self._place(key)) is not None and self.groups[place].knows(key[1])}
+            keys = {key for key in keys if (place := seen._place(key)) is not None and seen.groups[place].knows(key[1])}
         return self._write(dict.fromkeys(keys, _DELETE))
 
     def _merged(self, group: Group, logs: int | None = None) -> dict[str, Version]:
@@ -272,7 +276,7 @@ class Model:
         placed: dict[int, dict[str, Version]] = defaultdict(dict)
         fresh: dict[Key, Version] = {}
         for key, version in versions.items():
-            number = self._place(key)
+            number = (self.seen or self)._place(key)
             if number is not None:
                 placed[number][key[1]] = version
             elif not version.deletes:

@@ -111,6 +111,14 @@ class Rollback:
     """Take back the oldest instant that is pending: a write that failed, or a compaction."""
 
 
+@dataclass(frozen=True, slots=True)
+class During:
+    """A write, and what begins and ends while it is at work."""
+
+    write: Upsert | DeleteKeys | DeleteRows | DeleteWhere
+    other: Upsert | DeleteKeys | Overwrite | Schedule | RunPlan | Compact
+
+
 Operation = (
     Upsert
     | Insert
@@ -123,5 +131,6 @@ Operation = (
     | Compact
     | Clean
     | Rollback
+    | During
 )
 """What is done to a table."""

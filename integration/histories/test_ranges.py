@@ -19,6 +19,7 @@ from integration.histories.operations import (
     Clean,
     Compact,
     DeleteKeys,
+    During,
     Event,
     Insert,
     Operation,
@@ -190,6 +191,14 @@ PLANS = (Compact, Schedule, RunPlan)
 def test_ranges_whose_files_are_gone(tmp_path: Path, kind: Kind) -> None:
     seen = look(tmp_path / "t", kind, [*HISTORY, Compact(), put("k4", 9, "last"), Compact(), Clean(1)]).counts.ranges
     assert seen["of the latest rows"] if kind.version > 6 else seen["refused"]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("other", [Schedule(), Compact()], ids=str)
+def test_a_commit_that_ended_after_a_compaction_was_planned(tmp_path: Path, other: Any, version: int) -> None:
+    """Its log file belongs to a slice that is later than the range: its rows were left out."""
+    seen = look(tmp_path / "t", replace(EVENT, version=version), [OLD, NEW, During(LATE, other), OTHER]).counts
+    assert seen.overlaps["around it"] == (version > 6), "up to version 6 such a compaction is refused"
 
 
 def without_row_filter(patch: pytest.MonkeyPatch) -> None:
