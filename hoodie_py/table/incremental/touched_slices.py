@@ -107,7 +107,7 @@ def _look_up(files: TableFiles, path: str) -> FileInfo | None:
 def make_touched_slices(
     listing: FilesByPartition, visibility: Visibility, last_commit: str, *, merge_on_read: bool, hole: str | None = None
 ) -> list[FileSlice]:
-    """Return the slices of a range's files, sorted by partition and file id; ``last_commit`` is its greatest request time.
+    """Return the slices of a range's files, sorted by partition and file id; ``last_commit`` is its last request time.
 
     Base files that were requested after ``hole`` do not count. Those of a metadata-only bootstrap still need their
     source (``FileSystemView.make_readable``).
