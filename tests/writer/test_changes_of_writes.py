@@ -32,7 +32,7 @@ def step(table: HoodieTable, lot: random.Random, ts: int) -> None:
         table.upsert(rows, options=QUICK)
     elif choice < 0.7:
         table.delete([each | {"ts": ts} for each in rows], options=QUICK)
-    elif choice < 0.8:
+    elif choice < 0.8 and pending is None:
         table.insert_overwrite(rows, options=QUICK)
     elif not table.config.is_merge_on_read:
         table.insert([row(100 + ts, ts)], options=QUICK)
