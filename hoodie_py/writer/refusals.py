@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.schema.history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
@@ -35,6 +36,17 @@ def check_writable(snapshot: Snapshot) -> None:
         UnsupportedFeatureError: names the feature.
     """
     problem = next(_iterate_features(snapshot), None)
+    if problem is not None:
+        raise problem.locate(table=snapshot.config.name)
+
+
+def check_version(snapshot: Snapshot) -> None:
+    """Refuse to change a table of a version that is only read.
+
+    Raises:
+        UnsupportedFeatureError: names the version.
+    """
+    problem = _find_version_problem(snapshot)
     if problem is not None:
         raise problem.locate(table=snapshot.config.name)
 
@@ -78,7 +90,20 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
     yield from _iterate_features(snapshot)
 
 
+def _find_version_problem(snapshot: Snapshot) -> HoodieError | None:
+    version = snapshot.config.version
+    if version in WRITABLE_VERSIONS:
+        return None
+    return UnsupportedFeatureError(
+        f"Writing to a table of version {version}, which is only read.",
+        hint="Upgrade the table with a Hudi writer of 0.14 or later.",
+    )
+
+
 def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
+    old = _find_version_problem(snapshot)
+    if old is not None:
+        yield old
     config = snapshot.config
     if not config.populate_meta_fields:
         yield UnsupportedFeatureError("Writing to a table without meta fields (virtual keys).")

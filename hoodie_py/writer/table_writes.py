@@ -168,8 +168,10 @@ class TableWrites:
     def _open_session(
         self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
     ) -> WriteSession:
+        from hoodie_py.writer.refusals import check_version
         from hoodie_py.writer.timeline.session import WriteSession
 
+        check_version(self._snapshot)
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
 
     def _refresh(self, result: T, *, changed: bool = True) -> T:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,27 @@ def test_lock_providers_that_are_not_known(tmp_path: Path) -> None:
         table.schedule_compaction(options=provider)
     with pytest.raises(InvalidQueryError, match="concurrency"):
         table.schedule_compaction(options={"hoodie.write.concurrency.mode": "optimistic_concurrency_control"})
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_old_versions_are_read_and_say_how_to_upgrade(tmp_path: Path, version: int) -> None:
+    """Hudi 0.9 to 0.13 stored such versions; beside the number, nothing that a read needs differs from version 6."""
+    base = writable("basic_mor_v6_part", tmp_path)
+    rows = HoodieTable.open(base).scan().to_arrow().sort_by("id")
+    with_properties(base, {"hoodie.table.version": str(version)})
+    table = HoodieTable.open(base)
+    assert table.config.version == version
+    assert table.scan().to_arrow().sort_by("id") == rows
+    assert table.incremental().count() == rows.num_rows
+    before = sorted(path for path in base.rglob("*"))
+    calls: list[Callable[[], object]] = [
+        lambda: table.upsert(rows),
+        lambda: table.delete(["k1"]),
+        table.compact,
+        table.clean,
+        lambda: table.rollback(PENDING),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedFeatureError, match=f"version {version}, which is only read(.|\\n)*Upgrade"):
+            call()
+    assert sorted(path for path in base.rglob("*")) == before

@@ -76,7 +76,8 @@ TIMEZONE = "hoodie.table.timeline.timezone"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 TABLE_FORMAT = "hoodie.table.format"
 
-SUPPORTED_VERSIONS = (6, 8, 9)
+READABLE_VERSIONS = (1, 2, 3, 4, 5, 6, 8, 9)
+WRITABLE_VERSIONS = (6, 8, 9)
 FIRST_VERSION_OF_LAYOUT_2 = 8  # of the timeline
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 CDC_MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
@@ -162,7 +163,7 @@ class TableConfig:
 
         Raises:
             InvalidTableError: the name is missing, the checksum is wrong, or a value is unknown or contradicts another.
-            UnsupportedFeatureError: the table version is not 6, 8 or 9, or the table format is foreign.
+            UnsupportedFeatureError: the table version is not 1 to 6, 8 or 9, or the table format is foreign.
         """
         return cls.from_properties(parse_properties(data))
 
@@ -334,10 +335,10 @@ class _PropertyReader:
         version = self.read_number(VERSION)
         if version is None:
             raise InvalidTableError(f"{VERSION} is missing.")
-        if version not in SUPPORTED_VERSIONS:
+        if version not in READABLE_VERSIONS:
             raise UnsupportedFeatureError(
                 f"Table version {version} is not supported.",
-                hint="Versions 6, 8 and 9 are; upgrade the table with a Hudi writer of 0.14 or later.",
+                hint="Versions 1 to 6, 8 and 9 are; upgrade the table with a Hudi writer of 0.14 or later.",
             )
         return version
 

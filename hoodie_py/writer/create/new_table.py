@@ -19,7 +19,7 @@ from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.config.merge_creation import find_payload_class, make_creation_properties
-from hoodie_py.formats.config.table_config import SUPPORTED_VERSIONS, TABLE_TYPES, TableConfig, compute_table_checksum
+from hoodie_py.formats.config.table_config import TABLE_TYPES, WRITABLE_VERSIONS, TableConfig, compute_table_checksum
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.write import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
 from hoodie_py.writer.keygen.generator import infer_key_generator
@@ -115,7 +115,7 @@ class NewTable:
     def _check_arguments(self) -> None:
         if not self.name.strip() or any(char in self.name for char in "/\\\0\r\n"):
             raise InvalidQueryError(f"{self.name[:100]!r} cannot be a table's name.", hint="Pass name=.")
-        if self.version not in SUPPORTED_VERSIONS:
+        if self.version not in WRITABLE_VERSIONS:
             raise UnsupportedFeatureError(
                 f"Tables of version {self.version} cannot be made.", hint="Give table_version=6, 8 or 9."
             )
