@@ -75,6 +75,10 @@ class FollowedBatch:
     is_last: bool
     commits: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        last = ", is_last" if self.is_last else ""
+        return f"FollowedBatch({self.rows.num_rows} rows of {len(self.commits)} commits, {self.token}{last})"
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
