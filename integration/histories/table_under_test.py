@@ -5,7 +5,7 @@ are compared.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +21,9 @@ from hoodie_py import (
     InvalidQueryError,
     InvalidTableError,
     TableFiles,
-    UnsupportedFeatureError,
 )
 from hoodie_py.table.snapshot import open_snapshot
+from integration.histories.expected import COMMITS, expect, find_first_pending, has_failed_writes
 from integration.histories.findings import Counts, Difference, tell_apart
 from integration.histories.mergers import Weighted
 from integration.histories.model import Kind, Model
@@ -57,7 +57,6 @@ from tests.writer.faulty_files import FaultyFiles, Killed
 FLAG = "_hoodie_is_deleted"
 _COLUMNS = ("id", "part", "ts", "total", "name")
 _COMMIT = "_hoodie_commit_time"
-_COMMITS = ("commit", "deltacommit", "replacecommit")
 _WRITES = (Upsert, Insert, Overwrite, DeleteKeys, DeleteRows, DeleteWhere)
 
 
@@ -221,7 +220,7 @@ class TableUnderTest:
             case Clean(retain):
                 table.clean(retain, options)
             case Rollback():
-                table.rollback(_to_undo(table.timeline).request_time, options)
+                table.rollback(find_first_pending(table.timeline).request_time, options)
 
     def _rows(self, changes: Sequence[Change]) -> pa.Table:
         rows = [{**{name: getattr(each.row, name) for name in _COLUMNS}, FLAG: each.deletes} for each in changes]
@@ -243,12 +242,14 @@ class TableUnderTest:
         error_text = "" if error is None else f"{type(error).__name__}: {error}"
         if isinstance(operation, _WRITES):
             landed = [each for each in after if each.request_time in new]
-            may = (ConflictError,) if _failed_writes(before) else ()  # whether its writer is at work may be uncertain
+            may = (
+                (ConflictError,) if has_failed_writes(before) else ()
+            )  # whether its writer is at work may be uncertain
             return self._of_write(operation, landed, error, may, reached=reached)
         events = self._of_plans(after, new)
         if reached and error is not None:
             return events
-        expected = self._expected(operation, before)
+        expected = expect(self.model, operation, before)
         done = {type(event) for event in events}
         if error is not None:
             if not isinstance(error, expected.errors):
@@ -267,7 +268,7 @@ class TableUnderTest:
         *,
         reached: bool,
     ) -> list[Event]:
-        writes = [each for each in new if each.action in _COMMITS]
+        writes = [each for each in new if each.action in COMMITS]
         if len(writes) > 1:
             raise Difference(f"{operation} made {len(writes)} commits")
         if error is None:
@@ -293,7 +294,7 @@ class TableUnderTest:
         plans = {*self.model.plans}
         for each in new:
             is_run = each.request_time in plans
-            if is_run if isinstance(event, Run) else not is_run and each.action in _COMMITS:
+            if is_run if isinstance(event, Run) else not is_run and each.action in COMMITS:
                 return each
         raise Difference(f"{event} has no instant")
 
@@ -312,42 +313,6 @@ class TableUnderTest:
             elif name not in pending:
                 events.append(Unplan(name))
         return events
-
-    def _expected(self, operation: Operation, before: list[Instant]) -> Expected:
-        """Say what an operation on plans must come to where the store does not fail."""
-        model = self.model
-        failed = _failed_writes(before)
-        oldest = next(iter(model.plans), None)
-        plans = {Plan} if model.has_logs_to_plan() else set()
-        may: tuple[type[HoodieError], ...] = (ConflictError,) if failed else ()
-        if isinstance(operation, Schedule | Compact) and not self.kind.merge_on_read:
-            return Expected(set(), (UnsupportedFeatureError, InvalidQueryError))
-        match operation:
-            case Schedule():
-                return Expected(plans, may)
-            case RunPlan() if oldest is None:
-                return Expected(set(), (*may, InvalidQueryError))
-            case RunPlan():
-                return Expected({Run}, may)
-            case Compact() if plans:
-                return Expected({Plan, Run}, may)
-            case Compact() if oldest is None:
-                return Expected(set(), (*may, InvalidQueryError))
-            case Compact():
-                return Expected({Run}, may)
-            case Rollback():
-                return self._expected_rollback(before)
-        return Expected(set(), may)
-
-    def _expected_rollback(self, before: list[Instant]) -> Expected:
-        first = _to_undo(before)
-        if first is NOTHING_PENDING:
-            return Expected(set(), (InvalidQueryError,))
-        if first.action != "compaction" or first.state != "requested":
-            return Expected(set())
-        may_have_logs = self.model.has_logs_after(first.request_time) or _failed_writes(before)
-        stuck = self.kind.version < 8 and may_have_logs
-        return Expected({Unplan}, (UnsupportedFeatureError,) if stuck else ())
 
     # Comparing -----------------------------------------------------------------------------------------------------
 
@@ -407,28 +372,6 @@ class TableUnderTest:
 
     def _opened(self) -> HoodieTable:
         return HoodieTable.open(self.uri)
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What an operation must come to, and how it may fail instead."""
-
-    events: set[type]
-    errors: tuple[type[HoodieError], ...] = ()
-
-
-NOTHING_PENDING = Instant("0" * 17, None, "commit", "requested")
-
-
-def _to_undo(timeline: Iterable[Instant]) -> Instant:
-    """Return the oldest write or compaction that is pending."""
-    pending = (each for each in timeline if not each.is_completed and each.action in ("compaction", *_COMMITS))
-    return min(pending, key=lambda each: each.request_time, default=NOTHING_PENDING)
-
-
-def _failed_writes(timeline: list[Instant]) -> bool:
-    """Whether writes are pending; their files may be there."""
-    return any(not each.is_completed and each.action in _COMMITS for each in timeline)
 
 
 def _completed(timeline: list[Instant]) -> set[str]:

@@ -1,0 +1,68 @@
+"""What an operation on plans must come to where the store does not fail, and how it may fail instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hoodie_py import ConflictError, HoodieError, Instant, InvalidQueryError, UnsupportedFeatureError
+from integration.histories.model import Model
+from integration.histories.operations import Compact, Operation, Plan, Rollback, Run, RunPlan, Schedule, Unplan
+
+COMMITS = ("commit", "deltacommit", "replacecommit")
+NOTHING_PENDING = Instant("0" * 17, None, "commit", "requested")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The events of an operation, and the errors that may come in their place."""
+
+    events: set[type]
+    errors: tuple[type[HoodieError], ...] = ()
+
+
+def expect(model: Model, operation: Operation, before: list[Instant]) -> Expected:
+    """Say what an operation must come to; ``before`` is the timeline that it finds."""
+    oldest = next(iter(model.plans), None)
+    plans = {Plan} if model.has_logs_to_plan() else set()
+    may: tuple[type[HoodieError], ...] = (ConflictError,) if has_failed_writes(before) else ()
+    if isinstance(operation, Schedule | Compact) and not model.kind.merge_on_read:
+        return Expected(set(), (UnsupportedFeatureError, InvalidQueryError))
+    match operation:
+        case Schedule():
+            return Expected(plans, may)
+        case RunPlan() if oldest is None:
+            return Expected(set(), (*may, InvalidQueryError))
+        case RunPlan():
+            return Expected({Run}, may)
+        case Compact() if plans:
+            return Expected({Plan, Run}, may)
+        case Compact() if oldest is None:
+            return Expected(set(), (*may, InvalidQueryError))
+        case Compact():
+            return Expected({Run}, may)
+        case Rollback():
+            return _expect_rollback(model, before)
+    return Expected(set(), may)
+
+
+def _expect_rollback(model: Model, before: list[Instant]) -> Expected:
+    first = find_first_pending(before)
+    if first is NOTHING_PENDING:
+        return Expected(set(), (InvalidQueryError,))
+    if first.action != "compaction" or first.state != "requested":
+        return Expected(set())
+    may_have_logs = model.has_logs_after(first.request_time) or has_failed_writes(before)
+    stuck = model.kind.version < 8 and may_have_logs
+    return Expected({Unplan}, (UnsupportedFeatureError,) if stuck else ())
+
+
+def find_first_pending(timeline: Iterable[Instant]) -> Instant:
+    """Return the oldest write or compaction that is pending."""
+    pending = (each for each in timeline if not each.is_completed and each.action in ("compaction", *COMMITS))
+    return min(pending, key=lambda each: each.request_time, default=NOTHING_PENDING)
+
+
+def has_failed_writes(timeline: list[Instant]) -> bool:
+    """Whether writes are pending; their files may be there."""
+    return any(not each.is_completed and each.action in COMMITS for each in timeline)
