@@ -9,6 +9,7 @@ from typing import Any
 
 from hoodie_py import HoodieError, HoodieTable, Instant, TableFiles
 from hoodie_py.table.snapshot import open_snapshot
+from integration.histories.expected import COMMITS
 from tests.writer.faulty_files import WRITES
 
 BESIDE_OTHERS = {"hoodie.clean.failed.writes.policy": "LAZY"}
@@ -22,13 +23,15 @@ class Pause:
         act: what happens.
         known: request times of instants that were there before the write.
         timeline: when it began; None where it did not.
-        error: how it failed.
+        begun: request time of the write that was at work then.
+        error: how what happened failed.
         lock: of the threads of the write.
     """
 
     act: Callable[[], None]
     known: frozenset[str]
     timeline: list[Instant] | None = None
+    begun: str | None = None
     error: HoodieError | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -41,7 +44,8 @@ class Pause:
         if self.timeline is not None:
             return
         timeline = list(HoodieTable(open_snapshot(files)).timeline)
-        if all(each.is_completed or each.request_time in self.known for each in timeline):
+        self.begun = next((each.request_time for each in timeline if self._has_begun(each)), None)
+        if self.begun is None:
             return
         self.timeline = timeline
         try:
@@ -49,11 +53,8 @@ class Pause:
         except HoodieError as error:
             self.error = error
 
-    @property
-    def begun(self) -> str | None:
-        """Request time of the write that was at work."""
-        found = (each.request_time for each in self.timeline or () if not each.is_completed)
-        return next((each for each in found if each not in self.known), None)
+    def _has_begun(self, instant: Instant) -> bool:
+        return instant.action in COMMITS and not instant.is_completed and instant.request_time not in self.known
 
 
 class PausedFiles(TableFiles):
