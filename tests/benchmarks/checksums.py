@@ -70,6 +70,7 @@ CHECKS: Mapping[str, Mapping[str, Check]] = {
     },
     "history_mor": {"sts": Check("ts", _total)},
     "history_cow": {"sts": Check("ts", _total)},
+    "history_cdc": {"sts": Check("ts", _total)},
 }
 
 

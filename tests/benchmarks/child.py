@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PLAN, PYARROW, TABLE, Job, ReadSample
+from tests.benchmarks.job import CHANGES, COUNT, HOODIE, HUDI_RS, PLAN, PYARROW, TABLE, Job, ReadSample
 
 
 def reader_of(job: Job) -> Callable[[], Any]:
@@ -34,6 +34,8 @@ def _hoodie(job: Job) -> Callable[[], Any]:
         table = HoodieTable.open(job.path)
         if job.span is None:
             scan = table.scan(columns=job.columns, options=job.options)
+        elif job.way == CHANGES:
+            scan = table.changes(*job.span, columns=job.columns, options=job.options)
         else:
             scan = table.incremental(*job.span, columns=job.columns, options=job.options)
         if job.way == PLAN:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py import HoodieTable
+from hoodie_py.formats.config.table_config import CDC_ENABLED
 from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT
@@ -73,6 +74,7 @@ class HistoryShape:
     rows: int  # of a new group
     changed: int  # rows of a group that a commit changes
     commits: int = COMMITS
+    captures_changes: bool = False  # whether changes go to .cdc files as well
 
     @property
     def is_merge_on_read(self) -> bool:
@@ -83,6 +85,7 @@ class HistoryShape:
 SHAPES = {
     "history_mor": HistoryShape("MERGE_ON_READ", 2, 1000, 250),
     "history_cow": HistoryShape("COPY_ON_WRITE", 8, 450, 150),
+    "history_cdc": HistoryShape("COPY_ON_WRITE", 8, 450, 150, captures_changes=True),
 }
 
 
@@ -97,6 +100,7 @@ class HistoryTable:
         files: data files that the range's commits wrote.
         expected: number of rows, and sum of ``ts``, of a full scan.
         expected_of_range: the same of the range.
+        changes: number of inserts and updates in the range.
     """
 
     name: str
@@ -106,6 +110,7 @@ class HistoryTable:
     files: int
     expected: Sums
     expected_of_range: Sums
+    changes: int
 
 
 def history_table(name: str) -> HistoryTable:
@@ -123,7 +128,14 @@ def history_table(name: str) -> HistoryTable:
 def make_history(shape: HistoryShape, name: str, path: Path) -> HistoryTable:
     """Write a table of this shape."""
     table = HoodieTable.create(
-        path, _SCHEMA, record_key="key", ordering="ts", partition_by="region", table_type=shape.table_type, name=name
+        path,
+        _SCHEMA,
+        record_key="key",
+        ordering="ts",
+        partition_by="region",
+        table_type=shape.table_type,
+        name=name,
+        properties={CDC_ENABLED: shape.captures_changes},
     )
     writer = _HistoryWriter(shape, open_snapshot(table.files))
     for number in range(shape.commits):
@@ -142,6 +154,7 @@ def make_history(shape: HistoryShape, name: str, path: Path) -> HistoryTable:
         files=size * FILES_A_COMMIT,
         expected={"n": len(newest), "sts": sum(newest)},
         expected_of_range={"n": len(latest), "sts": sum(latest.values())},
+        changes=sum(len(some) for _, rows in changes for _, some in rows),
     )
 
 
@@ -326,11 +339,10 @@ def _split(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def main() -> int:
-    """Make one table and print where it is."""
+    """Make one table and print what it has."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=sorted(SHAPES))
-    table = history_table(parser.parse_args().name)
-    print(table)
+    print(history_table(parser.parse_args().name))
     return 0
 
 

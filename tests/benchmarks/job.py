@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 HOODIE, HUDI_RS, PYARROW = "hoodie_py", "hudi-rs", "pyarrow"
-STREAM, TABLE, COUNT, PLAN = "stream", "table", "count", "plan"
+STREAM, TABLE, COUNT, PLAN, CHANGES = "stream", "table", "count", "plan", "changes"
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class Job:
         table: name of the table that this one was grown from.
         path: base path.
         engine: whose reader.
-        way: batch by batch, as a whole, only the number of rows, or only the tasks.
+        way: batch by batch, as a whole, only the number of rows, only the tasks, or what changed.
         columns: None for all.
         options: reader options, of hoodie_py only.
         processors: how many the process may use; None for all.
         check: whether the sums of an answer are wanted too.
-        span: start and end of an incremental query; None for a scan.
+        span: start and end of a range of commits; None for a scan.
         once: whether one read is all: the cold start is the measure then.
     """
 

@@ -9,21 +9,26 @@ reads from an S3 server that counts requests and bytes. Rows and sums of every a
 from __future__ import annotations
 
 import argparse
+import os
+import statistics
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.benchmarks.bench_tables import cache_folder
 from tests.benchmarks.checksums import Sums, differences
 from tests.benchmarks.counting_s3 import BUCKET, CountingS3, counting_s3
 from tests.benchmarks.history_tables import COMMITS, SHAPES, SHARE, HistoryTable, history_table
-from tests.benchmarks.job import HOODIE, HUDI_RS, PLAN, TABLE, Job, ReadSample
+from tests.benchmarks.job import CHANGES, HOODIE, HUDI_RS, PLAN, TABLE, Job, ReadSample
 from tests.benchmarks.processes import interleaved, load, run_job
 from tests.benchmarks.results import medians, save, versions
 
-FULL, RANGE, PLANNED = "full scan", "range", "range, planned only"
+FULL, RANGE, PLANNED, CHANGED = "full scan", "range", "range, planned only", "changes in the range"
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ def jobs(table: HistoryTable) -> Iterator[Job]:
     yield job(HOODIE, FULL)
     yield job(HOODIE, RANGE, span=span)
     yield job(HOODIE, PLANNED, span=span, way=PLAN)
+    if SHAPES[table.name].captures_changes:
+        yield job(HOODIE, CHANGED, span=span, way=CHANGES)
+        return
     yield job(HUDI_RS, FULL, way=TABLE)
     yield job(HUDI_RS, RANGE, span=span, way=TABLE)
 
@@ -53,6 +61,8 @@ def expected_of(job: Job, table: HistoryTable) -> Sums:
     """Return the sums that an answer has to have; only planning has none."""
     if job.way == PLAN:
         return {}
+    if job.way == CHANGES:
+        return {"n": table.changes}
     return table.expected if job.span is None else table.expected_of_range
 
 
@@ -73,6 +83,17 @@ def cost_of(job: Job, server: CountingS3) -> tuple[Cost, ReadSample]:
     return Cost(sum(traffic.requests.values()), traffic.bytes, len(traffic.objects)), sample
 
 
+def cost_of_command(table: HistoryTable) -> float:
+    """Return processor seconds of the command that writes the range's rows to a file, from its start to its end."""
+    hoodie = str(Path(sys.executable).with_name("hoodie"))
+    command = [hoodie, "read", str(table.path), "--from", table.start, "--to", table.end, "--format", "parquet"]
+    with TemporaryDirectory() as folder:
+        before = os.times()
+        subprocess.run([*command, "--output", f"{folder}/rows.parquet"], check=True, capture_output=True)
+        after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
 def compare(table: HistoryTable, rounds: int, server: CountingS3) -> dict[str, Any]:
     """Return figures by way, and what was wrong by way."""
     ways = list(jobs(table))
@@ -89,7 +110,13 @@ def compare(table: HistoryTable, rounds: int, server: CountingS3) -> dict[str, A
             wrong[job.name] = said
             _say(f"WRONG ANSWER on {table.name} by {job.name}: {'; '.join(said)}")
         figures[job.name] = {**medians(samples[job.name]), **asdict(cost)}
-    return {"rows": int(table.expected["n"]), "files": table.files, "ways": figures, "wrong": wrong}
+    return {
+        "rows": int(table.expected["n"]),
+        "files": table.files,
+        "ways": figures,
+        "command": statistics.median(cost_of_command(table) for _ in range(rounds)),
+        "wrong": wrong,
+    }
 
 
 def run(names: tuple[str, ...], rounds: int) -> bool:

@@ -228,7 +228,8 @@ def range_lines(figures: dict[str, Any]) -> Iterator[str]:
         f"{figures['of_range']} of {figures['commits']:,} commits, from the middle of the timeline. Every commit wrote "
         "ten files: new file groups, and changes of old ones (`tests/benchmarks/history_tables.py`); all are on the "
         "active timeline. Requests, bytes and objects are those of one read in a new process, from an S3 server that "
-        "counts them.\n"
+        "counts them. The range has 1% of all files, but those of *history_mor* are in nearly 5% of its file groups, "
+        "and every group has a cost of its own.\n"
     )
     for name, table in figures["tables"].items():
         yield f"*{name}*: {table['rows']:,} rows; the range's commits wrote {table['files']} files.\n"
@@ -254,6 +255,7 @@ def range_lines(figures: dict[str, Any]) -> Iterator[str]:
             "of its full scan's", "objects",
         )  # fmt: skip
         yield from _table(head, rows)
+        yield f"`hoodie read --from --to --format parquet`, from start to end: {table['command']:.2f} s of CPU.\n"
         for way, said in table["wrong"].items():
             yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
 
