@@ -4,6 +4,9 @@ The rules:
 
 * A batch reads the table as it was at the batch's end. Commits that came later count as unfinished, so a later
   clustering, say, does not change which rows the batch has, if Spark asks for it again.
+* Log compactions give their own commit time to the rows that they rewrite; compactions and clusterings keep it. So they
+  count as unfinished in the batch that they lie in: its rows come from the log blocks of the commits themselves. And
+  the batch ends there, because base files that are made of their rows later do not tell which commit wrote these.
 * The first batch of a stream from the beginning is a snapshot of the table at the batch's end: it has the last version
   of every row. That is what an incremental query from the beginning gives, and it needs no archived commits and no
   files that were cleaned. It reaches at least to the earliest state that the table can show.
@@ -14,6 +17,7 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +29,7 @@ from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, RANGE_FILTERS, RANGE_PATH_GLOB, STREAM_START
 from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.spark.reading.reader import make_load_scan, match_columns
-from hoodie_py.spark.stream.limits import Limits, choose_end
+from hoodie_py.spark.stream.limits import LOG_COMPACT, Limits, choose_end
 from hoodie_py.spark.stream.offset import BEGINNING, StreamOffset
 from hoodie_py.spark.stream.options import LATEST, StreamOptions
 from hoodie_py.table.incremental.commit_range import (
@@ -36,6 +40,7 @@ from hoodie_py.table.incremental.commit_range import (
     find_first_pending,
     get_time,
     parse_time,
+    read_range_metadata,
     resolve_range,
 )
 from hoodie_py.table.snapshot import Snapshot
@@ -100,16 +105,16 @@ class History:
         """
         for offset in (start, end):
             offset.check(self._timeline, self._by_request_time)
-        then = self._show_then(end.position)
         if self._begins_with_snapshot(start):
+            then = self._show_then(end.position)
             scan = _make_scan(then, self._options.as_snapshot(), target)
             self._check_kept(then, end)
             return scan
         options = self._options.limit_range(start.position, end.position)
         if FALLBACK_TO_FULL_SCAN.read(options.hoodie):
             return _make_scan(self._snapshot, options, target)
-        self._check_active(start, end)
-        return _make_scan(then, options, target)
+        span = self._find_range(start, end)
+        return _make_scan(self._show_then(end.position, self._find_log_compactions(span)), options, target)
 
     def _make_offset(self, position: str) -> StreamOffset:
         return StreamOffset.make(self._timeline, position, self._by_request_time)
@@ -141,10 +146,10 @@ class History:
         kept = [each for each in readable if each.request_time >= retained] or readable
         return min((self._get_time(each) for each in kept), default=BEGINNING)
 
-    def _show_then(self, position: str) -> Snapshot:
-        """Return the table as it was at a position, with the columns that it has now."""
+    def _show_then(self, position: str, without: AbstractSet[Instant] = frozenset()) -> Snapshot:
+        """Return the table as it was at a position, ``without`` some commits, with the columns that it has now."""
         timeline = TableTimeline(
-            hide_later(self._timeline.timeline, position, self._by_request_time),
+            hide_later(self._timeline.timeline, position, self._by_request_time, without),
             self._snapshot.files,
             self._snapshot.config,
         )
@@ -175,8 +180,15 @@ class History:
         except FileMissingError as error:
             raise self._make_gone_error("files of the state at", end) from error
 
-    def _check_active(self, start: StreamOffset, end: StreamOffset) -> None:
-        """Check that no commit of a batch is archived.
+    def _find_log_compactions(self, span: CommitRange) -> frozenset[Instant]:
+        """Return the log compactions of a range. Changes know them by themselves."""
+        if self._options.is_cdc or not self._snapshot.config.is_merge_on_read:
+            return frozenset()
+        found = zip(span.commits, read_range_metadata(self._timeline, span), strict=True)
+        return frozenset(each.instant for each, metadata in found if metadata.operation_type == LOG_COMPACT)
+
+    def _find_range(self, start: StreamOffset, end: StreamOffset) -> CommitRange:
+        """Return the commits of a batch, none of which is archived.
 
         Raises:
             InvalidQueryError: one is.
@@ -189,6 +201,7 @@ class History:
             archived = any(start.position < time <= end.position for time in times)
         if archived:
             raise self._make_gone_error("commits up to", end)
+        return span
 
     def _make_gone_error(self, what: str, end: StreamOffset) -> InvalidQueryError:
         times = sorted(map(self._get_time, self._list_readable()))
@@ -207,11 +220,14 @@ class History:
         )
 
 
-def hide_later(timeline: Timeline, position: str, by_request_time: bool) -> Timeline:
-    """Return a timeline as it was at a position: writes that completed later are unfinished."""
+def hide_later(
+    timeline: Timeline, position: str, by_request_time: bool, without: AbstractSet[Instant] = frozenset()
+) -> Timeline:
+    """Return a timeline as it was at a position: writes that completed later are unfinished, and those ``without``."""
 
     def hide(instant: Instant) -> Instant:
-        if instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position:
+        later = instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position
+        if later or instant in without:
             return replace(instant, state=INFLIGHT, completion_time=None)
         return instant
 

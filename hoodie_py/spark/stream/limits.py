@@ -2,7 +2,7 @@
 
 The rule: a batch has whole commits, and at least one. Commits of the same time stay together, because a position cannot
 lie between them. A commit counts with the files and bytes that it wrote. Table services count nothing, because a stream
-reads no rows of them.
+reads no rows of them. A batch ends with a log compaction at the latest (``history`` says why).
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from hoodie_py.spark.load_options import MAX_BYTES, MAX_COMMITS, MAX_FILES
 from hoodie_py.table.incremental.commit_range import CommitRange, RangeCommit, get_time, read_range_metadata
 from hoodie_py.table.timeline.loader import TableTimeline
 
-_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+LOG_COMPACT = "LOG_COMPACT"
+"""Hudi's name of the operation of a log compaction, in its commit metadata."""
+
+_SERVICES = frozenset({"COMPACT", LOG_COMPACT, "CLUSTER"})
 _READ_AT_ONCE = 16
 
 
@@ -48,17 +51,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What commits wrote."""
+    """What commits wrote; ``is_last`` says that no batch goes on after them."""
 
     commits: int = 0
     files: int = 0
     bytes: int = 0
+    is_last: bool = False
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> Load:
         """Return what one commit wrote."""
         if metadata.operation_type in _SERVICES:
-            return cls()
+            return cls(is_last=metadata.operation_type == LOG_COMPACT)
         stats = [stat for stat in metadata.iterate_stats() if stat.path is not None]
         return cls(
             1,
@@ -67,24 +71,31 @@ class Load:
         )
 
     def __add__(self, other: Load) -> Load:
-        return Load(self.commits + other.commits, self.files + other.files, self.bytes + other.bytes)
+        return Load(
+            self.commits + other.commits,
+            self.files + other.files,
+            self.bytes + other.bytes,
+            self.is_last or other.is_last,
+        )
 
 
 def choose_end(timeline: TableTimeline, commit_range: CommitRange, limits: Limits, least: str = "") -> str:
     """Return the position at which a batch ends that begins at the range's start.
 
-    Everything up to the position ``least`` is in the batch, whatever the limits.
+    Everything up to the position ``least`` is in the batch, whatever the limits; only a snapshot has one.
 
     Raises:
         CorruptFileError: a commit's metadata is damaged.
     """
-    if not limits:
+    if not limits and (least or not timeline.config.is_merge_on_read):
         return commit_range.position
     end, total = commit_range.start, Load()
     for time, load in _iterate_loads(timeline, commit_range):
         if total.commits and time > least and not limits.admits(total + load):
             break
         end, total = time, total + load
+        if load.is_last and not least:
+            break
     return end
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ COMMITS = st.lists(
     st.tuples(st.integers(1, 30), st.integers(0, 4), st.integers(0, 50), st.booleans()), max_size=40
 )  # completion time, files, bytes of each, whether it is a service
 MOST = st.none() | st.integers(1, 60)
+TIMELINE: Any = SimpleNamespace(config=SimpleNamespace(is_merge_on_read=True))
 
 
 def describe(files: int, size: int, service: bool) -> CommitMetadata:
@@ -45,7 +47,7 @@ def test_batches_are_as_large_as_the_limits_allow(
         patch.setattr(limits, "read_range_metadata", read)
         position, ends = "", []
         while left := tuple(each for each in instants if (each.instant.completion_time or "") > position):
-            end = choose_end(None, CommitRange(position, None, left, False), asked)  # type: ignore[arg-type]
+            end = choose_end(TIMELINE, CommitRange(position, None, left, False), asked)
             assert end > position
             inside = [each for each in left if (each.instant.completion_time or "") <= end]
             loads = [(each.instant.completion_time, Load.of(found[each.request_time])) for each in inside]
@@ -55,6 +57,20 @@ def test_batches_are_as_large_as_the_limits_allow(
             position = end
             ends.append(end)
         assert len(ends) == len(set(ends))
+
+
+def test_a_batch_ends_with_a_log_compaction_unless_it_is_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Any, span: CommitRange) -> list[CommitMetadata]:
+        return [CommitMetadata("LOG_COMPACT" if each.request_time == "2" else "UPSERT") for each in span.commits]
+
+    monkeypatch.setattr(limits, "read_range_metadata", read)
+    commits = tuple(RangeCommit(Instant(time, time, "deltacommit", COMPLETED)) for time in "1234")
+    span = CommitRange("", None, commits, False)
+    assert choose_end(TIMELINE, span, Limits()) == "2"
+    assert choose_end(TIMELINE, span, Limits(9)) == "2"
+    assert choose_end(TIMELINE, span, Limits(9), least="1") == "4"
+    assert choose_end(TIMELINE, span, Limits(), least="1") == "4"
+    assert choose_end(TIMELINE, span, Limits(1), least="3") == "3"
 
 
 def test_a_limit_is_a_number() -> None:

@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from hoodie_py.spark.data_source import HoodieSource
 from tests.spark.stream.stream_tables import Stream, make_table, pairs, through_json, upsert
 
 KINDS = [(9, "MERGE_ON_READ"), (9, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (6, "MERGE_ON_READ"), (6, "COPY_ON_WRITE")]
+
+SERVED = ("log_compaction_mor_v9", "clustering_done_mor_v6", "compaction_pending_mor_v9")
 
 
 @pytest.mark.parametrize(("version", "kind"), KINDS)
@@ -279,6 +282,30 @@ def test_bad_options(tmp_path: Path, options: dict[str, str], error: str, said: 
     with pytest.raises((InvalidQueryError, UnsupportedFeatureError), match=said) as caught:
         Stream(tmp_path, **options).plan()
     assert type(caught.value).__name__ == error
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 9])
+@pytest.mark.parametrize("name", SERVED)
+def test_tables_with_services_of_javas(corpus: Callable[[str], Path], name: str, most: int) -> None:
+    """No version of a row comes twice, and the last one that comes is the table's."""
+    stream = Stream(corpus(name), maxCommitsPerTrigger=most)
+    seen: set[tuple[str, str]] = set()
+    last: dict[str, dict[str, Any]] = {}
+    for batch in stream.batches():
+        found = {(row["_hoodie_record_key"], row["_hoodie_commit_time"]) for row in batch}
+        assert len(found) == len(batch)
+        assert not found & seen
+        seen |= found
+        late = {row["_hoodie_record_key"]: row for row in batch}
+        last.update({key: row for key, row in late.items() if key not in last or last[key]["ts"] <= row["ts"]})
+    rows = HoodieTable.open(str(corpus(name))).scan().to_arrow().to_pylist()
+    assert rows
+    for row in rows:
+        assert without_meta(last[row["_hoodie_record_key"]]) == without_meta(row)
+
+
+def without_meta(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.startswith("_hoodie_")}
 
 
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
