@@ -15,12 +15,13 @@ from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.images import Images
 from hoodie_py.table.changes.step_reader import StepReader
 from hoodie_py.table.changes.steps import Step, WholeSlice
-from integration.histories.findings import Difference
+from integration.histories.findings import Counts, Difference
 from integration.histories.model import Kind
-from integration.histories.operations import Change, Clean, Overwrite
+from integration.histories.operations import Change, Clean, Overwrite, Upsert
 from integration.histories.ranges import CHANGE_DATA
 from integration.histories.replay import ChangeRow, WrongChange, replay
 from integration.histories.rules import EVENT_TIME, Row
+from integration.histories.table_under_test import Fault, TableUnderTest
 from integration.histories.test_ranges import HISTORY, PLANS, look, put
 
 EVENT = Kind(9, merge_on_read=True, mode=EVENT_TIME)
@@ -89,6 +90,17 @@ REPLACED = (
 def test_deletes_of_replaced_groups_that_were_cleaned(tmp_path: Path) -> None:
     """The files of a replaced file group are gone: its deletes were left out without an error."""
     assert look(tmp_path / "t", EVENT, REPLACED).counts.ranges["of changes refused"]
+
+
+@pytest.mark.parametrize("call", range(19, 27))
+def test_deletes_of_replaced_groups_that_a_clean_began_to_remove(tmp_path: Path, call: int) -> None:
+    """A clean was killed between the base file and the log file: deletes of base rows were left out."""
+    table = TableUnderTest(str(tmp_path / "t"), EVENT, Counts())
+    first = Upsert((*put("k1", 1, "a").changes, *put("k2", 1, "a").changes))
+    for each in (first, put("k1", 2, "b"), Overwrite(put("k3", 1, "c").changes), put("k4", 1, "d"), put("k4", 2, "e")):
+        table.do(each)
+    table.do(Clean(1), Fault(call, "kill before"))
+    table.look_at_ranges(100)
 
 
 # What is noticed ---------------------------------------------------------------------------------------------------

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata, WriteStat
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
@@ -164,22 +166,24 @@ class ChangesPlan:
                 yield from log.close()
             if touch.is_replaced and states is not None:
                 before = states.find_before(touch.instant, touch.position)
-                if before is None:
+                if before is None or self._is_torn(key, before, states):
                     raise self._make_gone_error(touch, f"{key[0]}/{key[1]}" if key[0] else key[1])
                 yield WholeSlice(touch.instant, before, is_insert=False)
             for stat in touch.stats:
                 if _is_base_file(stat):
                     yield from self._plan_base_file(key, touch, stat, states)
             if logs and states is not None:
-                yield from self._add_log(log, touch, logs, states)
+                yield from self._add_log(key, log, touch, logs, states)
         yield from log.close()
 
-    def _add_log(self, log: _OpenLog, touch: Touch, stats: Sequence[WriteStat], states: GroupStates) -> Iterator[Step]:
+    def _add_log(
+        self, key: GroupKey, log: _OpenLog, touch: Touch, stats: Sequence[WriteStat], states: GroupStates
+    ) -> Iterator[Step]:
         paths = [stat.path for stat in stats if stat.path is not None]
         named = {name for stat in stats for name in (stat.base_file or "", *stat.log_files) if _is_row_file(name)}
         missing = sorted(named - states.names)
         below = states.find_log_state(paths, touch.position)
-        if below is None or missing:
+        if below is None or missing or self._is_torn(key, below[1], states):
             raise self._make_gone_error(touch, missing[0] if missing else paths[0])
         if log.key is not None and log.key != below[0]:
             yield from log.close()
@@ -209,6 +213,28 @@ class ChangesPlan:
         assert stat.path is not None
         base = BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1])
         return State(self._snapshot.view.make_readable(FileSlice(*key, instant, base, ())))
+
+    def _is_torn(self, key: GroupKey, state: State, states: GroupStates) -> bool:
+        """Say whether a clean that has begun, but not finished, has removed files of a slice and left others."""
+        base = state.file_slice.base_file
+        gone = (instant for name, instant in self._cleaning.get(key, ()) if name not in states.names)
+        return any(base is None or instant >= base.instant for instant in gone)
+
+    @cached_property
+    def _cleaning(self) -> dict[GroupKey, list[tuple[str, str]]]:
+        """The files of each group, with their instants, that a clean removes that has begun, but not finished."""
+        timeline = self._snapshot.timeline
+        found: dict[GroupKey, list[tuple[str, str]]] = {}
+        for each in timeline.timeline.select_actions(CLEAN):
+            if each.state != INFLIGHT:
+                continue
+            plan = timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+            for partition, names in plan.files.items():
+                for name in filter(_is_row_file, names):
+                    parsed = parse_log_file_name(name) or parse_base_file_name(name)
+                    if parsed is not None:
+                        found.setdefault((partition, parsed.file_id), []).append((name, parsed.instant))
+        return found
 
     def _make_gone_error(self, touch: Touch, path: str) -> InvalidQueryError:
         return InvalidQueryError(
