@@ -90,7 +90,8 @@ class Group:
         logs: since then, oldest first.
         planned: how many of the logs a pending compaction takes.
         plan: its name; None without one.
-        age: rises with the base file's instant.
+        plan_time: when it was requested.
+        age: request time of the base file's commit.
     """
 
     part: str
@@ -99,7 +100,8 @@ class Group:
     logs: tuple[Log, ...] = ()
     planned: int = 0
     plan: str | None = None
-    age: int = 0
+    plan_time: str = ""
+    age: str = ""
 
     def merged(self, rules: Rules, logs: int | None = None, *, remembers: bool = False) -> dict[str, Version]:
         """Return what a read gives, of so many log files, all by default: live versions by key."""
@@ -307,7 +309,7 @@ class Model:
             places[part, self.kind.bucket(key)][key] = version
         groups, files = dict(self.groups), list(self.written)
         for number, ((part, bucket), base) in enumerate(places.items(), self.made):
-            groups[number] = Group(part, bucket, base, age=self.steps)
+            groups[number] = Group(part, bucket, base, age=self.now)
             files.append(File(number, self.now, base))
         return replace(self, groups=groups, made=self.made + len(places), written=tuple(files))
 
@@ -333,7 +335,8 @@ class Model:
         chosen = {number: each for number, each in self.groups.items() if each.logs and each.plan is None}
         if not chosen:
             return self
-        planned = {number: replace(each, plan=name, planned=len(each.logs)) for number, each in chosen.items()}
+        time = name if name.isdecimal() else self.now
+        planned = {n: replace(each, plan=name, plan_time=time, planned=len(each.logs)) for n, each in chosen.items()}
         return replace(self, groups={**self.groups, **planned}, plans={**self.plans, name: frozenset(planned)})
 
     def _run(self, name: str) -> Model:
@@ -344,7 +347,7 @@ class Model:
             group = groups[number]
             base = self._merged(group, group.planned)
             logs = group.logs[group.planned :]
-            groups[number] = Group(group.part, group.bucket, base, logs, age=self.steps)
+            groups[number] = Group(group.part, group.bucket, base, logs, age=group.plan_time)
             mine = [each for each in files if each.group == number]
             taken = mine[: len(mine) - len(logs)]
             files.append(File(number, name, base, takes=frozenset(each.commit for each in taken)))
