@@ -83,7 +83,8 @@ crash-writes: $(STAMP)
 crash-streams: $(STAMP) java-note
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash.stream_trials --json .bench/crash-streams.json $(ARGS)
 
-# Random operations on tables, compared with a model after each: hours for all steps (ARGS="--steps 5000 --seed 3" for some).
+# Random operations on tables, compared with a model after each, and what ranges of commits changed: hours for all steps
+# (ARGS="--steps 5000 --seed 3" for some).
 histories: $(STAMP)
 	HOODIE_PY_READ_THREADS=1 PYTHONPATH=.:storage $(BIN)/python -m integration.histories --steps 100000 --json .bench/histories.json $(ARGS)
 
