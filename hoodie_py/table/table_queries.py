@@ -273,6 +273,7 @@ class TableQueries:
             start=start,
             poll=poll,
             max_commits=1 if changes and max_commits is None else max_commits,
+            changes=changes,
             # Changes never come from full scans: their query refuses archived commits itself.
             options={**({FALLBACK_TO_FULL_SCAN: "true"} if changes else {}), **read_option_texts(options)},
         )

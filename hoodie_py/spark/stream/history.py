@@ -18,18 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, Instant
-from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.formats.timeline.instants import CLEAN, Instant
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, RANGE_FILTERS, RANGE_PATH_GLOB, STREAM_START
 from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.spark.reading.reader import make_load_scan, match_columns
-from hoodie_py.spark.stream.limits import LOG_COMPACT, Limits, choose_end
+from hoodie_py.spark.stream.limits import Limits, choose_end
 from hoodie_py.spark.stream.offset import BEGINNING, StreamOffset
 from hoodie_py.spark.stream.options import LATEST, StreamOptions
 from hoodie_py.table.incremental.commit_range import (
@@ -40,9 +38,9 @@ from hoodie_py.table.incremental.commit_range import (
     find_first_pending,
     get_time,
     parse_time,
-    read_range_metadata,
     resolve_range,
 )
+from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import parse_zone
@@ -182,10 +180,7 @@ class History:
 
     def _find_log_compactions(self, span: CommitRange) -> frozenset[Instant]:
         """Return the log compactions of a range. Changes know them by themselves."""
-        if self._options.is_cdc or not self._snapshot.config.is_merge_on_read:
-            return frozenset()
-        found = zip(span.commits, read_range_metadata(self._timeline, span), strict=True)
-        return frozenset(each.instant for each, metadata in found if metadata.operation_type == LOG_COMPACT)
+        return frozenset() if self._options.is_cdc else find_log_compactions(self._timeline, span)
 
     def _find_range(self, start: StreamOffset, end: StreamOffset) -> CommitRange:
         """Return the commits of a batch, none of which is archived.
@@ -218,20 +213,6 @@ class History:
             hint=f"{kept}Start the query with another checkpoint; {remedy} Let cleans and archival keep more commits.",
             table=self._snapshot.config.name,
         )
-
-
-def hide_later(
-    timeline: Timeline, position: str, by_request_time: bool, without: AbstractSet[Instant] = frozenset()
-) -> Timeline:
-    """Return a timeline as it was at a position: writes that completed later are unfinished, and those ``without``."""
-
-    def hide(instant: Instant) -> Instant:
-        later = instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position
-        if later or instant in without:
-            return replace(instant, state=INFLIGHT, completion_time=None)
-        return instant
-
-    return Timeline(map(hide, timeline), timeline.layout, timeline.undone)
 
 
 def _make_scan(snapshot: Snapshot, options: LoadOptions, target: pa.Schema) -> Scan:

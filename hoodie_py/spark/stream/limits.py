@@ -14,10 +14,8 @@ from itertools import groupby
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.spark.load_options import MAX_BYTES, MAX_COMMITS, MAX_FILES
 from hoodie_py.table.incremental.commit_range import CommitRange, RangeCommit, get_time, read_range_metadata
+from hoodie_py.table.incremental.hidden_commits import LOG_COMPACT
 from hoodie_py.table.timeline.loader import TableTimeline
-
-LOG_COMPACT = "LOG_COMPACT"
-"""Hudi's name of the operation of a log compaction, in its commit metadata."""
 
 _SERVICES = frozenset({"COMPACT", LOG_COMPACT, "CLUSTER"})
 _READ_AT_ONCE = 16

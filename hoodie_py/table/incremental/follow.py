@@ -11,6 +11,7 @@ The rules:
   commits. With ``max_commits``, and of changes, that is an error.
 * Before each step the table is loaded again. A step that finds files deleted under its feet starts again, as long as
   none of its rows were handed out.
+* Log compactions are hidden, and a step ends with one at the latest (``hidden_commits`` says why).
 * A commit that shows up behind the position is an error: writers without a common lock, or with clocks that differ.
 """
 
@@ -30,6 +31,7 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, HOLES_POLICY
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
+    CommitRange,
     compares_request_times,
     describe_available,
     find_first_pending,
@@ -37,6 +39,7 @@ from hoodie_py.table.incremental.commit_range import (
     parse_time,
     resolve_range,
 )
+from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.incremental.position import (
     SERVICES,
     Position,
@@ -53,6 +56,7 @@ from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 
 LATEST = "latest"
 
+_AFTER_ALL = "9" * 32
 _ATTEMPTS = 3  # of a step whose files were deleted before it began to read them
 
 # Makes the scan of the commits after a time, up to another (None: now), with reader options.
@@ -105,9 +109,11 @@ class TableFollower(Iterator[FollowedBatch]):
         start: AsOf,
         poll: float | None,
         max_commits: int | None = None,
+        changes: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._changes = changes
         self._make_scan = make_scan
         self._poll = _check_poll(poll)
         self._most = _check_most(max_commits)
@@ -217,14 +223,27 @@ class TableFollower(Iterator[FollowedBatch]):
         if not times:
             return None
         end = times[-1 if self._most is None else min(self._most, len(times)) - 1]
+        hidden = self._find_log_compactions(snapshot.timeline, found)
+        end = min((time for time in hidden.values() if time <= end), default=end)
         last = None if end == times[-1] and found.hole is None else end
         commits = tuple(each.request_time for each in found.commits if get_time(each.instant, by_request_time) <= end)
+        without = frozenset(each for each, time in hidden.items() if time <= end)
+        shown = _hide_commits(snapshot, without, by_request_time) if without else snapshot
         return _Step(
-            self._make_scan(snapshot, after or EARLIEST, last, options),
+            self._make_scan(shown, after or EARLIEST, last, options),
             commits,
             Position(identify_table(snapshot.config), end, by_request_time),
             frozenset(_list_up_to(snapshot.timeline, end, by_request_time)),
         )
+
+    def _find_log_compactions(self, timeline: TableTimeline, found: CommitRange) -> dict[Instant, str]:
+        """Return the log compactions among new commits, with their times. Changes know them by themselves.
+
+        Where archived commits are new, the latest rows of all commits are read, and nothing is hidden.
+        """
+        if self._changes or found.has_archived or found.starts_archived:
+            return {}
+        return {each: get_time(each, found.by_request_time) for each in find_log_compactions(timeline, found)}
 
     def _locate(self, snapshot: Snapshot, by_request_time: bool) -> str:
         """Return the time after which commits are new, in the terms of the loaded table."""
@@ -281,6 +300,13 @@ class TableFollower(Iterator[FollowedBatch]):
         self._position, self._after, self._seen = step.position, step.position.time, step.seen
         rows = held if held is not None else pa.RecordBatch.from_pylist([], step.scan.schema)
         yield FollowedBatch(rows, self.token, is_last=True, commits=step.commits)
+
+
+def _hide_commits(snapshot: Snapshot, commits: frozenset[Instant], by_request_time: bool) -> Snapshot:
+    """Return a snapshot whose timeline shows some commits as unfinished."""
+    timeline = hide_later(snapshot.timeline.timeline, _AFTER_ALL, by_request_time, commits)
+    shown = TableTimeline(timeline, snapshot.files, snapshot.config)
+    return Snapshot(snapshot.files, snapshot.config, shown, timezone=snapshot.timezone)
 
 
 def _list_up_to(timeline: TableTimeline, time: str, by_request_time: bool) -> dict[str, Instant]:

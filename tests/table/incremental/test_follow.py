@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -381,3 +381,30 @@ def test_a_batch_says_in_a_line_what_it_is(tmp_path: Path) -> None:
     table.upsert([row(1)])
     (batch,) = read_new(table, "earliest")
     assert repr(batch) == f"FollowedBatch(1 rows of 1 commits, {batch.token}, is_last)"
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, None])
+@pytest.mark.parametrize("name", ["log_compaction_mor_v9", "clustering_done_mor_v6", "compaction_pending_mor_v9"])
+def test_services_of_java_repeat_no_version_and_lose_none(
+    corpus: Callable[[str], Path], name: str, most: int | None
+) -> None:
+    table = HoodieTable.open(corpus(name))
+    seen: set[tuple[str, str]] = set()
+    last: dict[str, dict[str, Any]] = {}
+    for batch in table.follow("earliest", poll=None, max_commits=most):
+        rows = batch.rows.to_pylist()
+        found = {(each["_hoodie_record_key"], each["_hoodie_commit_time"]) for each in rows}
+        assert len(found) == len(rows)
+        assert not found & seen
+        seen |= found
+        for each in rows:
+            known = last.get(each["id"])
+            last[each["id"]] = each if known is None or known["ts"] <= each["ts"] else known
+    services = {"LOG_COMPACT", "COMPACT", "CLUSTER"}
+    timeline = table._snapshot.timeline
+    writes = timeline.list_completed_writes()
+    moved = {each.request_time for each in writes if timeline.read_metadata(each).operation_type in services}
+    assert not moved & {commit for _, commit in seen}
+    for each in table.scan().to_arrow().to_pylist():
+        data = {name for name in each if not name.startswith("_hoodie_")}
+        assert {name: last[each["id"]][name] for name in data} == {name: each[name] for name in data}
