@@ -38,6 +38,7 @@ from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
     CommitRange,
     describe_available,
+    get_time,
     read_range_metadata,
     resolve_range,
 )
@@ -98,7 +99,9 @@ class IncrementalQuery(SnapshotQuery):
 
     def make_tasks(self, request: Request) -> list[ScanTask]:
         """Return one task for each slice of the range's files."""
-        return [RangeTask.from_task(each) for each in SnapshotQuery.make_tasks(self, request)]
+        writes = request.snapshot.timeline.list_completed_writes()
+        planned = max((get_time(each, by_request_time=False) for each in writes), default="")
+        return [RangeTask.from_task(each, planned) for each in SnapshotQuery.make_tasks(self, request)]
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:

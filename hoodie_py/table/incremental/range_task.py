@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.reader.instant_range import PartialRowsError
+from hoodie_py.table.incremental.hidden_commits import hide_later
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.timeline.loader import TableTimeline, load_timeline
 
 if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
@@ -25,12 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(ScanTask):
-    """The rows of a slice of a range's files; the predicate has the range's filter."""
+    """The rows of a slice of a range's files; the predicate has the range's filter.
+
+    ``planned`` is the completion time of the latest commit that was known when the range was planned: later ones do not
+    count, or a range that is read twice could have other rows.
+    """
+
+    planned: str = ""
 
     @classmethod
-    def from_task(cls, task: ScanTask) -> RangeTask:
+    def from_task(cls, task: ScanTask, planned: str) -> RangeTask:
         """Return the task for the same slice and rows."""
-        return cls(**{each.name: getattr(task, each.name) for each in fields(task)})
+        return cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
 
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; errors as for ``ScanTask``.
@@ -54,7 +61,8 @@ class RangeTask(ScanTask):
         instants = self.info.instants
         assert instants is not None
         group, files, config = self.file_slice, self.info.files, self.info.config
-        view = Snapshot(files, config, TableTimeline.load(files, config)).view
+        timeline = hide_later(load_timeline(files, config), self.planned, by_request_time=False)
+        view = Snapshot(files, config, TableTimeline(timeline, files, config)).view
         found = [
             each for each in view.list_slices(instants.last, [group.partition_path]) if each.file_id == group.file_id
         ]

@@ -170,6 +170,24 @@ def test_partial_updates_are_filled_from_versions_before_the_range(corpus: Corpu
         assert table.incremental(start, end, columns=["id"]).count() == len(expected)
 
 
+def test_partial_updates_are_filled_from_what_was_known_when_the_range_was_planned(
+    corpus_copy: Callable[[str], Path],
+) -> None:
+    """A commit that was requested before the range's end and completes later is not in the range."""
+    base = corpus_copy("merge_into_partial_mor_v9")
+    timeline = base / ".hoodie/timeline"
+    (late,) = timeline.glob("20261121102604018_*.deltacommit")
+    hidden = late.with_name("aside")
+    late.rename(hidden)
+    scan = HoodieTable.open(base).incremental("20261121102601792")
+    before = sorted(scan.to_arrow().to_pylist(), key=str)
+    tasks = scan.tasks()
+    hidden.rename(late.with_name("20261121102604018_20991121102605095.deltacommit"))
+    again = [row for task in tasks for batch in task.to_batches() for row in batch.to_pylist()]
+    assert sorted(again, key=str) == before
+    assert {each["_hoodie_commit_time"] for each in before} == {"20261121102605310"}
+
+
 def test_tables_without_meta_fields_have_no_ranges(corpus: Corpus) -> None:
     with pytest.raises(UnsupportedFeatureError, match="without meta fields"):
         HoodieTable.open(corpus("nometa_mor_v6")).incremental()
