@@ -42,7 +42,7 @@ def test_no_path_and_several_paths(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"hoodie.datasource.query.type": "incremental"}, "UnsupportedFeatureError", "incremental"),
+        ({"hoodie.datasource.query.type": "incremental"}, "InvalidQueryError", "begin.instanttime"),
         ({"columns": "id,price_in_gold"}, "InvalidQueryError", "price_in_gold"),
     ],
 )
