@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
-_PLAIN = ("-n", "auto", "--maxprocesses", "6", "-m", "not spark and not java")
+# The slowest tests come last. A process that has none left takes some of another's.
+_PLAIN = ("-n", "auto", "--maxprocesses", "6", "--dist", "worksteal", "-m", "not spark and not java")
 _WITH_JVM = (("-m", "spark"), ("-m", "java and not slow"))
 _NONE_SELECTED = 5  # pytest's status
 

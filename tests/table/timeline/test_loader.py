@@ -68,7 +68,7 @@ def test_torn_properties_for_good(tmp_path: Path, no_waiting: list[float]):
 
 
 def test_unsupported_versions_and_formats_fail_at_once(tmp_path: Path, no_waiting: list[float]):
-    make_table(tmp_path / "v", **{"hoodie.table.version": "5"})
+    make_table(tmp_path / "v", **{"hoodie.table.version": "7"})
     make_table(tmp_path / "f", **{"hoodie.table.format": "iceberg"})
     for root in (tmp_path / "v", tmp_path / "f"):
         with pytest.raises(UnsupportedFeatureError):
