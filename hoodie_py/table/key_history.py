@@ -35,8 +35,6 @@ WRITTEN = "written"  # inserted or updated: the files that would tell are gone
 MOVED = "moved"  # to another file group, with the same values
 OUTDATED = "outdated"  # a version that lost against an older one
 
-_SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
-
 Watch = Callable[[Sequence[FileGroup]], Iterable[FileGroup]]
 Row = Mapping[str, Any]
 
@@ -252,7 +250,7 @@ class _Tracer:
     def _begins_group(self, time: str, partition: str, file_id: str) -> bool:
         """Say whether a commit made a file group with new rows, so that there was no earlier version in it."""
         metadata = self._read_metadata(time)
-        if metadata is None or metadata.operation_type.upper() in _SERVICES:
+        if metadata is None or metadata.moves_rows:
             return False
         stats = [each for each in metadata.write_stats.get(partition, ()) if each.file_id == file_id]
         return bool(stats) and all(each.prev_commit in (None, "", NO_COMMIT) for each in stats)
@@ -267,13 +265,13 @@ class _Tracer:
             keys = {(each.partition_path, each.file_id or "") for each in metadata.iterate_stats()}
             for key in keys:
                 written.setdefault(key, set()).add(instant.request_time)
-            if metadata.operation_type.upper() == "LOG_COMPACT":
+            if metadata.is_log_compaction:
                 compacted |= keys
         return {key: written[key] for key in compacted}
 
     @cached_property
     def _completion_times(self) -> dict[str, str]:
-        if self._snapshot.config.version < 8:
+        if not self._snapshot.config.has_logs_named_by_commit:
             return {}
         timeline = self._snapshot.timeline
         writes = {each.request_time: each.completion_time or "" for each in timeline.list_completed_writes()}

@@ -76,6 +76,7 @@ TIMEZONE = "hoodie.table.timeline.timezone"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 TABLE_FORMAT = "hoodie.table.format"
 
+FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 READABLE_VERSIONS = (1, 2, 3, 4, 5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
 FIRST_VERSION_OF_LAYOUT_2 = 8  # of the timeline
@@ -192,7 +193,7 @@ class TableConfig:
 
         Up to version 6 the name has the base instant of the file slice.
         """
-        return self.version >= 8
+        return self.version >= FIRST_VERSION_WITH_COMPLETION_TIMES
 
     @property
     def is_partitioned(self) -> bool:

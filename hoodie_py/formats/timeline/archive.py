@@ -56,6 +56,11 @@ class ArchivedInstant:
     plan: bytes | None = None
     record: Mapping[str, Any] | None = field(default=None, repr=False)
 
+    @property
+    def has_metadata(self) -> bool:
+        """Whether the archive kept the commit metadata."""
+        return self.record is not None or self.metadata is not None
+
     def parse_commit_metadata(self) -> CommitMetadata:
         """Parse the instant's commit metadata; empty metadata when the archive did not keep it.
 

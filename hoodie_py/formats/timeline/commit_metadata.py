@@ -30,6 +30,8 @@ from hoodie_py.formats.timeline.fields import (
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
+_LOG_COMPACT = "LOG_COMPACT"
+_MOVING = frozenset({"COMPACT", _LOG_COMPACT, "CLUSTER"})  # Hudi WriteOperationType
 NO_COMMIT = "null"  # ``prev_commit`` of a new file group (Hudi HoodieWriteStat.NULL_COMMIT)
 
 
@@ -158,6 +160,16 @@ class CommitMetadata:
     def latest_schema(self) -> str | None:
         """The InternalSchema (JSON text) of schema-on-read evolution, if the table uses that."""
         return self.extra_metadata.get(LATEST_SCHEMA_KEY) or None
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether the write was a table service: it moved rows that other commits wrote, and added none."""
+        return self.operation_type.upper() in _MOVING
+
+    @property
+    def is_log_compaction(self) -> bool:
+        """Whether the write joined log files, whose rows have its commit time from then on."""
+        return self.operation_type.upper() == _LOG_COMPACT
 
     def iterate_stats(self) -> Iterator[WriteStat]:
         """Yield all write stats, partition by partition."""

@@ -29,9 +29,10 @@ from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.spark.reading.reader import make_load_scan, match_columns
 from hoodie_py.spark.stream.limits import Limits, choose_end
 from hoodie_py.spark.stream.offset import BEGINNING, StreamOffset
-from hoodie_py.spark.stream.options import LATEST, StreamOptions
+from hoodie_py.spark.stream.options import StreamOptions
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
+    LATEST,
     CommitRange,
     RangeCommit,
     compares_request_times,

@@ -14,10 +14,8 @@ from itertools import groupby
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.spark.load_options import MAX_BYTES, MAX_COMMITS, MAX_FILES
 from hoodie_py.table.incremental.commit_range import CommitRange, RangeCommit, get_time, read_range_metadata
-from hoodie_py.table.incremental.hidden_commits import LOG_COMPACT
 from hoodie_py.table.timeline.loader import TableTimeline
 
-_SERVICES = frozenset({"COMPACT", LOG_COMPACT, "CLUSTER"})
 _READ_AT_ONCE = 16
 
 
@@ -59,8 +57,8 @@ class Load:
     @classmethod
     def of(cls, metadata: CommitMetadata) -> Load:
         """Return what one commit wrote."""
-        if metadata.operation_type in _SERVICES:
-            return cls(is_last=metadata.operation_type == LOG_COMPACT)
+        if metadata.moves_rows:
+            return cls(is_last=metadata.is_log_compaction)
         stats = [stat for stat in metadata.iterate_stats() if stat.path is not None]
         return cls(
             1,

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import FIRST_VERSION_WITH_COMPLETION_TIMES
 from hoodie_py.options.read import (
     AS_READ_OPTIMIZED,
     FALLBACK_TO_FULL_SCAN,
@@ -27,11 +28,8 @@ from hoodie_py.options.read import (
 )
 from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.spark.stream.limits import Limits
-from hoodie_py.table.incremental.commit_range import EARLIEST
+from hoodie_py.table.incremental.commit_range import EARLIEST, LATEST
 
-LATEST = "latest"
-
-_FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 _DEFAULTS = {str(HOLES_POLICY): "BLOCK", str(FALLBACK_TO_FULL_SCAN): "false"}
 
 
@@ -59,7 +57,7 @@ class StreamOptions:
         _refuse_others(load)
         hoodie = {name: value for name, value in given.items() if name not in _NOT_OF_BATCHES}
         version = STREAM_TABLE_VERSION.read_given(given)
-        if version is not None and version < _FIRST_VERSION_WITH_COMPLETION_TIMES:
+        if version is not None and version < FIRST_VERSION_WITH_COMPLETION_TIMES:
             hoodie.setdefault(str(RANGE_TABLE_VERSION), str(version))
         batch = replace(load, hoodie={**_DEFAULTS, **hoodie, str(QUERY_TYPE): "incremental"})
         is_cdc = INCREMENTAL_FORMAT.read(given) == "cdc"

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro.data_blocks import decode_avro_parts
+from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.formats.log.blocks import parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, CorruptBlock, iterate_blocks
 from hoodie_py.reader.file_slice import LogFile
@@ -26,8 +27,6 @@ from hoodie_py.reader.log.log_files import open_logs
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
-
-OP, KEY, BEFORE, AFTER = "op", "record_key", "before", "after"
 
 
 def read_change_log(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.formats.change_fields import AFTER, BEFORE, OP, TIME
 from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION
-
-OP, TIME, BEFORE, AFTER = "op", "ts_ms", "before", "after"
 
 
 def make_change_schema(table: pa.Schema, *, as_structs: bool) -> pa.Schema:

@@ -28,7 +28,7 @@ from hoodie_py.table.incremental.commit_range import CommitRange, describe_avail
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup
 
-_MOVES_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
+_CHANGES_NO_ROWS = frozenset({"BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
 _MANY_STEPS = 16
 _MOST_BYTES = 40 << 10  # of the pickled steps of a task
 
@@ -127,7 +127,7 @@ class ChangesPlan:
         """Say whether a commit changes rows. On merge-on-read tables only compactions are plain commits."""
         if metadata.operation_type == "UNKNOWN" and action == "commit" and self._snapshot.config.is_merge_on_read:
             return False
-        return metadata.operation_type not in _MOVES_ROWS
+        return not metadata.moves_rows and metadata.operation_type not in _CHANGES_NO_ROWS
 
     def _list_states(self, touches: Mapping[GroupKey, Sequence[Touch]]) -> dict[GroupKey, GroupStates]:
         """List the partitions of the groups whose earlier states are needed."""

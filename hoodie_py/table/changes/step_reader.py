@@ -17,6 +17,7 @@ from hoodie_py.arrow.arrays import is_valid, join_chunks, repeat_value, to_numbe
 from hoodie_py.arrow.compute import index_in
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP
 from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.file_group import FileGroupReader
@@ -27,7 +28,7 @@ from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
 from hoodie_py.reader.record.row_store import NO_ROW
 from hoodie_py.reader.schema_evolution import conform_batch
 from hoodie_py.runtime.fold_gate import FoldGate
-from hoodie_py.table.changes.change_log import AFTER, BEFORE, KEY, OP, read_change_log
+from hoodie_py.table.changes.change_log import read_change_log
 from hoodie_py.table.changes.compare import compare_slices, list_compared_columns
 from hoodie_py.table.changes.images import Images
 from hoodie_py.table.changes.keyed_rows import KeyedRows, SliceRows

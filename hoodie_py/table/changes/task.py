@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError
+from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.unused_memory import release_after
-from hoodie_py.table.changes.columns import AFTER, BEFORE, list_image_fields, make_change_schema
+from hoodie_py.table.changes.columns import list_image_fields, make_change_schema
 from hoodie_py.table.changes.steps import Step, count_bytes
 
 if TYPE_CHECKING:

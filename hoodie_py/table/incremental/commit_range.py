@@ -17,17 +17,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import FIRST_VERSION_WITH_COMPLETION_TIMES, TableConfig
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, REPLACE_COMMIT, Instant
 from hoodie_py.options.read import HOLES_POLICY, RANGE_TABLE_VERSION, SKIP_COMPACTION
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_instant
 
-EARLIEST = "earliest"
+EARLIEST, LATEST = "earliest", "latest"  # where followers and streams begin; ranges know the first only
 
-_FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 _LONGEST_COMMIT = datetime.timedelta(days=1)  # as in Java: no commit takes longer
 _LONGEST_TIME = 32
 
@@ -125,12 +124,12 @@ def compares_request_times(config: TableConfig, options: Mapping[str, str]) -> b
     version = RANGE_TABLE_VERSION.read_given(options)
     if version is None:
         version = config.version
-    if version >= _FIRST_VERSION_WITH_COMPLETION_TIMES > config.version:
+    if version >= FIRST_VERSION_WITH_COMPLETION_TIMES > config.version:
         raise UnsupportedFeatureError(
             f"Ranges of completion times on table version {config.version}, which does not store them.",
             hint=f"Leave out {RANGE_TABLE_VERSION}, or upgrade the table.",
         )
-    return version < _FIRST_VERSION_WITH_COMPLETION_TIMES
+    return version < FIRST_VERSION_WITH_COMPLETION_TIMES
 
 
 def parse_time(value: AsOf, zone: datetime.tzinfo) -> str:
@@ -171,7 +170,7 @@ def read_range_metadata(timeline: TableTimeline, commit_range: CommitRange) -> l
     """Return the metadata of a range's commits, in their order; the active ones are read in parallel.
 
     Raises:
-        InvalidTableError: a commit is in neither timeline.
+        InvalidTableError: a commit's metadata is in neither timeline.
         CorruptFileError: a timeline file is damaged.
     """
     active = [each.instant for each in commit_range.commits if not each.is_archived]
@@ -180,7 +179,9 @@ def read_range_metadata(timeline: TableTimeline, commit_range: CommitRange) -> l
     for each in commit_range.commits:
         metadata = known.get(each.instant)
         if metadata is None:
-            metadata = timeline.read_archive().read_metadata(each.request_time) or CommitMetadata()
+            metadata = timeline.read_archive().read_metadata(each.request_time)
+        if metadata is None:
+            raise InvalidTableError("The archive does not have a commit's metadata.", instant=each.request_time)
         found.append(metadata)
     return found
 

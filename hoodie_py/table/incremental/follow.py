@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Self
 
@@ -31,6 +31,7 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, HOLES_POLICY
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
+    LATEST,
     CommitRange,
     compares_request_times,
     describe_available,
@@ -41,7 +42,6 @@ from hoodie_py.table.incremental.commit_range import (
 )
 from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.incremental.position import (
-    SERVICES,
     Position,
     find_last_time,
     identify_table,
@@ -53,8 +53,6 @@ from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
-
-LATEST = "latest"
 
 _AFTER_ALL = "9" * 32
 _ATTEMPTS = 3  # of a step whose files were deleted before it began to read them
@@ -223,10 +221,10 @@ class TableFollower(Iterator[FollowedBatch]):
         if not times:
             return None
         end = times[-1 if self._most is None else min(self._most, len(times)) - 1]
-        hidden = self._find_log_compactions(snapshot.timeline, found)
-        end = min((time for time in hidden.values() if time <= end), default=end)
+        hidden = self._find_log_compactions(snapshot.timeline, _cut_range(found, end))
+        end = min(hidden.values(), default=end)
         last = None if end == times[-1] and found.hole is None else end
-        commits = tuple(each.request_time for each in found.commits if get_time(each.instant, by_request_time) <= end)
+        commits = tuple(each.request_time for each in _cut_range(found, end).commits)
         without = frozenset(each for each, time in hidden.items() if time <= end)
         shown = _hide_commits(snapshot, without, by_request_time) if without else snapshot
         return _Step(
@@ -275,7 +273,7 @@ class TableFollower(Iterator[FollowedBatch]):
         for request_time, instant in _list_up_to(timeline, after, by_request_time).items():
             if request_time in self._seen:
                 continue
-            if timeline.read_metadata(instant).operation_type.upper() in SERVICES:
+            if timeline.read_metadata(instant).moves_rows:
                 self._seen |= {request_time}
                 continue
             raise InvalidQueryError(
@@ -300,6 +298,13 @@ class TableFollower(Iterator[FollowedBatch]):
         self._position, self._after, self._seen = step.position, step.position.time, step.seen
         rows = held if held is not None else pa.RecordBatch.from_pylist([], step.scan.schema)
         yield FollowedBatch(rows, self.token, is_last=True, commits=step.commits)
+
+
+def _cut_range(commit_range: CommitRange, end: str) -> CommitRange:
+    """Return the part of a range up to a time."""
+    by_request_time = commit_range.by_request_time
+    commits = (each for each in commit_range.commits if get_time(each.instant, by_request_time) <= end)
+    return replace(commit_range, end=end, commits=tuple(commits))
 
 
 def _hide_commits(snapshot: Snapshot, commits: frozenset[Instant], by_request_time: bool) -> Snapshot:

@@ -16,9 +16,6 @@ from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.incremental.commit_range import CommitRange, get_time, read_range_metadata
 from hoodie_py.table.timeline.loader import TableTimeline
 
-LOG_COMPACT = "LOG_COMPACT"
-"""Hudi's name of the operation of a log compaction, in its commit metadata."""
-
 
 def find_log_compactions(timeline: TableTimeline, commit_range: CommitRange) -> frozenset[Instant]:
     """Return the log compactions of a range; a copy-on-write table has none.
@@ -29,7 +26,7 @@ def find_log_compactions(timeline: TableTimeline, commit_range: CommitRange) -> 
     if not timeline.config.is_merge_on_read:
         return frozenset()
     found = zip(commit_range.commits, read_range_metadata(timeline, commit_range), strict=True)
-    return frozenset(each.instant for each, metadata in found if metadata.operation_type == LOG_COMPACT)
+    return frozenset(each.instant for each, metadata in found if metadata.is_log_compaction)
 
 
 def hide_later(

@@ -25,7 +25,6 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 _START, _COMPLETED, _REQUESTED = "start", "completed", "requested"
 _TEXT = re.compile(rf"([^@\s]{{1,2000}})@(?:{_START}|({_COMPLETED}|{_REQUESTED}):([0-9]{{1,32}}))")
-SERVICES = ("COMPACT", "LOG_COMPACT", "CLUSTER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +141,7 @@ def _find_completion_time(position: Position, timeline: TableTimeline) -> str:
 def _leave_out_services(times: Mapping[str, str], timeline: TableTimeline) -> dict[str, str]:
     """Return the times without those of compactions and clusterings, which add no rows."""
     services = {
-        each.request_time
-        for each in timeline.list_completed_writes()
-        if timeline.read_metadata(each).operation_type.upper() in SERVICES
+        each.request_time for each in timeline.list_completed_writes() if timeline.read_metadata(each).moves_rows
     }
     return {request: time for request, time in times.items() if request not in services}
 

@@ -59,7 +59,7 @@ class ArchivedTimeline:
         return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
 
     def read_metadata(self, request_time: str) -> CommitMetadata | None:
-        """Return an archived write's commit metadata; None when it is not in the archive.
+        """Return an archived write's commit metadata; None when the archive does not have it.
 
         Raises:
             CorruptFileError: the archive is damaged.
@@ -67,13 +67,18 @@ class ArchivedTimeline:
         """
         if request_time not in self.completion_times:
             return None
-        return next((each.parse_commit_metadata() for each in self._full if each.request_time == request_time), None)
+        found = self._writes.get(request_time)
+        return None if found is None or not found.has_metadata else found.parse_commit_metadata()
 
     def iterate_writes_back_from(self, request_time: str) -> Iterator[tuple[str, CommitMetadata]]:
         """Yield archived writes up to a request time with their metadata, newest first; errors as ``read_metadata``."""
         for each in reversed(self._full):
             if each.request_time <= request_time:
                 yield each.request_time, each.parse_commit_metadata()
+
+    @cached_property
+    def _writes(self) -> Mapping[str, ArchivedInstant]:
+        return {each.request_time: each for each in self._full}
 
     @cached_property
     def _full(self) -> tuple[ArchivedInstant, ...]:

@@ -22,8 +22,6 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 GroupKey = tuple[str, str]
 
-_FIRST_VERSION_WITH_COMPLETION_TIMES = 8
-
 
 class Visibility:
     """Facts about one loaded timeline; plans and replace commits are read when they are needed."""
@@ -36,7 +34,7 @@ class Visibility:
     @property
     def logs_carry_base_instant(self) -> bool:
         """Whether log names carry the slice's base instant (table version below 8)."""
-        return self._table.config.version < _FIRST_VERSION_WITH_COMPLETION_TIMES
+        return not self._table.config.has_logs_named_by_commit
 
     @cached_property
     def last_instant(self) -> str | None:

@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from hoodie_py import FileMissingError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.incremental import follow as follow_module
 from hoodie_py.table.incremental.follow import FollowedBatch, TableFollower
+from hoodie_py.table.timeline.loader import TableTimeline
 from tests.table.archives import archive
 from tests.writer.written_tables import KINDS, Kind, row
 
@@ -408,3 +411,20 @@ def test_services_of_java_repeat_no_version_and_lose_none(
     for each in table.scan().to_arrow().to_pylist():
         data = {name for name in each if not name.startswith("_hoodie_")}
         assert {name: last[each["id"]][name] for name in data} == {name: each[name] for name in data}
+
+
+def test_a_step_reads_the_metadata_of_its_own_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path / "t")
+    for number in range(8):
+        table.upsert([row(number)])
+    read: list[str] = []
+    load = TableTimeline._load_metadata
+
+    def count(timeline: TableTimeline, instant: Instant) -> CommitMetadata:
+        read.append(instant.request_time)
+        return load(timeline, instant)
+
+    monkeypatch.setattr(TableTimeline, "_load_metadata", count)
+    steps = [batch for batch in table.follow("earliest", poll=None, max_commits=1, columns=["id"]) if batch.is_last]
+    assert len(steps) == 8
+    assert len(read) < 3 * len(steps)  # the schema's commit, and the step's own

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hoodie_py import HoodieTable, HoodieWarning, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py import HoodieTable, HoodieWarning, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from tests.table.archives import archive
 
 Corpus = Callable[[str], Path]
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
@@ -186,6 +188,22 @@ def test_partial_updates_are_filled_from_what_was_known_when_the_range_was_plann
     again = [row for task in tasks for batch in task.to_batches() for row in batch.to_pylist()]
     assert sorted(again, key=str) == before
     assert {each["_hoodie_commit_time"] for each in before} == {"20261121102605310"}
+
+
+def test_an_archived_commit_whose_metadata_is_lost_is_an_error_and_not_an_empty_commit(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert([row("a", 1, 1)])
+    table.upsert([row("b", 2, 2)])
+    first = table.timeline.instants[0]
+    archive(tmp_path / "t", [first.request_time])
+    (history,) = (tmp_path / "t/.hoodie/timeline/history").glob("*.parquet")
+    kept = pq.read_table(history)
+    lost = kept.set_column(kept.schema.get_field_index("metadata"), "metadata", pa.nulls(len(kept), pa.binary()))
+    pq.write_table(lost, history)
+    table = HoodieTable.open(tmp_path / "t")
+    assert prices(table.incremental()) == {"a": 1, "b": 2}
+    with pytest.raises(InvalidTableError, match="does not have a commit's metadata"):
+        table.incremental(options={FALLBACK: "false"}).to_arrow()
 
 
 def test_tables_without_meta_fields_have_no_ranges(corpus: Corpus) -> None:
