@@ -22,7 +22,7 @@ def make_query(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Scan:
-    """Return the scan of the type that ``query_type``, or else the options, ask for; other arguments as ``make_scan``.
+    """Return the scan of the type that ``query_type``, or else the options, ask for; others as ``make_query_scan``.
 
     Raises:
         InvalidQueryError: a range without a start, or an argument or option that is not valid.

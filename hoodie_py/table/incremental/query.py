@@ -68,7 +68,7 @@ def make_incremental_scan(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> Scan:
-    """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; other arguments as ``make_scan``.
+    """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; others as ``make_query_scan``.
 
     Raises:
         InvalidQueryError: a bad range, or an argument that is not valid.

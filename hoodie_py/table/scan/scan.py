@@ -218,39 +218,21 @@ def format_html_table(
 def make_scan(
     snapshot: Snapshot,
     *,
-    columns: Sequence[str] | None = None,
-    filter: str | pc.Expression | Predicate | None = None,  # noqa: A002 - users know the name
     query_type: str | None = None,
-    limit: int | None = None,
-    merger: Merger | None = None,
-    memory_limit: int | None = None,
-    batch_rows: int | None = None,
-    integrity: str = "default",
     options: Mapping[str, Any] | None = None,
+    **arguments: Any,
 ) -> Scan:
-    """Return a scan of a snapshot; see ``HoodieTable.scan`` for the arguments.
+    """Return a scan of a snapshot; other arguments as for ``make_query_scan``.
 
     Raises:
         InvalidQueryError: an unknown or repeated column, a bad filter, a number or word out of range.
-        UnsupportedFeatureError: a kind of query that is not handled.
     """
     texts = read_option_texts(options)
     travel = texts.get(AS_OF_INSTANT)
     if travel is not None and not snapshot.is_time_travel:
         snapshot = snapshot.travel_to(travel)
     query = SnapshotQuery(_check_query_type(query_type or _find_asked_type(texts)))
-    return make_query_scan(
-        snapshot,
-        query,
-        columns=columns,
-        filter=filter,
-        limit=limit,
-        merger=merger,
-        memory_limit=memory_limit,
-        batch_rows=batch_rows,
-        integrity=integrity,
-        options=texts,
-    )
+    return make_query_scan(snapshot, query, options=texts, **arguments)
 
 
 def make_query_scan(
@@ -266,7 +248,9 @@ def make_query_scan(
     integrity: str = "default",
     options: Mapping[str, Any] | None = None,
 ) -> Scan:
-    """Return a scan of any kind of query; the caller has looked at options that say which.
+    """Return a scan of any kind of query; see ``HoodieTable.scan`` for the arguments.
+
+    The caller has looked at the options that say which kind.
 
     Raises:
         InvalidQueryError: as ``make_scan``.

@@ -206,6 +206,29 @@ def test_an_archived_commit_whose_metadata_is_lost_is_an_error_and_not_an_empty_
         table.incremental(options={FALLBACK: "false"}).to_arrow()
 
 
+def test_a_commit_that_ended_after_a_compaction_was_planned(tmp_path: Path) -> None:
+    """Java 1.2.0 gives the same of both snapshots, and no row of the range."""
+    base = tmp_path / "t"
+    table = make(base)
+    table.upsert([row("a", 1, 1)])
+    table.upsert([row("a", 2, 2)])
+    late = table.upsert([row("a", 3, 3)]).instant
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    moved = [*(base / ".hoodie/timeline").glob(f"{late}*"), *base.glob(f"p/.*_{late}.log*")]
+    for path in moved:
+        path.rename(aside / path.name)
+    planned = HoodieTable.open(base).schedule_compaction()
+    assert planned is not None
+    for path in moved:
+        name = path.name if path.suffix != ".deltacommit" else f"{late}_{int(planned) + 5000}.deltacommit"
+        (aside / path.name).rename(path.with_name(name))
+    table = HoodieTable.open(base)
+    assert prices(table.scan()) == {"a": 3}
+    assert prices(table.scan(as_of=late)) == {"a": 2}
+    assert prices(table.incremental(str(int(planned) + 1000))) == {"a": 3}
+
+
 def test_tables_without_meta_fields_have_no_ranges(corpus: Corpus) -> None:
     with pytest.raises(UnsupportedFeatureError, match="without meta fields"):
         HoodieTable.open(corpus("nometa_mor_v6")).incremental()
