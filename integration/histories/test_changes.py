@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
 from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.images import Images
@@ -162,7 +163,7 @@ def with_every_change_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_compactions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan, "_MOVES_ROWS", frozenset())
+    patch.setattr(CommitMetadata, "moves_rows", False)
 
 
 def of_the_first_commit_only(patch: pytest.MonkeyPatch) -> None:
