@@ -26,7 +26,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 from hoodie_py.reader.record.row_store import NO_ROW
-from hoodie_py.reader.schema_evolution import Conformer
+from hoodie_py.reader.schema_evolution.by_name import Conformer
 
 _BATCH_ROWS = 65_536
 

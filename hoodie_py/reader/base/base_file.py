@@ -26,7 +26,7 @@ from hoodie_py.reader.base.dictionaries import find_coded_columns, to_plain_arra
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
-from hoodie_py.reader.schema_evolution import Conformer, conform_batch
+from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

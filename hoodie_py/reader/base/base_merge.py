@@ -39,7 +39,7 @@ from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import INSERT, NO_OPERATION, UPDATE
-from hoodie_py.reader.schema_evolution import NullColumns, conform_batch
+from hoodie_py.reader.schema_evolution.by_name import NullColumns, conform_batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

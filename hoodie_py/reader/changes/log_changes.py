@@ -40,7 +40,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
 from hoodie_py.reader.record.row_store import NO_ROW
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.runtime.fold_gate import FoldGate
 
 _MOST_PARTS = 4096

@@ -24,7 +24,7 @@ from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.delete_ordering import make_plain_ordering_column
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.schema_evolution import Conformer
+from hoodie_py.reader.schema_evolution.by_name import Conformer
 
 _FEW_ROWS = 4096  # most rows per block on average; larger blocks gain nothing
 TOGETHER = 1 << 19  # most bytes of blocks that are decoded in one call

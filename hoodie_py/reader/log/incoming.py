@@ -23,7 +23,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import UPDATE_BEFORE, is_delete_code
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
 
 
 @dataclass(frozen=True, slots=True)

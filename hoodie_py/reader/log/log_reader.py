@@ -40,7 +40,7 @@ from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
-from hoodie_py.reader.schema_evolution import Conformer, conform_batch
+from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
 

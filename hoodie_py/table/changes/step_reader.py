@@ -26,7 +26,7 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
 from hoodie_py.reader.record.row_store import NO_ROW
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.table.changes.change_log import read_change_log
 from hoodie_py.table.changes.compare import compare_slices, list_compared_columns

@@ -23,7 +23,7 @@ from hoodie_py.arrow.fields import read_field_values
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.names import PARTITION_PATH_FIELD
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.index.record_locations import NOWHERE, RecordLocations

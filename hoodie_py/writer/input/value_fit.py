@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.reader.schema_evolution import conform_array
+from hoodie_py.reader.schema_evolution.by_name import conform_array
 from hoodie_py.writer.row_errors import make_rows_error, refuse_rows
 
 _MOST_MISFITS = 5

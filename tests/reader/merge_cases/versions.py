@@ -22,7 +22,7 @@ from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, HoodieOperation, encode_operation
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
-from hoodie_py.reader.schema_evolution import conform_batch
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.reader.selection import Selection, select_strategy
 from tests.reader.merge_cases.case import Case, arrow_type, column, delete_records
 from tests.reader.merge_cases.compare import check, expected_ordering, ordering_of, through

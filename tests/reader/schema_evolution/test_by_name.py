@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.reader.schema_evolution import conform_array, conform_batch, format_java_float
+from hoodie_py.reader.schema_evolution.by_name import conform_array, conform_batch, format_java_float
 
 US = pa.timestamp("us", "UTC")
 

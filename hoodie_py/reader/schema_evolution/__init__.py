@@ -1,0 +1,1 @@
+"""How the columns of a file become those of a read: by name, or by id."""
