@@ -22,10 +22,10 @@ from hoodie_py.arrow.fields import check_columns, make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, MergeError
 from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.dictionaries import Decoder
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
@@ -37,7 +37,7 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 _MASK_AT_ONCE = 1 << 20
 _LEAST_SHARE = 4  # a portion ends early, with a stored batch, only if it has a quarter of the rows that it may have
-RowGroupFilter = Callable[[BaseFileReader], Sequence[int]]
+RowGroupFilter = Callable[[OpenBaseFile], Sequence[int]]
 
 
 class FileGroupReader:

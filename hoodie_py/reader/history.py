@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.errors import CorruptFileError, MergeError
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.bootstrap import open_base_file
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
@@ -159,15 +159,15 @@ def _find_base_version(
     return _make_version("base file", base.path, None, file_slice.base_file.instant, record, partial=False), record
 
 
-def _find_base_row(log: LogReader, base: BaseFileReader, info: ReadInfo, key: str) -> pa.RecordBatch | None:
+def _find_base_row(log: LogReader, base: OpenBaseFile, info: ReadInfo, key: str) -> pa.RecordBatch | None:
     """Return the key's row of a base file; whole rows are only read of the row group that has it."""
-    if not KeyFilter(pa.array([key])).may_hold(base.key_metadata):
+    if not KeyFilter(pa.array([key])).may_hold(base.key_facts, base.num_rows):
         return None
     names = {find_top_level_name(info.schema, name) for name in log.keys.columns}
     key_schema = pa.schema([field for field in info.schema if field.name in names])
     stored = pa.schema([field for field in info.schema if field.name in base.columns])
     conform = Conformer(log.schema, {**info.defaults, **info.fallbacks})
-    for group in range(base.metadata.num_row_groups):
+    for group in range(len(base.group_rows)):
         row = 0
         for batch in base.read_batches(key_schema, _BATCH_ROWS, [group]):
             found = np.flatnonzero(log.keys.read_keys(batch).to_numpy(zero_copy_only=False) == key)
@@ -177,7 +177,7 @@ def _find_base_row(log: LogReader, base: BaseFileReader, info: ReadInfo, key: st
     return None
 
 
-def _read_row(base: BaseFileReader, schema: pa.Schema, group: int, row: int) -> pa.RecordBatch:
+def _read_row(base: OpenBaseFile, schema: pa.Schema, group: int, row: int) -> pa.RecordBatch:
     for batch in base.read_batches(schema, _BATCH_ROWS, [group]):
         if row < batch.num_rows:
             return batch.slice(row, 1)

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import MergedRecords, Piece
 from hoodie_py.reader.base.bootstrap import open_base_file
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.file_group import FileGroupReader, iterate_records, make_plain_records, needs_merge
 from hoodie_py.reader.file_slice import FileSlice
@@ -168,14 +168,14 @@ class MergeReader(FileGroupReader):
         for records in log_only:
             yield from iterate_records(records, emit_deletes=True)
 
-    def _match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None, *, again: bool) -> np.ndarray:
+    def _match_rows(self, base: OpenBaseFile, log: LogReader, folded: FoldedLog | None, *, again: bool) -> np.ndarray:
         """Find for each base row the log record that it matches, -1 for none; ``again`` lets one match many rows."""
         if folded is None:
             return np.broadcast_to(np.int64(-1), base.num_rows)
         return self._base.match_rows(base, log, folded, again=again)
 
     def _read_base_records(
-        self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None, at: np.ndarray, emit_deletes: bool
+        self, base: OpenBaseFile, log: LogReader, folded: FoldedLog | None, at: np.ndarray, emit_deletes: bool
     ) -> Records:
         done = 0
         for whole in base.read_batches(log.schema, self.options.batch_rows):

@@ -8,7 +8,7 @@ decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -110,14 +110,19 @@ class BaseFileReader:
         )
 
     @property
-    def metadata(self) -> pq.FileMetaData:
-        """The footer, with the row groups that can be read one by one."""
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each row group."""
+        return _count_group_rows(self._parquet.metadata)
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """The footer, with sizes and statistics of the row groups."""
         return self._parquet.metadata
 
     @property
-    def key_metadata(self) -> pq.FileMetaData:
-        """The footer that may say which record keys there are."""
-        return self._parquet.metadata
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """What the footer says of the record keys, by the names in ``footer_keys``, and what else it has."""
+        return self._parquet.metadata.metadata or {}
 
     def read_batches(
         self,
@@ -245,6 +250,10 @@ class BaseFileReader:
             path=self.path,
             hint="Restore the file, or roll back the commit that wrote it.",
         )
+
+
+def _count_group_rows(footer: pq.FileMetaData) -> list[int]:
+    return [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
 
 
 def _has_rows(batch: pa.RecordBatch) -> bool:

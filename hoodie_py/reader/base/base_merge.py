@@ -23,8 +23,8 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import filter_rows, from_numpy, repeat_value
 from hoodie_py.arrow.compute import take
 from hoodie_py.arrow.fields import find_top_level_name
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.bootstrap import open_base_file
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.match import (
     NO_MATCHES,
     KeyMatcher,
@@ -107,7 +107,7 @@ class BaseMerge:
         self._options = options
         self._stats = stats
         self._nulls = NullColumns()
-        self._coming: Future[BaseFileReader] | None = None
+        self._coming: Future[OpenBaseFile] | None = None
 
     @contextmanager
     def open_ahead(self) -> Iterator[None]:
@@ -123,7 +123,7 @@ class BaseMerge:
             self._coming = pool.submit(open_base_file, info, base_file, self._options, info.instants)
             yield
 
-    def _open_base_file(self, base_file: BaseFile) -> BaseFileReader:
+    def _open_base_file(self, base_file: BaseFile) -> OpenBaseFile:
         coming, self._coming = self._coming, None
         if coming is not None:
             return coming.result()
@@ -159,7 +159,7 @@ class BaseMerge:
 
     def _merge_by_batch(
         self,
-        base: BaseFileReader,
+        base: OpenBaseFile,
         matcher: Matcher,
         folded: FoldedLog | None,
         log: LogReader,
@@ -193,7 +193,7 @@ class BaseMerge:
         yield from map(merge_portion, portions)
         log.store.release(mark)
 
-    def _is_decided_ahead(self, base: BaseFileReader, matcher: Matcher, log: LogReader) -> bool:
+    def _is_decided_ahead(self, base: OpenBaseFile, matcher: Matcher, log: LogReader) -> bool:
         """Say whether to compare the ordering values of the whole base file before reading its rows.
 
         That takes a few large steps instead of some per batch, and log rows leave memory before base rows come. The
@@ -206,7 +206,7 @@ class BaseMerge:
 
     def _decide_ahead(
         self,
-        base: BaseFileReader,
+        base: OpenBaseFile,
         matcher: Matcher,
         folded: FoldedLog,
         log: LogReader,
@@ -230,7 +230,7 @@ class BaseMerge:
             del batch  # before the next one is read
 
     def _read_kept_rows(
-        self, base: BaseFileReader, dropped: DroppedRows, schema: pa.Schema, coded: set[str]
+        self, base: OpenBaseFile, dropped: DroppedRows, schema: pa.Schema, coded: set[str]
     ) -> Iterator[pa.RecordBatch]:
         """Return an iterator of the base rows that stay."""
 
@@ -254,7 +254,7 @@ class BaseMerge:
             return set()
         return set(columns) - {find_top_level_name(schema, name) for name in log.keys.columns}
 
-    def _make_matcher(self, base: BaseFileReader, log: LogReader, folded: FoldedLog | None) -> Matcher:
+    def _make_matcher(self, base: OpenBaseFile, log: LogReader, folded: FoldedLog | None) -> Matcher:
         if folded is None:
             return NO_MATCHES
         if len(folded.parts) == 1 and folded.positions is not None:
@@ -263,7 +263,7 @@ class BaseMerge:
             return KeyMatcher(folded.parts[0].keys, log.keys.read_keys)
         return RowMatcher(self.match_rows(base, log, folded))
 
-    def match_rows(self, base: BaseFileReader, log: LogReader, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
+    def match_rows(self, base: OpenBaseFile, log: LogReader, folded: FoldedLog, *, again: bool = False) -> np.ndarray:
         """Find for each base row the log record that it matches, -1 for none; ``again`` as for ``match_base_rows``."""
         batches = base.read_batches(self._add_key_columns(pa.schema([]), log), _KEY_BATCH_ROWS)
         keys = (log.keys.read_keys(self.fill_fallbacks(batch, base)) for batch in batches)
@@ -327,7 +327,7 @@ class BaseMerge:
         self._stats.inserts += inserts
         return Piece(None, MergedRecords(None, newer, result.with_operations(np.full(len(result), INSERT, np.int8))))
 
-    def fill_fallbacks(self, batch: pa.RecordBatch, base: BaseFileReader) -> pa.RecordBatch:
+    def fill_fallbacks(self, batch: pa.RecordBatch, base: OpenBaseFile) -> pa.RecordBatch:
         """Fill columns that the file lacks with the values of the partition path."""
         filled = batch
         for name, value in self._info.fallbacks.items():

@@ -25,6 +25,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE
 from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
@@ -37,14 +38,14 @@ _META = frozenset(META_FIELDS_WITH_OPERATION)
 
 def open_base_file(
     info: ReadInfo, base_file: BaseFile, options: ReadOptions, instants: InstantRange | None = None
-) -> BaseFileReader:
+) -> OpenBaseFile:
     """Open a base file of any kind; with ``instants`` batches have only the rows of these commits.
 
     Raises:
         CorruptFileError: a file is damaged, or a bootstrap's two files do not belong together.
         FileMissingError: a file is missing.
         InvalidTableError: a base file of a bootstrap whose source nobody looked up.
-        UnsupportedFeatureError: a source in another kind of store.
+        UnsupportedFeatureError: a source in another kind of store, or a format without a reader.
     """
     source = base_file.source
     if source is not None:
@@ -56,7 +57,7 @@ def open_base_file(
             path=base_file.path,
             hint="Take file slices from the table, which looks sources up.",
         )
-    return BaseFileReader(info.files, base_file, info.times, instants)
+    return open_by_extension(info.files, base_file, info.times, instants)
 
 
 def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptions) -> TableFiles:
@@ -115,9 +116,14 @@ class BootstrapFileReader(BaseFileReader):
         return pa.schema([*meta, *(field for field in self._source.schema if field.name not in _META)])
 
     @property
-    def metadata(self) -> pq.FileMetaData:
-        """The source's footer, with the row groups that can be read one by one."""
-        return self._source.metadata
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each row group of the source."""
+        return self._source.group_rows
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """The source's footer, with sizes and statistics of its row groups."""
+        return self._source.footer
 
     def _read_all(
         self,
@@ -150,10 +156,11 @@ class BootstrapFileReader(BaseFileReader):
         if row_groups is None:
             yield from super()._read_all(schema, batch_rows, None, coded, column_threads)
             return
-        ends = _list_ends(self._source.metadata)
-        wanted = [(ends[group] - self._source.metadata.row_group(group).num_rows, ends[group]) for group in row_groups]
+        sizes = self._source.group_rows
+        ends = list(accumulate(sizes))
+        wanted = [(ends[group] - sizes[group], ends[group]) for group in row_groups]
         start = 0
-        for group, end in enumerate(_list_ends(self.key_metadata)):
+        for group, end in enumerate(accumulate(super().group_rows)):
             inside = [(first, last) for first, last in wanted if first < end and last > start]
             if inside:
                 at = start
@@ -183,7 +190,7 @@ class BootstrapFileReader(BaseFileReader):
             )
 
 
-def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> BaseFileReader:
+def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> OpenBaseFile:
     uri = f"{folder.uri.rstrip('/')}/{source.path}"
     if source.path.endswith(".orc"):
         raise UnsupportedFeatureError("Bootstrapped tables whose source files have the ORC format.", path=uri)
@@ -196,7 +203,7 @@ def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None
                 path=uri,
                 hint="Restore it as it was, or bootstrap the table again.",
             )
-        reader = BaseFileReader(folder, BaseFile(source.path, size, "", ""), times)
+        reader = open_by_extension(folder, BaseFile(source.path, size, "", ""), times)
     except FileMissingError as error:
         raise FileMissingError(
             "A source file of a bootstrapped table is gone, and it alone had the data of these rows.",
@@ -209,11 +216,6 @@ def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None
         raise
     reader.path = uri
     return reader
-
-
-def _list_ends(footer: pq.FileMetaData) -> list[int]:
-    """Return for each row group the number of rows up to its end."""
-    return list(accumulate(footer.row_group(group).num_rows for group in range(footer.num_row_groups)))
 
 
 def _join(left: pa.RecordBatch, right: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

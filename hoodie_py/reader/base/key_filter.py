@@ -14,7 +14,6 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hoodie_py.arrow.arrays import from_numpy, to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
@@ -37,14 +36,14 @@ class KeyFilter:
         step = max(1, len(keys) // _SAMPLE)
         self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
 
-    def may_hold(self, footer: pq.FileMetaData) -> bool:
-        """Say whether a base file may hold one of the keys; False is certain.
+    def may_hold(self, facts: Mapping[bytes, bytes], rows: int) -> bool:
+        """Say whether a base file of some rows may hold one of the keys, by its ``key_facts``; False is certain.
 
         Raises:
             CorruptFileError: a bloom filter that is damaged.
         """
-        said = {name.decode("latin-1"): value for name, value in (footer.metadata or {}).items()}
-        rows, bounds = footer.num_rows, _read_bounds(said)
+        said = {name.decode("latin-1"): value for name, value in facts.items()}
+        bounds = _read_bounds(said)
         if bounds is None:
             return self._may_be_in_bloom(said, rows, self._keys)
         share = _count_between(self._sample, bounds) / len(self._sample)

@@ -23,9 +23,9 @@ from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.arrow.fields import find_top_level_name, make_nullable
 from hoodie_py.errors import HoodieError
 from hoodie_py.options.read import MERGE_USE_POSITIONS
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.base_merge import BaseMerge
 from hoodie_py.reader.base.bootstrap import open_base_file
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.match import Pairs, RowMatcher
 from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
 from hoodie_py.reader.buffer.spilled_log import count_entry_bytes
@@ -227,7 +227,7 @@ class LogChangeReader:
         names = dict.fromkeys(find_top_level_name(self._info.schema, name) for name in log.keys.columns)
         return pa.schema([*schema, *(self._info.schema.field(name) for name in names if name not in schema.names)])
 
-    def _make_matcher(self, base: BaseFileReader, log: LogReader, keys: pa.Array) -> Callable[[pa.RecordBatch], Pairs]:
+    def _make_matcher(self, base: OpenBaseFile, log: LogReader, keys: pa.Array) -> Callable[[pa.RecordBatch], Pairs]:
         """Return what finds the rows of a batch that have one of the keys, and the number of each row's key."""
         if len(keys) > _MOST_KEYS_BY_BATCH:
             none = BufferedBatch.of_deletes(log.context, keys, ())

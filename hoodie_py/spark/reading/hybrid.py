@@ -94,6 +94,8 @@ def find_plain_file(task: Task) -> str | None:
     if local is None or is_pattern(local) or Path(local).name.startswith(("_", ".")):
         return None
     needed = {*task.columns, *(task.predicate.columns if task.predicate is not None else ())}
+    if not base.path.endswith(".parquet"):
+        return None
     reader = BaseFileReader(task.info.files, base, task.info.times)
     found, table, constants = reader.schema, task.info.schema, task.info.constants
     if len({name.lower() for name in found.names}) != len(found.names):
@@ -103,13 +105,15 @@ def find_plain_file(task: Task) -> str | None:
     for name in needed:
         if name not in found.names or not has_same_values(found.field(name).type, table.field(name).type):
             return None
-        if name in constants and not _holds_only(reader.metadata, name, constants[name]):
+        if name in constants and not _holds_only(reader.footer, name, constants[name]):
             return None
     return f"file://{local}"
 
 
-def _holds_only(metadata: pq.FileMetaData, column: str, value: Any) -> bool:
+def _holds_only(metadata: pq.FileMetaData | None, column: str, value: Any) -> bool:
     """Whether a file's statistics say that a top-level column has the value in every row."""
+    if metadata is None:
+        return False
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         chunks = [row_group.column(i) for i in range(row_group.num_columns)]

@@ -11,7 +11,7 @@ change values. The means, cheapest first:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.decoder import find_column_chunk_ranges
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
-from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
 from hoodie_py.table.filter.pruning import may_match_statistics
@@ -36,7 +36,7 @@ _MOST_FOUND = 2  # row groups with wanted rows; then the others are likely to ha
 
 
 def choose_row_groups(
-    base: BaseFileReader,
+    base: OpenBaseFile,
     predicate: Predicate,
     schema: pa.Schema,
     columns: Collection[str],
@@ -51,24 +51,24 @@ def choose_row_groups(
         CorruptFileError: a bloom filter or a page is damaged.
     """
     stored = predicate.columns & base.columns - set(unstored)
-    metadata = base.metadata
+    footer = base.footer
     groups = [
         group
-        for group in range(metadata.num_row_groups)
-        if may_match_statistics(predicate, _read_statistics(metadata, group, stored - base.retyped))
+        for group in range(len(base.group_rows) if footer is None else footer.num_row_groups)
+        if footer is None or may_match_statistics(predicate, _read_statistics(footer, group, stored - base.retyped))
     ]
     wanted = {}
     for part in split_conjuncts(predicate):
         name, values = _find_listed_values(part) or ("", [])
-        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(base.key_metadata, values):
+        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(base.key_facts, values):
             return []
         if name in stored:
             wanted[name] = part
-    if not groups or not wanted:
+    if not groups or not wanted or footer is None:
         return groups
-    sizes = {name: _count_bytes(metadata, groups, [name]) for name in wanted}
+    sizes = {name: _count_bytes(footer, groups, [name]) for name in wanted}
     name = min(sizes, key=lambda each: (sizes[each], each))
-    if _count_bytes(metadata, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
+    if _count_bytes(footer, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
         return groups
     return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
 
@@ -88,10 +88,9 @@ def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
     return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
 
 
-def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
+def _may_be_in_bloom(facts: Mapping[bytes, bytes], keys: Sequence[Any]) -> bool:
     """Say whether a file may hold one of the record keys, by the bloom filter in its footer."""
-    footer = metadata.metadata or {}
-    text, kind = footer.get(BLOOM_KEY.encode()), footer.get(BLOOM_TYPE_KEY.encode())
+    text, kind = facts.get(BLOOM_KEY.encode()), facts.get(BLOOM_TYPE_KEY.encode())
     if text is None or len(keys) > _MOST_KEYS:
         return True
     try:
@@ -102,7 +101,7 @@ def _may_be_in_bloom(metadata: pq.FileMetaData, keys: Sequence[Any]) -> bool:
 
 
 def _iterate_matching_groups(
-    base: BaseFileReader, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
+    base: OpenBaseFile, groups: Sequence[int], part: Predicate, schema: pa.Schema, batch_rows: int
 ) -> Iterator[int]:
     """Yield the row groups with rows that pass, by reading one column; after several hits, yield all others unread."""
     found = 0

@@ -23,7 +23,7 @@ from hoodie_py.formats.timeline.instants import CLEAN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.incremental.commit_range import CommitRange
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
+from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.slicing import make_slice
 from hoodie_py.table.view.visibility import Visibility
 
@@ -111,9 +111,6 @@ def make_touched_slices(
 
     Base files that were requested after ``hole`` do not count. Those of a metadata-only bootstrap still need their
     source (``FileSystemView.make_readable``).
-
-    Raises:
-        UnsupportedFeatureError: a base file has a format that is not handled.
     """
     slices: list[FileSlice] = []
     for partition in sorted(listing):
@@ -123,9 +120,6 @@ def make_touched_slices(
             logs = group.log_files if merge_on_read else ()
             bases = tuple(base for base in group.base_files if hole is None or base.instant < hole)
             file_slice = make_slice(FileGroup(partition, group.file_id, bases, logs), visibility)
-            if file_slice is None:
-                continue
-            if file_slice.base_file is not None:
-                check_readable(file_slice.base_file)
-            slices.append(file_slice)
+            if file_slice is not None:
+                slices.append(file_slice)
     return slices

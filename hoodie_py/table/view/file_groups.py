@@ -3,10 +3,6 @@
 A file group is all base files and log files with one file id, over all instants. Other names are ignored: a partition
 also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are named like log files but hold no
 rows of a slice (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
-
-Refuse base files that the reader cannot read.
-
-The rule: a base file must be a Parquet file. ORC, HFile and Lance files are refused.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.reader.file_slice import BaseFile, LogFile
@@ -71,15 +66,3 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
         )
         for file_id in sorted(bases.keys() | logs.keys())
     ]
-
-
-def check_readable(base: BaseFile) -> BaseFile:
-    """Return ``base`` if its format can be read.
-
-    Raises:
-        UnsupportedFeatureError: another format than Parquet.
-    """
-    if not base.path.endswith(".parquet"):
-        kind = base.path.rpartition(".")[2]
-        raise UnsupportedFeatureError(f"Base files in the {kind} format are not supported.", path=base.path)
-    return base

@@ -21,7 +21,7 @@ from hoodie_py.formats.names import check_partition
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.bootstrap import BootstrapSources
-from hoodie_py.table.view.file_groups import FileGroup, check_readable, group_files
+from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.named_partitions import find_named_partitions
 from hoodie_py.table.view.partitions import Judge, Keep, PartitionListing, discover_partitions, list_folders
 from hoodie_py.table.view.slicing import find_base_file, make_slice
@@ -104,7 +104,7 @@ class FileSystemView:
         base = file_slice.base_file
         if base is None:
             return file_slice
-        whole = self._sources.add_source(check_readable(base), file_slice.partition_path)
+        whole = self._sources.add_source(base, file_slice.partition_path)
         return file_slice if whole is base else replace(file_slice, base_file=whole)
 
     def make_block_rules(self, query_instant: str | None = None) -> BlockRules:

@@ -52,10 +52,10 @@ def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
 def _read_codec(snapshot: Snapshot, base_file: BaseFile) -> str | None:
     """Read a file's codec from its footer; None if it is unknown or the file is gone."""
     try:
-        footer = BaseFileReader(snapshot.files, base_file).metadata
+        footer = BaseFileReader(snapshot.files, base_file).footer
     except (CorruptFileError, FileMissingError):
         return None
-    if not footer.num_row_groups or not footer.num_columns:
+    if footer is None or not footer.num_row_groups or not footer.num_columns:
         return None
     codec = str(footer.row_group(0).column(0).compression).lower()
     return codec if codec in CODECS else None

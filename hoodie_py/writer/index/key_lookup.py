@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import to_numbers
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
@@ -198,8 +198,8 @@ class KeyLookup:
             yield batch, to_numbers(found, -1).astype(np.int64)
 
     def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
-        base = BaseFileReader(self._snapshot.files, base_file, self._snapshot.times)
-        if keys is not None and not keys.may_hold(base.metadata):
+        base = open_by_extension(self._snapshot.files, base_file, self._snapshot.times)
+        if keys is not None and not keys.may_hold(base.key_facts, base.num_rows):
             return
         schema = self._snapshot.schema.arrow
         columns = pa.schema([schema.field(name) for name in self._key_columns])

@@ -44,7 +44,7 @@ def test_any_row_groups_and_columns_pair_row_by_row(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:  # fmt: skip
     pair = make_pair(tmp_path_factory.mktemp("pair"), rows, skeleton, source)
-    count = pair.open().metadata.num_row_groups
+    count = len(pair.open().group_rows)
     groups = data.draw(st.none() | st.lists(st.sampled_from(range(count)), unique=True).map(sorted)) if count else None
     kept = [row for row in range(rows) if groups is None or row // source in groups]
     want = [

@@ -1,0 +1,98 @@
+"""OpenBaseFile: what every reader of a base file gives. The file's extension chooses the reader.
+
+The rule: a table's base file format says how new files are written, a file's extension says what it is (Hudi
+``HoodieFileReaderFactory``, ``FSUtils.getFileExtension``). So a table with several formats needs no more. Readers of
+other formats than Parquet are imported when a file needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.reader.base.base_file import BaseFileReader
+from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.reader.instant_range import InstantRange
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+class OpenBaseFile(Protocol):
+    """One open base file.
+
+    Attributes:
+        path: for errors.
+        columns: the stored top-level columns.
+        retyped: columns whose statistics in ``footer`` cannot be used.
+    """
+
+    path: str
+    columns: frozenset[str]
+    retyped: frozenset[str]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, without reading them."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns, with the types that batches have."""
+        ...
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each part of the file that can be read alone, in file order: Parquet's row groups."""
+        ...
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """Sizes and statistics of the columns in each group; None in formats that have none."""
+        ...
+
+    @property
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """What the file says of its record keys, if anything, by the names in ``footer_keys``."""
+        ...
+
+    def read_batches(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order with the schema's columns; columns that the file lacks are null.
+
+        ``row_groups`` are numbers in ``group_rows``, rising; None for all. ``coded`` columns may be dictionaries, which
+        ``Decoder`` decodes; with any, batches may also keep non-null fields. ``column_threads`` allows Arrow's threads.
+
+        Raises:
+            CorruptFileError: the file cannot be decoded.
+            UnsupportedFeatureError: a column's stored type does not widen to the wanted type.
+        """
+        ...
+
+
+def open_by_extension(
+    files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None, instants: InstantRange | None = None
+) -> OpenBaseFile:
+    """Open a file of any format that stands alone; arguments as for ``BaseFileReader``.
+
+    Raises:
+        CorruptFileError: the file is damaged.
+        FileMissingError: the file is missing.
+        UnsupportedFeatureError: there is no reader for the format.
+    """
+    extension = PurePosixPath(base_file.path).suffix
+    if extension == ".parquet":
+        return BaseFileReader(files, base_file, times, instants)
+    raise UnsupportedFeatureError(f"Base files in the {extension[1:]} format are not supported.", path=base_file.path)
