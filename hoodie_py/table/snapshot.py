@@ -75,6 +75,7 @@ class Snapshot:
         self.timezone = timezone
         self.view = view if view is not None else FileSystemView(files, config, timeline)
         self._schema = schema
+        self._partition_infos: dict[tuple[str, bool], ReadInfo] = {}  # work that is the same for many slices
         self._as_of: str | None = None
         if as_of is not None:
             self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
@@ -158,25 +159,36 @@ class Snapshot:
 
         ``strict`` makes the reader check file sizes; ``predicate`` is the query's filter.
         """
-        schema = self.schema
-        path = file_slice.partition_path
-        rules = self.view.make_block_rules(self._as_of)
-        sizes: Mapping[str, int] = {}
-        if strict:
-            from hoodie_py.table.view.integrity import find_expected_sizes
+        key = (file_slice.partition_path, self._names_partition(predicate))
+        info = self._partition_infos.get(key)
+        if info is None:
+            info = self._partition_infos[key] = self._describe_partition(*key)
+        if not strict:
+            return info
+        from hoodie_py.table.view.integrity import find_expected_sizes
 
-            sizes = find_expected_sizes(self.timeline, [file_slice])
+        return replace(info, expected_sizes=find_expected_sizes(self.timeline, [file_slice]))
+
+    def _describe_partition(self, path: str, whole: bool) -> ReadInfo:
+        """Return the facts that the slices of a partition share; ``whole`` as for ``parse_partition_constants``."""
+        schema = self.schema.arrow
+        return replace(
+            self._table_info,
+            constants=parse_partition_constants(self.config, schema, path, whole=whole),
+            fallbacks=parse_partition_values(self.config, schema, path),
+        )
+
+    @cached_property
+    def _table_info(self) -> ReadInfo:
+        """The facts that all slices share."""
+        schema = self.schema
+        rules = self.view.make_block_rules(self._as_of)
         return ReadInfo(
             files=self.files,
             config=self.bare_config,
             schema=schema.arrow,
             defaults=schema.defaults,
             rules=rules,
-            constants=parse_partition_constants(
-                self.config, schema.arrow, path, whole=self._names_partition(predicate)
-            ),
-            fallbacks=parse_partition_values(self.config, schema.arrow, path),
-            expected_sizes=sizes,
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
