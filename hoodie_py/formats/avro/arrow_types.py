@@ -3,6 +3,7 @@
 boolean int long float double      bool int32 int64 float32 float64
 string, uuid, enum                 string
 bytes, fixed                       binary
+fixed with the logical type vector list<element>, not null
 decimal (bytes or fixed)           decimal128
 date                               date32
 time-millis, time-micros           int32, int64 (the integer itself)
@@ -36,6 +37,8 @@ from hoodie_py.formats.avro.schema import (
     Union,
     is_null,
 )
+from hoodie_py.formats.logical_types import name_type
+from hoodie_py.formats.logical_types.vector import Vector
 
 _ARROW_TYPES: dict[tuple[str, str | None], pa.DataType] = {
     ("null", None): pa.null(),
@@ -57,7 +60,7 @@ _ARROW_TYPES: dict[tuple[str, str | None], pa.DataType] = {
 }
 _WIDENED = {frozenset({"int", "long"}): pa.int64(), frozenset({"float", "double"}): pa.float64()}
 _PAIR = 2
-_MISFITS = (pa.ArrowException, TypeError, ValueError, AttributeError, KeyError, ArithmeticError)
+_MISFITS = (CorruptFileError, pa.ArrowException, TypeError, ValueError, AttributeError, KeyError, ArithmeticError)
 MILLIS = frozenset({"timestamp-millis", "local-timestamp-millis"})
 MICROS_PER_MILLI = 1000
 MILLIS_LIMIT = (1 << 63) // MICROS_PER_MILLI
@@ -69,8 +72,15 @@ def to_arrow_schema(record: Record) -> pa.Schema:
 
 
 def to_arrow_field(name: str, node: AvroType) -> pa.Field:
-    """Return the column of a type; it is nullable when null is a branch."""
-    return pa.field(name, to_arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
+    """Return the column of a type; it is nullable when null is a branch, and its metadata name a logical type."""
+    field = pa.field(name, to_arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
+    value = node.members[0] if isinstance(node, Union) and len(node.members) == 1 else node
+    match value:
+        case Fixed(vector=Vector() as vector):
+            return vector.mark(field)
+        case Record(logical=str(logical)):
+            return name_type(field, logical.upper())
+    return field
 
 
 @lru_cache(maxsize=1024)
@@ -81,8 +91,8 @@ def to_arrow_type(node: AvroType) -> pa.DataType:
             return _ARROW_TYPES[node.kind, node.logical]
         case Decimal():
             return pa.decimal128(node.precision, node.scale)
-        case Fixed():
-            return pa.binary()
+        case Fixed(vector=vector):
+            return pa.binary() if vector is None else vector.arrow
         case Enum():
             return pa.string()
         case Array():
@@ -140,6 +150,8 @@ def _to_value(node: AvroType, raw: Any) -> Any:
         case Decimal():
             unscaled = int.from_bytes(raw.encode("latin-1"), "big", signed=True)
             return decimal.Decimal(f"{unscaled}e-{node.scale}")
+        case Fixed(vector=Vector() as vector):
+            return vector.to_lists(pa.array([raw.encode("latin-1")], pa.binary()))[0].as_py()
         case Fixed() | Primitive(kind="bytes"):
             return raw.encode("latin-1")
         case Primitive():

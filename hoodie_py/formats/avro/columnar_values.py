@@ -227,10 +227,11 @@ def _list_even_numbers(count: int) -> pa.Array:
 
 
 class FixedReader(_FixedSizeReader):
-    """``size`` bytes."""
+    """``size`` bytes, or a vector."""
 
     def __init__(self, node: Fixed) -> None:
         super().__init__(node.size)
+        self._vector = node.vector
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         present = len(places) if mask is None else int(np.count_nonzero(mask))
@@ -241,7 +242,8 @@ class FixedReader(_FixedSizeReader):
             lengths *= mask
         data, offsets = _copy_same_length(source, places, mask, self._size, lengths)
         move(places, self._size, mask)
-        return pa.Array.from_buffers(pa.binary(), len(places), [make_bitmap(mask), offsets, data])
+        values = pa.Array.from_buffers(pa.binary(), len(places), [make_bitmap(mask), offsets, data])
+        return values if self._vector is None else self._vector.to_lists(values)
 
 
 class DecimalReader:

@@ -138,7 +138,7 @@ def _encode_values(array: pa.Array, node: AvroType, lead: _Lead) -> Pieces:
         case Decimal():
             return _encode_decimals(array, node, lead)
         case Fixed(size=size):
-            data = _to_binary(array)
+            data = _to_binary(array if node.vector is None else node.vector.to_bytes(array))
             if not ((_count_lengths(data) == size) | ~_find_present(lead, len(array))).all():
                 raise InvalidTableError(f"A value does not have {size} bytes.")
             return [_make_lead(lead, len(array)), data]

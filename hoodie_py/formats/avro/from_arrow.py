@@ -5,6 +5,8 @@ The rules are those of Spark's converter in the way Hudi calls it (SchemaConvert
 * a table ``t`` has the record ``hoodie.t.t_record``; a struct in column ``c`` is ``hoodie.t.t_record.c``, and so on;
 * decimals are fixed bytes, as few as the precision needs, named ``fixed`` below their column;
 * a nullable type is a union with null first and default null; elements and map values have no defaults;
+* lists of a fixed size of floats, doubles or int8 become vectors, where they are columns of the table; other logical
+  types are named by the metadata of fields (``logical_types``);
 * timestamps become microseconds, local where they have no zone, and small integers ``int``.
 """
 
@@ -19,7 +21,12 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
+from hoodie_py.formats.avro.shared_names import name_repeated
 from hoodie_py.formats.column_names import check_name, check_siblings
+from hoodie_py.formats.logical_types import BLOB, VARIANT, read_type_name
+from hoodie_py.formats.logical_types.blob import check_blob, write_blob
+from hoodie_py.formats.logical_types.variant import check_variant, write_variant
+from hoodie_py.formats.logical_types.vector import find_list_type, parse_descriptor, write_vector
 
 _PLAIN: dict[pa.DataType, str] = {
     pa.bool_(): "boolean",
@@ -41,35 +48,61 @@ def make_schema_text(schema: pa.Schema, table_name: str) -> str:
         UnsupportedFeatureError: a type that Hudi's tables do not have.
     """
     name = _sanitize(table_name)
-    record = make_record(schema, f"{name}_record", f"hoodie.{name}")
+    record = name_repeated(make_record(schema, f"{name}_record", f"hoodie.{name}", top=True))
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
-def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str) -> dict[str, Any]:
-    """Make the Avro record, as parsed JSON, of columns or of a struct's fields.
+def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str, *, top: bool = False) -> dict[str, Any]:
+    """Make the Avro record, as parsed JSON, of columns (``top``) or of a struct's fields; logical types are in full.
 
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     below = f"{namespace}.{name}"
-    members = [make_field(field, below) for field in fields]
+    members = [make_field(field, below, top=top) for field in fields]
     check_siblings(member["name"] for member in members)
     return {"type": "record", "name": name, "namespace": namespace, "fields": members}
 
 
-def make_field(field: pa.Field, namespace: str) -> dict[str, Any]:
+def make_field(field: pa.Field, namespace: str, *, top: bool = False) -> dict[str, Any]:
     """Make the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record around it.
+
+    ``top``: the field is a column of the table, not one of a struct.
 
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     check_name(field.name)
     try:
-        type_ = _make_type(field.type, field.name, namespace)
+        type_ = _make_logical_type(field, namespace, top=top) or _make_type(field.type, field.name, namespace)
     except (InvalidQueryError, UnsupportedFeatureError) as error:
         error.where["column"] = ".".join(filter(None, [field.name, error.where.get("column")]))
         raise
     if field.nullable:
         return {"name": field.name, "type": ["null", type_], "default": None}
     return {"name": field.name, "type": type_}
+
+
+def _make_logical_type(field: pa.Field, namespace: str, *, top: bool) -> dict[str, Any] | None:
+    """Make the type that a field's metadata name, or vectors of a list of a fixed size; None for a plain field."""
+    name = read_type_name(field)
+    vector = None if name is None else parse_descriptor(name)
+    if vector is not None:
+        if not top:
+            raise UnsupportedFeatureError("Vectors inside other types.", hint="Make the vector a column of the table.")
+        if not is_any_list(field.type) or not vector.arrow.value_type.equals(field.type.value_type):
+            raise InvalidQueryError(
+                f"A column marked as {name} has the type {field.type}.", hint=f"Give it {vector.arrow}."
+            )
+        return write_vector(vector)
+    if name is None:
+        vector = find_list_type(field.type) if top else None
+        return None if vector is None else write_vector(vector)
+    if name.lower() == BLOB:
+        check_blob(field.type)
+        return write_blob()
+    if name.lower() == VARIANT:
+        check_variant(field.type)
+        return write_variant(field.name, namespace)
+    raise InvalidQueryError(f"{name!r} is no logical type.", hint="Name BLOB, VARIANT or VECTOR(128) as hudi_type.")
 
 
 def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:

@@ -176,12 +176,13 @@ def _make_real_column(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
 
 
 def make_fixed_column(data: bytes, node: Fixed) -> Column:
-    """Make the column of ``size`` bytes per value."""
+    """Make the column of ``size`` bytes per value, or of vectors."""
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
         offsets = slots.offsets(array("i", range(0, len(values) + 1, node.size)))
-        return pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(values)])
+        column = pa.Array.from_buffers(pa.binary(), slots.rows, [slots.bitmap(), offsets, pa.py_buffer(values)])
+        return column if node.vector is None else node.vector.to_lists(column)
 
     return Column(_make_bytes_step(data, node.size, values), finish)
 

@@ -20,6 +20,8 @@ from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.logical_types import RECORD_TYPES, VECTOR
+from hoodie_py.formats.logical_types.vector import Vector, read_vector
 
 MAX_DECIMAL_PRECISION = 38
 
@@ -74,9 +76,10 @@ class Decimal(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(AvroType):
-    """``size`` bytes."""
+    """``size`` bytes, which may be a vector."""
 
     size: int
+    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,10 +132,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record(AvroType):
-    """Fields in order; ``name`` is the full name."""
+    """Fields in order; ``name`` is the full name, ``logical`` the logical type: variant, blob or None."""
 
     name: str
     fields: tuple[Field, ...]
+    logical: str | None = None
 
 
 def is_null(node: AvroType) -> bool:
@@ -261,7 +265,9 @@ class _SchemaReader:
             node = self.read(entry["type"], namespace, depth + 1)
             fields.append(Field(own, node, "default" in entry, entry.get("default")))
         width = _sum_widths(*(field.type for field in fields))
-        return Record(sum(field.type.min_size for field in fields), width, name, tuple(fields))
+        logical = tree.get("logicalType")
+        known = logical if logical in RECORD_TYPES else None
+        return Record(sum(field.type.min_size for field in fields), width, name, tuple(fields), known)
 
 
 def _sum_widths(*parts: AvroType) -> int:
@@ -308,7 +314,10 @@ def _read_fixed(tree: Mapping[str, Any]) -> AvroType:
         decimal = _read_decimal(tree, size)
         if decimal is not None:
             return decimal
-    return Fixed(size, 1, size)
+    vector = read_vector(tree) if tree.get("logicalType") == VECTOR else None
+    if vector is not None and vector.size != size:
+        raise CorruptFileError(f"An Avro fixed of {size} bytes cannot be a {vector.descriptor}.")
+    return Fixed(size, 1, size, vector)
 
 
 def _read_decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:

@@ -6,7 +6,7 @@ HoodieRowParquetWriteSupport:
 
     timestamp-millis, local-timestamp-millis    milliseconds, not microseconds
     time-millis, time-micros                    times of the day
-    fixed                                       bytes of fixed length
+    fixed, vectors                              bytes of fixed length
     everything else                             the type of the batch; decimals become fixed bytes
 
 On every level a field is nullable exactly if the Avro schema says so.
@@ -21,6 +21,7 @@ from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.arrow_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.schema import Array, AvroType, Fixed, Map, Primitive, Record, Union, is_null
+from hoodie_py.formats.logical_types.vector import find_stored_type
 
 _STORED = {
     "timestamp-millis": pa.timestamp("ms", "UTC"),
@@ -125,7 +126,16 @@ def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
         return _convert_struct(array, target)
+    if pa.types.is_fixed_size_binary(target) and pa.types.is_list(array.type):
+        return _convert_vectors(array, target)
     return array.cast(target)
+
+
+def _convert_vectors(array: pa.Array, target: pa.FixedSizeBinaryType) -> pa.Array:
+    vector = find_stored_type(array.type, target.byte_width)
+    if vector is None:
+        raise TypeError(f"{array.type} is no vector of {target.byte_width} bytes")
+    return vector.to_bytes(array)
 
 
 def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:

@@ -3,7 +3,8 @@
 It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSupport.
 
 * The columns are those of ``base_schema``. Lists have three levels. The Arrow schema is not stored.
-* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, and the Avro schema. It also
+* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, the Avro schema, and which
+  columns are vectors. It also
   names a Spark version. Without one, Spark 3 does not know which calendar dates before 1582 and times before 1900 use,
   and refuses to read them.
 * Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 from hoodie_py.arrow.arrays import make_empty_batch
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.logical_types.vector import COLUMNS_KEY, list_vectors, write_columns
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
@@ -99,7 +101,9 @@ class BaseFileWriter:
             raise InvalidQueryError(f"Codec {codec} has no level {level}.")
         if row_group_bytes < 1 or row_group_rows < 1:
             raise InvalidQueryError("Row groups need a positive size.")
-        self._schema = make_stored_schema(AvroSchema.parse(avro_schema))
+        parsed = AvroSchema.parse(avro_schema)
+        self._schema = make_stored_schema(parsed)
+        self._vectors = list_vectors(parsed.arrow)
         convert_to_stored(make_empty_batch(schema), self._schema)  # an error now rather than after hours of writing
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
@@ -182,6 +186,8 @@ class BaseFileWriter:
     def _list_footer_entries(self) -> Iterator[tuple[str, str]]:
         yield AVRO_SCHEMA_KEY, self._avro_schema
         yield SPARK_VERSION_KEY, _SPARK_VERSION
+        if self._vectors:
+            yield COLUMNS_KEY, write_columns(self._vectors)
         if self._bloom is not None:
             bloom = self._bloom.finish()
             yield BLOOM_KEY, bloom.to_text()

@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
-from hoodie_py.arrow.compute import cast
+from hoodie_py.arrow.compute import call, cast, keep_where
 from hoodie_py.arrow.fields import is_text, make_nullable
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.logical_types.variant import is_variant, refuse_shredded
+from hoodie_py.formats.logical_types.vector import find_vector
 
 
 class NullColumns:
@@ -58,8 +60,8 @@ def conform_batch(
                 arrays.append(repeat_value(default, field.type, batch.num_rows))
             continue
         try:
-            arrays.append(conform_array(batch.column(at), field.type))
-        except UnsupportedFeatureError as error:
+            arrays.append(conform_column(batch.column(at), field))
+        except (CorruptFileError, UnsupportedFeatureError) as error:
             error.locate(column=field.name)
             raise
     if not arrays:
@@ -100,6 +102,21 @@ class Conformer:
         return places if all(same) else None
 
 
+def conform_column(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Promote an array to a column of the table; vectors come as bytes or as lists.
+
+    Raises:
+        UnsupportedFeatureError: the promotion is not one that Hudi allows, or variants are stored shredded.
+        CorruptFileError: a vector of another dimension than the column's.
+    """
+    if field.metadata is None:
+        return conform_array(array, field.type)
+    if is_variant(field):
+        refuse_shredded(array.type)
+    vector = find_vector(field)
+    return conform_array(array, field.type) if vector is None else vector.to_lists(array)
+
+
 def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Promote an array to the target type; return it unchanged where the types are equal.
 
@@ -130,15 +147,25 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _conform_struct(array: pa.Array, target: pa.DataType) -> pa.Array:
     names = [field.name for field in array.type]
     children = [
-        conform_array(array.field(names.index(field.name)), field.type)
+        conform_column(array.field(names.index(field.name)), field)
         if field.name in names
         else pa.nulls(len(array), field.type)
         for field in target
     ]
     if not children:
         return array
-    mask, fields = array.is_null() if array.null_count else None, [field.with_nullable(True) for field in target]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=mask).cast(target)
+    mask = call("is_null", array) if array.null_count else None
+    for child, field in zip(children, target, strict=True):
+        if not field.nullable and child.null_count and _count_nulls_inside(child, mask):
+            raise UnsupportedFeatureError(
+                f"A struct has no value in its field {field.name!r}, which the table requires."
+            )
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+
+
+def _count_nulls_inside(child: pa.Array, mask: pa.Array | None) -> int:
+    """Count the nulls of a struct's field where the struct itself is not null."""
+    return int((child if mask is None else keep_where(child, call("invert", mask))).null_count)
 
 
 def _conform_list(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -207,8 +207,8 @@ def _find_column_range(column: Column, known: ColumnStatistics | None) -> _Range
 
 
 def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
-    """Convert a bound to the column's type; None when it is missing or unusable."""
-    if value is None:
+    """Convert a bound to the column's type; None when it is missing or unusable, as the bytes of a vector are."""
+    if value is None or pat.is_nested(type_):
         return None
     try:
         array = _make_single(value, type_)

@@ -84,6 +84,7 @@ def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant])
 
 
 def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
+    from hoodie_py.formats.logical_types.vector import mark_columns
     from hoodie_py.formats.parquet.decoder import check_footer, convert_to_spark_schema
     from hoodie_py.formats.parquet.parquet_file import ParquetFile
 
@@ -91,7 +92,7 @@ def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
         with files.open_file(path) as source:
             parquet = ParquetFile(source)
             check_footer(parquet, 1)
-            return convert_to_spark_schema(parquet.schema_arrow)
+            return mark_columns(convert_to_spark_schema(parquet.schema_arrow), parquet.metadata.metadata)
     except HoodieError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -23,13 +23,15 @@ from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.from_arrow import make_field, make_schema_text
-from hoodie_py.formats.avro.schema import AvroType, Enum, Union
+from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Union
+from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
+from hoodie_py.formats.logical_types import RECORD_TYPES
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
 from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.input.value_fit import check_cast, fit_column
+from hoodie_py.writer.input.value_fit import check_cast, check_vectors, fit_column
 from hoodie_py.writer.output_schema import (
     NOT_DATA,
     OutputSchema,
@@ -132,7 +134,7 @@ def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill
 
 
 def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
-    """Refuse values that Arrow's type holds and the file's type does not: of enums, milliseconds, fixed lengths."""
+    """Refuse values that Arrow's type holds and the file's type does not, such as vectors of another length."""
     avro = AvroSchema.parse(schema.avro)
     for field, stored in zip(avro.record.fields, make_stored_schema(avro), strict=True):
         name, node = field.name, _unwrap_union(field.type)
@@ -142,6 +144,8 @@ def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
         if isinstance(node, Enum):
             bad = pc.invert(pc.is_in(column, pa.array([*node.symbols, None], pa.string())))
             refuse_rows(bad, f"Values that are none of {', '.join(node.symbols)}.", column=name, values=column)
+        elif isinstance(node, Fixed) and node.vector is not None:
+            check_vectors(column, node.vector, name)
         elif not pa.types.is_nested(stored.type) and not stored.type.equals(column.type):
             check_cast(column, stored)
 
@@ -158,9 +162,9 @@ def evolve_schema(text: str, columns: pa.Schema) -> str:
         InvalidQueryError: Avro does not allow a name, or it differs from another in case only.
         UnsupportedFeatureError: Hudi's tables do not have a type, or a struct's schema is defined elsewhere by name.
     """
-    record = json.loads(text)
+    record = write_in_full(json.loads(text))
     grown = _evolve_record(record, columns, record.get("namespace", ""), "")
-    return text if grown == record else json.dumps(grown, separators=(",", ":"), ensure_ascii=False)
+    return text if grown == record else json.dumps(name_repeated(grown), separators=(",", ":"), ensure_ascii=False)
 
 
 def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
@@ -179,7 +183,7 @@ def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, ou
                 column=place,
             )
         elif not pa.types.is_null(field.type):
-            found[field.name] = make_field(field.with_nullable(True), full_name)
+            found[field.name] = make_field(field.with_nullable(True), full_name, top=not path)
             by_case[fold_case(field.name)] = field.name
     return {**record, "fields": list(found.values())}
 
@@ -193,7 +197,7 @@ def _evolve_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
         return ["null" if each == "null" else grown for each in node]
     if pa.types.is_struct(type_) and isinstance(node, str):
         raise UnsupportedFeatureError("Writing structs whose Avro schema is defined elsewhere by name.", column=path)
-    if not isinstance(node, dict):
+    if not isinstance(node, dict) or node.get("logicalType") in RECORD_TYPES:
         return node
     kind = node.get("type")
     if kind == "record" and pa.types.is_struct(type_):

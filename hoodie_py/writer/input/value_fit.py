@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.logical_types.vector import Vector
 from hoodie_py.reader.schema_evolution.by_name import conform_array
 from hoodie_py.writer.row_errors import make_rows_error, refuse_rows
 
@@ -47,6 +48,17 @@ def check_cast(values: pa.ChunkedArray, field: pa.Field) -> None:
         InvalidQueryError: names column, type and the first rows.
     """
     _convert_chunks(values, field, lambda array, type_: array.cast(type_))
+
+
+def check_vectors(values: pa.ChunkedArray, vector: Vector, column: str) -> None:
+    """Refuse lists that have not the dimension of a column of vectors; null elements are refused before.
+
+    Raises:
+        InvalidQueryError: names the column and the first rows.
+    """
+    lengths = pc.list_value_length(values)
+    message = f"Vectors whose length is not {vector.dimension}, as the type {vector.descriptor} asks."
+    refuse_rows(pc.not_equal(lengths, vector.dimension), message, column=column, values=values)
 
 
 def _convert_chunks(

@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.reader.schema_evolution.by_name import conform_array, conform_batch, format_java_float
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.logical_types import name_type
+from hoodie_py.formats.logical_types.variant import VARIANT_TYPE
+from hoodie_py.formats.logical_types.vector import Vector
+from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_array, conform_batch, format_java_float
 
 US = pa.timestamp("us", "UTC")
 
@@ -116,3 +119,30 @@ def test_floats_print_as_in_java(value: float, text: str) -> None:
 
 def test_single_floats_print_their_own_shortest_text() -> None:
     assert format_java_float(float(pa.scalar(0.1, pa.float32()).as_py()), single=True) == "0.1"
+
+
+def test_a_null_struct_needs_no_values_in_its_required_fields() -> None:
+    target = pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
+    source = pa.struct([("b", pa.string()), ("a", pa.int32())])
+    result = conform_array(pa.array([None, {"a": 1, "b": None}], source), target)
+    assert result.type == target
+    assert result.to_pylist() == [None, {"a": 1, "b": None}]
+    with pytest.raises(UnsupportedFeatureError, match="no value in its field 'a'"):
+        conform_array(pa.array([{"a": None, "b": "x"}], source), target)
+
+
+def test_vectors_come_as_bytes_and_shredded_variants_not_at_all() -> None:
+    vector = Vector(2, "INT8")
+    schema = pa.schema([vector.mark(pa.field("v", vector.arrow))])
+    batch = pa.RecordBatch.from_pydict({"v": pa.array([b"\x01\xff", None], pa.binary(2))})
+    assert Conformer(schema)(batch).to_pydict() == {"v": [[1, -1], None]}
+    with pytest.raises(CorruptFileError, match="has a value of 3 bytes") as raised:
+        conform_batch(pa.RecordBatch.from_pydict({"v": pa.array([b"\x01\xff\x00"])}), schema)
+    assert raised.value.where["column"] == "v"
+    fields = [("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())]
+    shredded = pa.RecordBatch.from_arrays([pa.nulls(1, pa.struct(fields))], ["x"])
+    variant = name_type(pa.field("x", VARIANT_TYPE), "VARIANT")
+    for column in (variant, pa.field("s", pa.struct([variant]))):
+        rows = shredded if column is variant else pa.RecordBatch.from_arrays([shredded.to_struct_array()], ["s"])
+        with pytest.raises(UnsupportedFeatureError, match="Shredded variants"):
+            conform_batch(rows, pa.schema([column]))
