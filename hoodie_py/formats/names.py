@@ -36,6 +36,7 @@ CDC_SUFFIX = ".cdc"
 REGISTERED_SUFFIX = "_hudiext"  # files of another system that were registered with a table
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+FULL_BOOTSTRAP_INSTANT = "00000000000002"
 
 _BASE_FILE = re.compile(r"([^_./\\]+)_([^_./\\]*)_([0-9]{1,32})(\.[a-z]+)")
 _LOG_FILE = re.compile(

@@ -129,6 +129,9 @@ CLEAN_POLICY = Choice(
 )
 COMMITS_RETAINED = Number("hoodie.clean.commits.retained", 10, 1, ("hoodie.cleaner.commits.retained",))
 VERSIONS_RETAINED = Number("hoodie.clean.fileversions.retained", 3, 1, ("hoodie.cleaner.fileversions.retained",))
+DELETE_BOOTSTRAP_SOURCE = Flag(
+    "hoodie.clean.delete.bootstrap.base.file", default=False, aliases=("hoodie.cleaner.delete.bootstrap.base.file",)
+)
 
 SAVEPOINTED = "savepointed_timestamps"  # extra metadata of a clean: savepoints that it respected, comma list
 

@@ -10,7 +10,7 @@ Log files are ordered by the time in the name, the version as a number, the writ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ class SourceFile:
     """A Parquet file outside the table, with the data columns of a base file that has meta columns only.
 
     ``folder`` is the URI of the folder that was bootstrapped, and ``path`` is relative to it. ``size`` is that of the
-    file when it was bootstrapped; None where that is not known.
+    file when it was bootstrapped; None where that is not known. ``indexed`` is the place as the bootstrap index spells
+    it, which plans repeat.
     """
 
     folder: str
     path: str
     size: int | None
+    indexed: str = field(default="", compare=False)
 
     @property
     def uri(self) -> str:
@@ -52,6 +54,11 @@ class BaseFile:
     def name(self) -> str:
         """The last segment of the path."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def whole_size(self) -> int:
+        """The size in bytes with that of the source."""
+        return self.size + (0 if self.source is None else self.source.size or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class ReadInfo:
         fallbacks: columns whose value comes from the partition path where a file lacks them.
         times: columns with times as the Avro schema declares them (``declared_times``); None without.
         instants: the commits whose base rows merge with the log, for incremental reads; None for all.
+        bootstrapped: whether the base file is of a metadata-only bootstrap: its source may lack partition columns.
+        unfilled: partition columns that such a source must have, as the partition path gives no value of their type.
         numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
         expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
         committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
@@ -56,10 +58,29 @@ class ReadInfo:
     times: pa.Schema | None = None
     numbers: frozenset[str] = frozenset()
     instants: InstantRange | None = None
+    bootstrapped: bool = False
+    unfilled: frozenset[str] = frozenset()
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
-        """Return the facts for reading rows in the form of the files that they go to, not in that of a query."""
-        return replace(self, schema=schema, defaults=defaults, constants={}, fallbacks={}, numbers=frozenset())
+        """Return the facts for reading rows in the form of the files that they go to, not in that of a query.
+
+        Rows of a bootstrap's source get the partition columns that it lacks, as the new file has no source any more.
+        """
+        fields = [name for name in self.config.partition_fields if self.bootstrapped and name in schema.names]
+        known = {name: self.fallbacks[name] for name in fields if self._knows(name, schema)}
+        return replace(
+            self,
+            schema=schema,
+            defaults=defaults,
+            constants={},
+            fallbacks=known,
+            numbers=frozenset(),
+            unfilled=frozenset(fields).difference(known),
+        )
+
+    def _knows(self, name: str, schema: pa.Schema) -> bool:
+        """Say whether a partition path gives a column's value in the type that it has in a schema."""
+        return name in self.fallbacks and bool(self.schema.field(name).type == schema.field(name).type)
 
     @property
     def block_times(self) -> pa.Schema | None:

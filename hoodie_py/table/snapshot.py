@@ -192,6 +192,7 @@ class Snapshot:
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
+            bootstrapped=file_slice.base_file is not None and file_slice.base_file.source is not None,
         )
 
     @cached_property

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
+from hoodie_py.formats.names import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.schema.history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
@@ -107,8 +108,6 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
     config = snapshot.config
     if not config.populate_meta_fields:
         yield UnsupportedFeatureError("Writing to a table without meta fields (virtual keys).")
-    if config.bootstrap_base_path:
-        yield UnsupportedFeatureError("Writing to a bootstrapped table.")
     if config.multiple_base_file_formats:
         yield UnsupportedFeatureError("Writing to a table with several base file formats.")
     if config.base_file_format != "PARQUET":
@@ -117,7 +116,15 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError("Writing to a table whose partition metafiles are in the base file format.")
     if _has_files(snapshot.files, SCHEMA_FOLDER):
         yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
-    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
+    pending = snapshot.timeline.timeline.select_pending()
+    for instant in pending.instants:
+        if instant.request_time in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):
+            yield UnsupportedFeatureError(
+                "Writing to a table beside a pending bootstrap.",
+                hint="Bootstrap it again with Java Hudi, which rolls the unfinished one back.",
+                instant=instant.request_time,
+            )
+    restores = pending.select_actions(RESTORE)
     if len(restores):
         yield UnsupportedFeatureError(
             "Writing to a table beside a pending restore.",

@@ -35,7 +35,6 @@ def refused(base: Path, text: str) -> None:
     ("changes", "text"),
     [
         ({"hoodie.populate.meta.fields": "false"}, "without meta fields"),
-        ({"hoodie.bootstrap.base.path": "/elsewhere"}, "bootstrapped"),
         ({"hoodie.table.base.file.format": "ORC"}, "format 'ORC'"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, "several base file formats"),
         ({"hoodie.partition.metafile.use.base.format": "true"}, "partition metafiles"),

@@ -172,7 +172,8 @@ class CleanedPartition:
 class CleanMetadata:
     """A completed clean (Hudi HoodieCleanMetadata).
 
-    Versions before ``earliest_commit_to_retain`` may be gone, so no query can ask for them.
+    Versions before ``earliest_commit_to_retain`` may be gone, so no query can ask for them. ``sources`` are the files
+    of a bootstrap's source that it deleted, by partition.
     """
 
     start_clean_time: str | None = None
@@ -182,6 +183,7 @@ class CleanMetadata:
     partitions: Mapping[str, CleanedPartition] = field(default_factory=dict)
     time_taken_ms: int = 0
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
@@ -195,6 +197,9 @@ class CleanMetadata:
             partitions=clean.get_by_partition("partitionMetadata", CleanedPartition.from_record),
             time_taken_ms=clean.get_count("timeTakenInMillis"),
             extra_metadata=clean.get_mapping("extraMetadata", expect_text),
+            sources=clean.get_by_partition(
+                "bootstrapPartitionMetadata", lambda partition: Fields(partition).get_texts("successDeleteFiles")
+            ),
         )
 
 
@@ -202,7 +207,8 @@ class CleanMetadata:
 class CleanPlan:
     """A requested clean (Hudi HoodieCleanerPlan): file names to delete, by partition.
 
-    ``earliest_action`` is the action of the earliest instant to retain.
+    ``earliest_action`` is the action of the earliest instant to retain. ``sources`` are places of files of a
+    bootstrap's source to delete, unchanged; they are usually outside the table.
     """
 
     earliest_instant_to_retain: str | None = None
@@ -212,6 +218,7 @@ class CleanPlan:
     earliest_action: str | None = None
     last_completed_commit_timestamp: str | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanPlan:
@@ -219,6 +226,7 @@ class CleanPlan:
         plan = _read_fields(data, "HoodieCleanerPlan")
         earliest = plan.get_record("earliestInstantToRetain")
         files = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
+        sources = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_sources)
         return cls(
             earliest_instant_to_retain=earliest.get_text("timestamp") if earliest else None,
             policy=plan.get_text("policy"),
@@ -227,6 +235,7 @@ class CleanPlan:
             earliest_action=earliest.get_text("action") if earliest else None,
             last_completed_commit_timestamp=plan.get_text("lastCompletedCommitTimestamp") or None,
             extra_metadata=plan.get_mapping("extraMetadata", expect_text),
+            sources={partition: names for partition, names in sources.items() if names},
         )
 
 
@@ -396,8 +405,17 @@ def _expect_metric(value: Any) -> float:
 
 
 def _expect_clean_files(value: Any) -> tuple[str, ...]:
-    files = (Fields(item).get_file_name("filePath") for item in expect_list(value))
+    files = (item.get_file_name("filePath") for item in map(Fields, expect_list(value)) if not _is_source(item))
     return tuple(name for name in files if name)
+
+
+def _expect_clean_sources(value: Any) -> tuple[str, ...]:
+    files = (item.get_text("filePath") for item in map(Fields, expect_list(value)) if _is_source(item))
+    return tuple(name for name in files if name)
+
+
+def _is_source(file: Fields) -> bool:
+    return file.get_flag("isBootstrapBaseFile")
 
 
 def _get_sizes(done: Fields, name: str) -> dict[str, int]:

@@ -11,7 +11,7 @@ the form in which Java's file system opens it (``s3a://lake/trips``, ``file:/dat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError
@@ -158,7 +158,7 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
     """Encode a ``.clean.requested`` file (Hudi HoodieCleanerPlan, version 2).
 
     ``policy`` is required, and ``earliest_action`` where there is an earliest instant. Files are named below the
-    table's location.
+    table's location, sources as the plan has them.
 
     Raises InvalidTableError if a required field is missing, or a path leads out of the table.
     """
@@ -179,8 +179,8 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
         "version": CLEAN_VERSION,
         "filePathsToBeDeletedPerPartition": {
             partition: [
-                {"filePath": path, "isBootstrapBaseFile": False}
-                for path in _locate_files(table_location, partition, files)
+                *(_to_clean_file(path) for path in _locate_files(table_location, partition, files)),
+                *(_to_clean_file(path, source=True) for path in plan.sources.get(partition, ())),
             ]
             for partition, files in plan.files.items()
         },
@@ -188,6 +188,10 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
         "extraMetadata": dict(plan.extra_metadata),
     }
     return write_single(record, schemas.CLEAN_PLAN)
+
+
+def _to_clean_file(path: str, *, source: bool = False) -> dict[str, Any]:
+    return {"filePath": path, "isBootstrapBaseFile": source}
 
 
 def write_clean_metadata(clean: CleanMetadata) -> bytes:
@@ -208,7 +212,10 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
             for partition, cleaned in clean.partitions.items()
         },
         "version": CLEAN_VERSION,
-        "bootstrapPartitionMetadata": {},
+        "bootstrapPartitionMetadata": {
+            check_inside(partition): _to_cleaned_sources(partition, paths, clean.partitions.get(partition))
+            for partition, paths in clean.sources.items()
+        },
         "extraMetadata": dict(clean.extra_metadata),
     }
     return write_single(record, schemas.CLEAN_METADATA)
@@ -225,6 +232,17 @@ def _to_cleaned_partition(partition: str, cleaned: CleanedPartition) -> dict[str
         "successDeleteFiles": deleted,
         "failedDeleteFiles": failed,
         "isPartitionDeleted": cleaned.is_partition_deleted,
+    }
+
+
+def _to_cleaned_sources(partition: str, paths: Sequence[str], cleaned: CleanedPartition | None) -> dict[str, Any]:
+    return {
+        "partitionPath": partition,
+        "policy": "" if cleaned is None else cleaned.policy,
+        "deletePathPatterns": list(paths),
+        "successDeleteFiles": list(paths),
+        "failedDeleteFiles": [],
+        "isPartitionDeleted": False,
     }
 
 

@@ -45,12 +45,15 @@ def open_base_file(
         CorruptFileError: a file is damaged, or a bootstrap's two files do not belong together.
         FileMissingError: a file is missing.
         InvalidTableError: a base file of a bootstrap whose source nobody looked up.
-        UnsupportedFeatureError: a source in another kind of store, or a format without a reader.
+        UnsupportedFeatureError: a source in another kind of store, a format without a reader, or a source without a
+            partition column that it needs.
     """
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)
-        return BootstrapFileReader(info.files, base_file, folder, source, info.times, instants)
+        reader = BootstrapFileReader(info.files, base_file, folder, source, info.times, instants)
+        check_filled(info, reader)
+        return reader
     if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
         raise InvalidTableError(
             "A base file of a metadata-only bootstrap has no source file.",
@@ -58,6 +61,21 @@ def open_base_file(
             hint="Take file slices from the table, which looks sources up.",
         )
     return open_by_extension(info.files, base_file, info.times, instants)
+
+
+def check_filled(info: ReadInfo, reader: BootstrapFileReader) -> None:
+    """Refuse to rewrite rows that would lose the value of a partition column.
+
+    Raises:
+        UnsupportedFeatureError: the source lacks the column, and the partition path spells no value of its type.
+    """
+    lost = sorted(info.unfilled - reader.columns)
+    if lost:
+        raise UnsupportedFeatureError(
+            "Rewriting a bootstrapped file whose source lacks a partition column that its path does not give.",
+            path=reader.path,
+            column=lost[0],
+        )
 
 
 def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptions) -> TableFiles:

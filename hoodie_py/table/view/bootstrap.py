@@ -143,9 +143,8 @@ def locate_source(indexed: IndexedSource, base_path: str) -> SourceFile:
         raise CorruptFileError("The bootstrap index names a folder, not a source file.", path=indexed.uri[:_SHOWN])
     scheme, host = place.scheme or folder.scheme, place.host or folder.host or ""
     root = "/" + "/".join(folder.segments)
-    return SourceFile(
-        root if scheme is None else f"{scheme}://{host}{root}", "/".join(place.segments[depth:]), indexed.size
-    )
+    uri = root if scheme is None else f"{scheme}://{host}{root}"
+    return SourceFile(uri, "/".join(place.segments[depth:]), indexed.size, indexed.uri)
 
 
 def _agree(one: str | None, other: str | None) -> bool:

@@ -7,9 +7,11 @@ the next clean, this package's or Java's, continues an interrupted one by its pl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
@@ -18,11 +20,14 @@ from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, Cl
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clean.bootstrap_sources import check_sources, delete_source
 from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import guard_run
+
+T = TypeVar("T")
 
 _PARALLEL = 8
 
@@ -119,10 +124,12 @@ def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
                 session.open_timeline(snapshot).remove_pending(pending)  # as Java does; it has removed nothing
                 return None
             check_plan(snapshot, plan)
+            sources = check_sources(snapshot, plan, session.settings.options)
             MetadataTable.check(snapshot, session.settings.metadata_mode)
             if pending.state == REQUESTED:
                 begin_instant(session, snapshot, pending, alive, holding)
         _delete_files(session.files, plan)
+        _run_all(partial(delete_source, session.files), sources)
         metadata = CleanMetadata(
             start_clean_time=instant,
             total_files_deleted=sum(map(len, plan.files.values())),
@@ -134,6 +141,7 @@ def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
             },
             time_taken_ms=round((time.monotonic() - began) * 1000),
             extra_metadata=plan.extra_metadata,
+            sources=plan.sources,
         )
         complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
         return metadata
@@ -190,15 +198,19 @@ def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
 
 def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
     paths = [f"{partition}/{name}" if partition else name for partition, names in plan.files.items() for name in names]
+    _run_all(files.delete_with_checksum, paths)
+
+
+def _run_all(delete: Callable[[T], None], files: Sequence[T]) -> None:
     with ThreadPoolExecutor(_PARALLEL, "hoodie-clean") as pool:
-        failures = [each for each in pool.map(lambda path: _try_delete(files, path), paths) if each is not None]
+        failures = [each for each in pool.map(partial(_try, delete), files) if each is not None]
     if failures:  # every file was tried
         raise failures[0]
 
 
-def _try_delete(files: TableFiles, path: str) -> HoodieError | None:
+def _try(delete: Callable[[T], None], file: T) -> HoodieError | None:
     try:
-        files.delete_with_checksum(path)
+        delete(file)
     except HoodieError as error:
         return error
     return None

@@ -8,7 +8,7 @@ write or savepoint, and never earlier than the one of the previous clean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
@@ -20,6 +20,7 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan.scan import format_html_table
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.slicing import make_all_slices
+from hoodie_py.writer.clean.bootstrap_sources import find_sources
 from hoodie_py.writer.clean.rules import Retention, SliceDecision, decide_slices
 from hoodie_py.writer.timeline.session import PLAN_ID
 from hoodie_py.writer.transaction.pending import iterate_planned_slices
@@ -29,11 +30,15 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
-    """Hudi's cleaning policy, and how many commits or file versions it retains."""
+    """Hudi's cleaning policy, and how many commits or file versions it retains.
+
+    ``delete_sources`` also deletes the source files of bootstrapped base files that are removed.
+    """
 
     policy: str = keys.KEEP_LATEST_COMMITS
     commits: int = keys.COMMITS_RETAINED.default
     versions: int = keys.VERSIONS_RETAINED.default
+    delete_sources: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
@@ -47,19 +52,22 @@ class CleanSettings:
         commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
         if commits < 1:
             raise InvalidQueryError("A clean must retain at least one commit.")
-        return cls(policy, commits, keys.VERSIONS_RETAINED.read(options))
+        return cls(policy, commits, keys.VERSIONS_RETAINED.read(options), keys.DELETE_BOOTSTRAP_SOURCE.read(options))
 
 
 @dataclass(frozen=True, slots=True)
 class CleanReport:
-    """What a clean would do. ``earliest`` is the request time of the earliest retained commit; None if the policy has
-    none.
+    """What a clean would do.
+
+    ``earliest`` is the request time of the earliest retained commit; None if the policy has none. ``sources`` are the
+    source files of a bootstrap that go with their base files.
     """
 
     table: str
     policy: str
     earliest: str | None
     slices: tuple[SliceDecision, ...]
+    sources: tuple[str, ...] = ()
 
     @property
     def removed(self) -> tuple[SliceDecision, ...]:
@@ -68,15 +76,17 @@ class CleanReport:
 
     def __str__(self) -> str:
         removed = self.removed
+        what = f"{sum(len(each.files) for each in removed):,} files, {sum(each.size for each in removed):,} bytes"
+        what += f", {len(self.sources)} source files of the bootstrap" if self.sources else ""
         since = f" and retain what commit {self.earliest} and later ones read" if self.earliest else ""
         return (
             f"Cleaning {self.table} by {self.policy} would remove {len(removed)} of {len(self.slices)} file slices "
-            f"({sum(len(each.files) for each in removed):,} files, {sum(each.size for each in removed):,} bytes)"
-            f"{since}."
+            f"({what}){since}."
         )
 
     def __repr__(self) -> str:
         lines = [str(self), *(f"  {sign} {name}: {why}" for sign, name, why in self._format_lines())]
+        lines += [f"  - {source}: the source of a base file that is removed" for source in self.sources[:_SHOWN]]
         if len(self.slices) > _SHOWN:
             lines.append(f"  ... and {len(self.slices) - _SHOWN} more")
         return "\n".join(lines)
@@ -111,7 +121,8 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
 
     Raises:
         UnsupportedFeatureError: the table has a feature that cleaning does not handle.
-        InvalidTableError: a savepoint or plan names a path outside the table.
+        InvalidTableError: a savepoint or plan names a path outside the table, or the bootstrap index one outside its
+            folder.
         CorruptFileError: a timeline file is damaged.
     """
     check_cleanable(snapshot)
@@ -127,14 +138,18 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
     report = CleanReport(snapshot.config.name, settings.policy, time, slices)
     if not any(each.files for each in report.removed):
         return PlannedClean(None, report)
+    files = _group_by_partition(report.removed)
+    sources = find_sources(snapshot, files) if settings.delete_sources else {}
+    report = replace(report, sources=tuple(each.uri for some in sources.values() for each in some))
     last = snapshot.timeline.timeline.select_writes().last
     plan = CleanPlan(
         earliest_instant_to_retain=time,
         earliest_action=earliest.comparable_action if earliest is not None else None,
         policy=settings.policy,
-        files=_group_by_partition(report.removed),
+        files=files,
         last_completed_commit_timestamp=last.request_time if last is not None else None,
         extra_metadata={PLAN_ID: uuid4().hex, **_note_savepoints(snapshot)},
+        sources={partition: tuple(each.indexed for each in some) for partition, some in sources.items()},
     )
     return PlannedClean(plan, report)
 
@@ -145,15 +160,9 @@ def check_cleanable(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedFeatureError: names the feature.
     """
-    config = snapshot.config
-    feature = None
-    if config.bootstrap_base_path:
-        feature = "that was bootstrapped"
-    elif len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
-        feature = "beside a pending restore"
-    if feature is not None:
+    if len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
         raise UnsupportedFeatureError(
-            f"Cleaning a table {feature}.", hint="Clean it with Java Hudi.", table=config.name
+            "Cleaning a table beside a pending restore.", hint="Clean it with Java Hudi.", table=snapshot.config.name
         )
 
 

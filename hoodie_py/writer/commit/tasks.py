@@ -49,7 +49,7 @@ class Tasks:
         """
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
             base = None if placement.file_slice is None else placement.file_slice.base_file
-            old = 0 if base is None else base.size
+            old = 0 if base is None else base.whole_size
             size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 

@@ -142,6 +142,7 @@ def _make_operation(file_slice: FileSlice, settings: PlanSettings) -> Compaction
         data_file=None if base is None else base.name,
         delta_files=tuple(log.name.name for log in file_slice.log_files),
         metrics=measure_operation(None if base is None else base.size, sizes, settings.max_file_size),
+        bootstrap_file=None if base is None or base.source is None else base.source.indexed,
     )
 
 

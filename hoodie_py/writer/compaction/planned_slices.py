@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from hoodie_py.errors import ConflictError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
+from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.bootstrap import locate_source
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_groups import FileGroup
 
@@ -30,7 +32,7 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
     Raises:
         InvalidTableError: the plan names a file that is missing or belongs to another group, or lacks a log file.
         ConflictError: a file group was replaced, or has a newer base file.
-        UnsupportedFeatureError: a base file is bootstrapped.
+        FileMissingError: the index of a metadata-only bootstrap is gone, and a base file needs it.
     """
     partitions = {operation.partition_path for operation in plan.operations}
     groups = {group.key: group for group in snapshot.view.list_file_groups(sorted(partitions))}
@@ -43,14 +45,12 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
             group = groups.get(key) or FileGroup(*key, (), ())
             found[key] = _make_slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
-        except (InvalidTableError, ConflictError, UnsupportedFeatureError) as error:
+        except HoodieError as error:
             raise error.locate(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
     return list(found.values())
 
 
 def _make_slice(snapshot: Snapshot, operation: CompactionOperation, group: FileGroup, instant: str) -> FileSlice:
-    if operation.bootstrap_file:
-        raise UnsupportedFeatureError("Compaction of a bootstrapped base file.")
     base = None if operation.data_file is None else _find_base_file(operation.data_file, group, instant)
     named = (_find_log_file(snapshot, name, group, operation.base_instant_time) for name in operation.delta_files)
     logs = [log for log in named if log is not None]
@@ -60,7 +60,23 @@ def _make_slice(snapshot: Snapshot, operation: CompactionOperation, group: FileG
         raise InvalidTableError("Invalid plan: a compaction plan names a file group without files.", hint=_PLAN_HINT)
     start = operation.base_instant_time or (base.instant if base is not None else logs[0].name.instant)
     logs.sort(key=lambda log: log.name.sort_key)
-    return FileSlice(group.partition_path, group.file_id, start, base, tuple(logs))
+    readable = snapshot.view.make_readable(FileSlice(group.partition_path, group.file_id, start, base, tuple(logs)))
+    _check_source(snapshot, operation, readable.base_file)
+    return readable
+
+
+def _check_source(snapshot: Snapshot, operation: CompactionOperation, base: BaseFile | None) -> None:
+    """Check that a plan names the source that the bootstrap index has; plans of old versions name none."""
+    if operation.bootstrap_file is None:
+        return
+    source = None if base is None else base.source
+    folder = snapshot.config.bootstrap_base_path or ""
+    if source is None or locate_source(IndexedSource(operation.bootstrap_file, None), folder).path != source.path:
+        raise InvalidTableError(
+            "Invalid plan: a compaction plan names another source file than the bootstrap index.",
+            path=operation.bootstrap_file[:500],
+            hint=_PLAN_HINT,
+        )
 
 
 def _find_base_file(name: str, group: FileGroup, instant: str) -> BaseFile:

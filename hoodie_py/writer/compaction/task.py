@@ -58,7 +58,7 @@ class CompactionTask:
     def size(self) -> int:
         """Bytes of the slice's files, a measure of the work."""
         base = self.file_slice.base_file
-        return (0 if base is None else base.size) + self.log_bytes
+        return (0 if base is None else base.whole_size) + self.log_bytes
 
     @property
     def log_bytes(self) -> int:

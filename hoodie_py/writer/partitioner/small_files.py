@@ -64,8 +64,8 @@ def compute_free_rows(
     found: dict[str, list[tuple[int, str]]] = {}
     for each in slices:
         base = each.base_file
-        if base is not None and base.size < small_bytes and (each.partition_path, each.file_id) not in held:
-            found.setdefault(each.partition_path, []).append((base.size, each.file_id))
+        if base is not None and base.whole_size < small_bytes and (each.partition_path, each.file_id) not in held:
+            found.setdefault(each.partition_path, []).append((base.whole_size, each.file_id))
     room = {
         path: [(file_id, int((file_bytes - size) / row_bytes)) for size, file_id in sorted(files)]
         for path, files in found.items()

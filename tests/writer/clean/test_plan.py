@@ -155,11 +155,6 @@ def test_settings_by_older_names() -> None:
     assert CleanSettings.of({}) == CleanSettings("KEEP_LATEST_COMMITS", 10, 3)
 
 
-def test_bootstrapped_tables_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="bootstrapped"):
-        planned(Names(tmp_path / "t", **{"hoodie.bootstrap.base.path": "/elsewhere"}))
-
-
 def test_a_pending_restore_is_refused(names: Names) -> None:
     names.pending(9, "restore")
     with pytest.raises(UnsupportedFeatureError, match="restore"):

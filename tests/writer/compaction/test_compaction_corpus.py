@@ -19,7 +19,6 @@ REFUSED = {
     "nometa_": "without meta fields",
     "partition_metafile_": "partition metafiles",
     "schema_on_read": "schema-on-read",
-    "bootstrap_": "bootstrap",
     "blocks_hfile": "HFILE_DATA",
     "old15_blocks_hfile": "HFILE_DATA",
     "blocks_mixed_mor_v6": "HFILE_DATA",

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.formats.timeline.writers import write_compaction_plan
+from tests.writer.bootstrapped_tables import Bootstrapped
 from tests.writer.compaction_tables import QUICK, writable
 
 Change = Callable[[CompactionOperation], CompactionOperation]
@@ -20,8 +21,13 @@ Change = Callable[[CompactionOperation], CompactionOperation]
 def with_plan(base: Path, change: Callable[[CompactionPlan], CompactionPlan]) -> str:
     """Schedule a compaction and change its plan."""
     table = HoodieTable.open(base)
-    instant = str(table.schedule_compaction(options=QUICK))
-    plan = table.refresh()._snapshot.timeline.find_compaction_plan(instant)
+    return with_plan_of(base, str(table.schedule_compaction(options=QUICK)), change)
+
+
+def with_plan_of(base: Path, instant: str, change: Callable[[CompactionPlan], CompactionPlan]) -> str:
+    """Change the plan of a pending compaction."""
+    table = HoodieTable.open(base)
+    plan = table._snapshot.timeline.find_compaction_plan(instant)
     assert plan is not None
     path = base / table.config.find_timeline_folder() / f"{instant}.compaction.requested"
     path.write_bytes(write_compaction_plan(change(plan)))
@@ -75,7 +81,29 @@ def test_a_group_named_twice(tmp_path: Path) -> None:
 def test_a_bootstrapped_file(tmp_path: Path) -> None:
     base = writable("basic_mor_v9_part", tmp_path)
     instant = with_plan(base, first(lambda op: replace(op, bootstrap_file="/elsewhere/x.parquet")))
-    refused(base, instant, UnsupportedFeatureError, "bootstrapped")
+    refused(base, instant, InvalidTableError, "another source file")
+
+
+@pytest.mark.parametrize("place", ["part=p1/data.parquet", "part=p0/../part=p0/data.parquet", "../x.parquet"])
+def test_another_source_than_that_of_the_index(place: str, tmp_path: Path) -> None:
+    kind = Bootstrapped()
+    base = kind.create(tmp_path)
+    HoodieTable.open(base).upsert([kind.row(0, 2)], options=QUICK)
+    instant = with_plan(base, first(lambda op: replace(op, bootstrap_file=f"file:{tmp_path}/source/{place}")))
+    refused(base, instant, InvalidTableError, "another source file|climbs")
+
+
+def test_a_plan_names_the_source_as_the_index_spells_it(tmp_path: Path) -> None:
+    kind = Bootstrapped()
+    base = kind.create(tmp_path)
+    table = HoodieTable.open(base)
+    table.upsert([kind.row(0, 2)], options=QUICK)
+    instant = str(table.schedule_compaction(options=QUICK))
+    plan = table.refresh()._snapshot.timeline.find_compaction_plan(instant)
+    assert plan is not None
+    assert [each.bootstrap_file for each in plan.operations] == [f"file:{tmp_path}/source/part=p0/data.parquet"]
+    unnamed = with_plan_of(base, instant, first(lambda op: replace(op, bootstrap_file=None)))
+    assert HoodieTable.open(base).run_compaction(unnamed, options=QUICK).instant == instant
 
 
 def test_leaving_out_the_base_file_is_refused(tmp_path: Path) -> None:
