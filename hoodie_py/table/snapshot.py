@@ -163,6 +163,8 @@ class Snapshot:
         info = self._partition_infos.get(key)
         if info is None:
             info = self._partition_infos[key] = self._describe_partition(*key)
+        if file_slice.base_file is not None and file_slice.base_file.source is not None:
+            info = replace(info, bootstrapped=True)
         if not strict:
             return info
         from hoodie_py.table.view.integrity import find_expected_sizes
@@ -192,7 +194,6 @@ class Snapshot:
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
-            bootstrapped=file_slice.base_file is not None and file_slice.base_file.source is not None,
         )
 
     @cached_property
