@@ -23,7 +23,7 @@ from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_insta
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import parse_partition
+from hoodie_py.table.view.partitions import PartitionListing, parse_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -120,8 +120,7 @@ class Snapshot:
         """
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
-        keep = None if predicate is None else lambda partition: self._may_match(predicate, partition.path)
-        listings = self.view.list_partitions(self.schema.arrow, keep)
+        listings = self._list_partitions(predicate)
         paths = [listing.partition.path for listing in listings]
         if query_type == "read_optimized":
             return self.view.list_base_files(self._as_of, paths)
@@ -137,6 +136,18 @@ class Snapshot:
 
         wanted = partial(self._may_match, predicate)
         check_nothing_missing(self.view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
+
+    def _list_partitions(self, predicate: Predicate | None) -> list[PartitionListing]:
+        """List the partitions that may hold rows that pass a filter."""
+        if predicate is None:
+            return self.view.list_partitions(self.schema.arrow)
+        from hoodie_py.table.view.partition_prefixes import may_hold_wanted
+
+        return self.view.list_partitions(
+            self.schema.arrow,
+            lambda partition: self._may_match(predicate, partition.path),
+            lambda path: may_hold_wanted(predicate, self.config, self.schema.arrow, path),
+        )
 
     def _may_match(self, predicate: Predicate | None, path: str) -> bool:
         """Say whether a partition may hold rows that pass a filter."""

@@ -23,7 +23,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.bootstrap import BootstrapSources
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.named_partitions import find_named_partitions
-from hoodie_py.table.view.partitions import Judge, Keep, PartitionListing, discover_partitions, list_folders
+from hoodie_py.table.view.partitions import Judge, Keep, MayLead, PartitionListing, discover_partitions, list_folders
 from hoodie_py.table.view.slicing import find_base_file, make_slice
 from hoodie_py.table.view.visibility import Visibility
 
@@ -49,14 +49,16 @@ class FileSystemView:
         """Request time of the last completed write or pending compaction, which means "now"; None without one."""
         return self.visibility.last_instant
 
-    def list_partitions(self, schema: pa.Schema | None = None, keep: Keep | None = None) -> list[PartitionListing]:
+    def list_partitions(
+        self, schema: pa.Schema | None = None, keep: Keep | None = None, may_lead: MayLead | None = None
+    ) -> list[PartitionListing]:
         """Discover the table's partitions (see ``discover_partitions``); their listings serve the view from here on.
 
         Folders without a metafile count where the timeline names them (``find_named_partitions``).
 
         Without a schema partitions have no values.
         """
-        listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline))
+        listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline), may_lead)
         for listing in listings:
             self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
         return listings
@@ -123,10 +125,11 @@ class FileSystemView:
         with self._lock:
             return [group for path in sorted(paths) for group in self._groups[path]]
 
-    def _discover(self, schema: pa.Schema | None, keep: Keep | None, judge: Judge) -> list[PartitionListing]:
-        return discover_partitions(
-            self.files, self.config, schema if schema is not None else pa.schema([]), keep, judge
-        )
+    def _discover(
+        self, schema: pa.Schema | None, keep: Keep | None, judge: Judge, may_lead: MayLead | None = None
+    ) -> list[PartitionListing]:
+        known = schema if schema is not None else pa.schema([])
+        return discover_partitions(self.files, self.config, known, keep, judge, may_lead)
 
     def _list_visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
         if self.last_instant is None:

@@ -51,11 +51,16 @@ def parse_partition_constants(
     value, not as ``field=value``, where paths are neither in hive style nor encoded. Java does so for filters that name
     a partition (``names_partition``).
     """
-    if config.key_generator not in _PATH_SPELLS_VALUE:
+    if not spells_values(config):
         return {}
     whole = whole and not config.hive_style_partitioning and not config.url_encode_partitioning
     values = parse_partition_values(config, schema, path, whole=whole)
     return {field: value for field, value in values.items() if not isinstance(value, datetime)}
+
+
+def spells_values(config: TableConfig) -> bool:
+    """Say whether the key generator writes partition values into paths as they are, not as formatted times."""
+    return config.key_generator in _PATH_SPELLS_VALUE
 
 
 def is_formatted_time(config: TableConfig, field: str) -> bool:
@@ -67,7 +72,7 @@ def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
     """Say whether a partition value may span several folders, so that depth does not tell partitions."""
     if config.url_encode_partitioning:
         return False
-    if config.key_generator not in _PATH_SPELLS_VALUE or config.slash_separated_date_partitioning:
+    if not spells_values(config) or config.slash_separated_date_partitioning:
         return True
     for field in config.partition_fields:
         index = schema.get_field_index(field)

@@ -60,6 +60,7 @@ class PartitionListing:
 
 
 Keep = Callable[[Partition], bool]
+MayLead = Callable[[str], bool]
 Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
@@ -75,17 +76,19 @@ def discover_partitions(
     schema: pa.Schema,
     keep: Keep | None = None,
     judge: Judge | None = None,
+    may_lead: MayLead | None = None,
 ) -> list[PartitionListing]:
     """List the partitions of a table, sorted by path.
 
     ``keep`` says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
-    others are not even listed. ``judge`` chooses the partitions among doubtful folders; None leaves all of them out.
+    others are not even listed. Nor are folders of whose path ``may_lead`` says that no wanted partition is there.
+    ``judge`` chooses the partitions among doubtful folders; None leaves all of them out.
 
     Raises:
         InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
         StorageError: a listing failed.
     """
-    walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep)
+    walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep, may_lead)
     depth_tells = bool(config.partition_fields) and not may_hold_slash(config, schema)
     walk.run(len(config.partition_fields) if depth_tells else None)
     named = judge(walk.doubtful) if judge is not None and walk.doubtful else []
@@ -104,10 +107,17 @@ class _Folder:
 class _FolderWalk:
     """One walk over a table's folders. It collects ``marked`` (with a metafile) and ``doubtful`` folders."""
 
-    def __init__(self, files: TableFiles, partition: Callable[[str], Partition], keep: Keep | None) -> None:
+    def __init__(
+        self,
+        files: TableFiles,
+        partition: Callable[[str], Partition],
+        keep: Keep | None,
+        may_lead: MayLead | None,
+    ) -> None:
         self._files = files
         self._partition = partition
         self._keep = keep
+        self._may_lead = may_lead
         self._linked = 0
         self.marked: list[PartitionListing] = []
         self.doubtful: list[PartitionListing] = []
@@ -116,6 +126,8 @@ class _FolderWalk:
         """Walk level by level. At ``partition_depth``, folders that are not wanted are not listed."""
         level = [_Folder("")]
         for depth in range(MAX_DEPTH + 1):
+            if depth and self._may_lead is not None:
+                level = [folder for folder in level if self._may_lead(folder.path)]
             if depth == partition_depth:
                 level = [folder for folder in level if self._is_wanted(self._partition(folder.path))]
             listings = list_folders(self._files, [folder.path for folder in level])

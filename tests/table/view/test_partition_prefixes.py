@@ -1,0 +1,115 @@
+"""Folders above partitions are left out only where nothing below them can pass the filter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hoodie_py.files import TableFiles
+from hoodie_py.table.filter.as_predicate import as_predicate
+from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.pruning import may_match_partition
+from hoodie_py.table.view.partition_prefixes import may_hold_wanted
+from hoodie_py.table.view.partitions import parse_partition
+from tests.formats.partition_paths import make_partition_path
+from tests.table.tables import make_table, open_view
+from tests.table.view.test_partitions import METAFILE, fields
+
+SCHEMA = pa.schema({"p": pa.string(), "q": pa.string(), "n": pa.int32()})
+TEXTS = st.text("ab/=%25", max_size=4)
+VALUES = st.one_of(st.none(), TEXTS)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> str:
+    """Draw the text of a filter of p, q and n."""
+    column = draw(st.sampled_from("pq"))
+    text = draw(TEXTS)
+    leaf = draw(
+        st.sampled_from([
+            f"{column} = {_quote(text)}", f"{column} > {_quote(text)}", f"{column} <= {_quote(text)}",
+            f"{column} in ({_quote(text)}, 'a')", f"{column} is null", f"{column} <=> {_quote(text)}",
+            f"{column} like {_quote(text + '%')}", f"upper({column}) = {_quote(text.upper())}", "n = 1",
+            f"p = q or {column} = {_quote(text)}",
+        ])
+    )  # fmt: skip
+    match draw(st.integers(0, 5)):
+        case 0:
+            return f"({leaf}) and ({draw(filters())})"
+        case 1:
+            return f"({leaf}) or ({draw(filters())})"
+        case 2:
+            return f"not ({leaf})"
+    return leaf
+
+
+@given(st.tuples(VALUES, VALUES), filters(), st.sampled_from(["p", "q", "p,q"]), st.booleans(), st.booleans())
+@example(("a/b", "a"), "p = 'a/b'", "p,q", False, False)
+@example(("a=b", None), "p = 'a=b'", "p", False, False)
+def test_folders_of_partitions_with_wanted_rows_are_kept(
+    values: tuple[str | None, str | None], text: str, names: str, hive: bool, encoded: bool
+) -> None:
+    flags = {"hive_style_partitioning": hive, "partitionpath.urlencode": encoded}
+    config = fields(
+        names, "COMPLEX", **{f"hoodie.datasource.write.{key}": str(flag).lower() for key, flag in flags.items()}
+    )
+    written = dict(zip(("p", "q"), values, strict=True))
+    chosen = tuple(names.split(","))
+    path = make_partition_path(chosen, tuple(written[name] for name in chosen), hive_style=hive, url_encode=encoded)
+    predicate = as_predicate(text, SCHEMA)
+    assert predicate is not None
+    wanted = may_match_partition(predicate, {name: written[name] or None for name in chosen})
+    for whole in (False, True):
+        known = parse_partition(config, SCHEMA, path, whole=whole).values_by_field
+        wanted = wanted or (bool(known) and may_match_partition(predicate, known))
+    if wanted:
+        parts = path.split("/")
+        folders = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+        assert all(may_hold_wanted(predicate, config, SCHEMA, folder) for folder in folders)
+
+
+def _filter(text: str) -> Predicate:
+    predicate = as_predicate(text, SCHEMA)
+    assert predicate is not None
+    return predicate
+
+
+@pytest.mark.parametrize(
+    ("text", "folder", "kept"),
+    [
+        ("p = 'a'", "a", True), ("p = 'a'", "b", False), ("p = 'a/c'", "a", True), ("p = 'a/c'", "ab", False),
+        ("p = 'a' and q = 'b'", "a/c", False), ("p = 'a' and q = 'b'", "a/b/c", False), ("q = 'b'", "x", True),
+        ("q = 'b'", "x/c", True), ("p in ('a', 'b')", "c", False), ("p like 'ab%'", "aa", False),
+        ("p is null", "a", False),
+        ("p = 'a'", "__HIVE_DEFAULT_PARTITION__", True), ("n = 1", "b", True), ("p = 'a'", "p=a", True),
+        ("p = 'a'", "p=b", False), ("p > 'b'", "a", False), ("p > 'b' or n = 1", "a", True),
+    ],
+)  # fmt: skip
+def test_folders(text: str, folder: str, kept: bool) -> None:
+    assert may_hold_wanted(_filter(text), fields("p,q"), SCHEMA, folder) is kept
+
+
+def test_only_the_named_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_table(
+        tmp_path, {f"{p}/{q}/{METAFILE}": b"" for p in "abc" for q in "xyz"}, **{"hoodie.table.partition.fields": "p,q"}
+    )
+    listed: list[str] = []
+    plain = TableFiles.list_many
+    monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: listed.extend(paths) or plain(self, paths))
+    view = open_view(tmp_path)
+    predicate = _filter("p = 'b' and q in ('x', 'z')")
+    found = view.list_partitions(
+        SCHEMA,
+        lambda partition: may_match_partition(predicate, partition.values_by_field),
+        lambda path: may_hold_wanted(predicate, view.config, SCHEMA, path),
+    )
+    assert [each.partition.path for each in found] == ["b/x", "b/z"]
+    assert listed == ["", "b", "b/x", "b/z"]
