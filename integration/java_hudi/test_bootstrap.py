@@ -1,4 +1,4 @@
-"""Java bootstraps folders of Parquet files, and goes on writing; this package reads every state as Java does."""
+"""Java bootstraps folders of Parquet files. Both go on writing, and read every state alike."""
 
 from __future__ import annotations
 
@@ -57,6 +57,15 @@ KINDS = {
 }
 
 
+WITH_METADATA = ("v9", "v9-cow", "v8", "v6", "some-partitions")
+WITHOUT = ("v9", "v6-cow", "flat", "column-in-files", "days")
+OURS = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.parquet.small.file.limit": "0"}
+SERVICES = (
+    "hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable",
+    "hoodie.metadata.index.column.stats.enable",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_every_state_of_a_bootstrapped_table_reads_as_in_java(java: JavaSession, name: str, tmp_path: Path) -> None:
     kind, table = KINDS[name], tmp_path / "table"
@@ -80,6 +89,54 @@ def test_every_state_of_a_bootstrapped_table_reads_as_in_java(java: JavaSession,
     compare(java, table, kind)
     as_of = HoodieTable.open(table).scan(as_of=kind.completed)
     assert differences(as_of.to_arrow(), bootstrapped) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata"), [*((name, True) for name in WITH_METADATA), *((name, False) for name in WITHOUT)]
+)
+def test_java_goes_on_from_what_we_wrote(java: JavaSession, name: str, metadata: bool, tmp_path: Path) -> None:
+    """A rewrite of ours, or a compaction, turns skeletons into whole files; Java reads, writes and compacts them."""
+    kind, table = KINDS[name], tmp_path / "table"
+    for number, folder in enumerate(kind.folders):
+        write_source(tmp_path / "source" / folder, number * ROWS, folder if kind.stored else None)
+    before = read_files(tmp_path / "source")
+    options = make_options(kind, tmp_path / "source") | {"hoodie.metadata.enable": str(metadata).lower()}
+    services = {name: options[name] for name in SERVICES}
+    column = "x" if kind.is_partitioned else None
+    java.write(table, make_rows(range(2), column), options, operation="bootstrap", mode="overwrite")
+    first = kind.folders[0].rpartition("=")[2] if kind.is_partitioned else None
+
+    def upsert(numbers: Iterable[int], ts: int) -> None:
+        HoodieTable.open(table, timezone="UTC").upsert(make_rows(numbers, first, ts), options=OURS)
+        compare(java, table, kind)
+
+    upsert([1, 2, 3, 200], 9)
+    HoodieTable.open(table, timezone="UTC").delete(["k004", "k200"], options=OURS)
+    compare(java, table, kind)
+    java.write(table, make_rows([5, 6], first, 10), options)
+    compare(java, table, kind)
+    if kind.table_type == "MERGE_ON_READ":
+        java.schedule_compaction(table, services)
+        assert HoodieTable.open(table, timezone="UTC").run_compaction(options=OURS).rows_written
+        compare(java, table, kind)
+        upsert(range(7, 9), 11)
+        instant = HoodieTable.open(table, timezone="UTC").schedule_compaction(options=OURS)
+        assert java.run_compaction(table, services, instant) == instant
+        compare(java, table, kind)
+    java.write(table, make_rows([1, 8, 201], first, 12), options)
+    compare(java, table, kind)
+    HoodieTable.open(table, timezone="UTC").clean(1, options=OURS)
+    compare(java, table, kind)
+    upsert([9, 202], 13)
+    java.clean(table, services)
+    compare(java, table, kind)
+    if metadata:
+        assert java.wrong_metadata(table) == []
+    assert read_files(tmp_path / "source") == before
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def compare(java: JavaSession, base: Path, kind: Kind) -> None:
@@ -122,6 +179,7 @@ def make_options(kind: Kind, source: Path) -> dict[str, str]:
         "hoodie.write.table.version": str(kind.version),
         "hoodie.write.auto.upgrade": "false",
         "hoodie.metadata.enable": "false",
+        "hoodie.metadata.index.column.stats.enable": "false",  # which Java's bootstrap does not support
         "hoodie.table.name": "bootstrapped",
         "hoodie.datasource.write.table.type": kind.table_type,
         "hoodie.datasource.write.recordkey.field": "id",

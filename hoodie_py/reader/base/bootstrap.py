@@ -1,6 +1,6 @@
 """BootstrapFileReader: reads a base file of a metadata-only bootstrap beside its source file.
 
-Such a base file is a skeleton: it has the meta columns, and the source, a Parquet file outside the table, the data. Row
+Such a base file is a skeleton: it has the meta columns, and the source, a file outside the table, the data. Row
 n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstrapBaseFileIterator``,
 ``HoodieReaderContext.mergeBootstrapReaders``). The rules:
 
@@ -14,17 +14,18 @@ n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import filter_rows
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
+from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE
-from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.reader.instant_range import InstantRange
@@ -51,7 +52,8 @@ def open_base_file(
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)
-        reader = BootstrapFileReader(info.files, base_file, folder, source, info.times, instants)
+        skeleton = open_by_extension(info.files, base_file, info.times)
+        reader = BootstrapFileReader(skeleton, _open_source(folder, source, info.times), instants)
         check_filled(info, reader)
         return reader
     if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
@@ -97,40 +99,38 @@ def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptio
     return files.open_other(source.folder)
 
 
-class BootstrapFileReader(BaseFileReader):
-    """One open skeleton file and its source.
+class BootstrapFileReader:
+    """One open skeleton file and its source; with ``instants`` batches have only the rows of these commits.
 
     Raises:
-        CorruptFileError: a file is no Parquet file, or the two do not belong together.
-        FileMissingError: a file is missing.
+        CorruptFileError: the two do not belong together.
     """
 
-    def __init__(
-        self,
-        files: TableFiles,
-        base_file: BaseFile,
-        folder: TableFiles,
-        source: SourceFile,
-        times: pa.Schema | None = None,
-        instants: InstantRange | None = None,
-    ) -> None:
-        super().__init__(files, base_file, times, instants)
-        self._source = _open_source(folder, source, times)
-        if self._source.num_rows != self.num_rows:
+    def __init__(self, skeleton: OpenBaseFile, source: OpenBaseFile, instants: InstantRange | None = None) -> None:
+        self.path = skeleton.path
+        self._skeleton = skeleton
+        self._source = source
+        self._instants = instants
+        if source.num_rows != skeleton.num_rows:
             raise CorruptFileError(
-                f"A bootstrapped base file has {self.num_rows} rows, and its source file {self._source.num_rows}.",
+                f"A bootstrapped base file has {skeleton.num_rows} rows, and its source file {source.num_rows}.",
                 path=self.path,
-                source=self._source.path,
+                source=source.path,
                 hint="Restore the source file as it was, or bootstrap the table again.",
             )
-        self._meta = self.columns & _META
-        self.columns = self._meta | (self._source.columns - _META)
-        self.retyped = self._source.retyped | _META  # statistics are the source's, meta columns the skeleton's
+        self._meta = skeleton.columns & _META
+        self.columns = self._meta | (source.columns - _META)
+        self.retyped = source.retyped | _META  # statistics are the source's, meta columns the skeleton's
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, from the footers."""
+        return self._source.num_rows
 
     @property
     def schema(self) -> pa.Schema:
         """The stored columns of both files, with the types that batches have."""
-        meta = [field for field in super().schema if field.name in self._meta]
+        meta = [field for field in self._skeleton.schema if field.name in self._meta]
         return pa.schema([*meta, *(field for field in self._source.schema if field.name not in _META)])
 
     @property
@@ -143,23 +143,53 @@ class BootstrapFileReader(BaseFileReader):
         """The source's footer, with sizes and statistics of its row groups."""
         return self._source.footer
 
-    def _read_all(
+    @property
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """What the skeleton says of its record keys."""
+        return self._skeleton.key_facts
+
+    def read_batches(
         self,
         schema: pa.Schema,
         batch_rows: int,
         row_groups: Sequence[int] | None = None,
+        *,
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows of both files side by side; arguments as for ``read_batches``, row groups in rising order."""
+        """Read rows of both files side by side; as ``OpenBaseFile``."""
+        if self._instants is None:
+            return self._read_all(schema, batch_rows, row_groups, coded, column_threads)
+        return self._read_commits(self._instants, schema, batch_rows, row_groups)
+
+    def _read_commits(
+        self, instants: InstantRange, schema: pa.Schema, batch_rows: int, row_groups: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows of some commits."""
+        at = schema.get_field_index(COMMIT_TIME_FIELD)
+        read = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
+        for batch in self._read_all(read, batch_rows, row_groups, (), False):
+            kept = filter_rows(batch, instants.make_mask(batch.column(read.get_field_index(COMMIT_TIME_FIELD))))
+            if kept.num_rows:
+                yield kept if at >= 0 else kept.select(schema.names)
+
+    def _read_all(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None,
+        coded: Collection[str],
+        threads: bool,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows whichever commit wrote them; arguments as for ``read_batches``."""
         meta = pa.schema([field for field in schema if field.name in _META])
         data = pa.schema([field for field in schema if field.name not in _META])
         if not len(meta):
-            return self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=column_threads)
-        skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, column_threads)
+            return self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=threads)
+        skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, threads)
         if not len(data):
             return skeleton
-        source = self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=column_threads)
+        source = self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=threads)
         return self._pair_batches(skeleton, source, schema.names)
 
     def _read_skeleton(
@@ -168,21 +198,22 @@ class BootstrapFileReader(BaseFileReader):
         batch_rows: int,
         row_groups: Sequence[int] | None,
         coded: Collection[str],
-        column_threads: bool,
+        threads: bool,
     ) -> Iterator[pa.RecordBatch]:
         """Yield meta columns of all rows, or of the rows in some row groups of the source."""
+        read = partial(self._skeleton.read_batches, schema, batch_rows, coded=coded, column_threads=threads)
         if row_groups is None:
-            yield from super()._read_all(schema, batch_rows, None, coded, column_threads)
+            yield from read()
             return
-        sizes = self._source.group_rows
+        sizes = self.group_rows
         ends = list(accumulate(sizes))
         wanted = [(ends[group] - sizes[group], ends[group]) for group in row_groups]
         start = 0
-        for group, end in enumerate(accumulate(super().group_rows)):
+        for group, end in enumerate(accumulate(self._skeleton.group_rows)):
             inside = [(first, last) for first, last in wanted if first < end and last > start]
             if inside:
                 at = start
-                for batch in super()._read_all(schema, batch_rows, [group], coded, column_threads):
+                for batch in read([group]):
                     for first, last in inside:
                         low, high = max(first, at), min(last, at + batch.num_rows)
                         if low < high:
@@ -210,8 +241,6 @@ class BootstrapFileReader(BaseFileReader):
 
 def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> OpenBaseFile:
     uri = f"{folder.uri.rstrip('/')}/{source.path}"
-    if source.path.endswith(".orc"):
-        raise UnsupportedFeatureError("Bootstrapped tables whose source files have the ORC format.", path=uri)
     try:
         size = folder.stat(source.path).size
         if source.size is not None and size != source.size:
@@ -229,7 +258,7 @@ def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None
             path=uri,
             hint=f"Restore it. If the folder was moved, name the new place in the option {BOOTSTRAP_SOURCE}.",
         ) from error
-    except CorruptFileError as error:
+    except (CorruptFileError, UnsupportedFeatureError) as error:
         error.where["path"] = uri
         raise
     reader.path = uri

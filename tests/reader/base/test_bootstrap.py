@@ -189,10 +189,25 @@ def test_both_files_may_lie_in_a_remote_store(tmp_path: Path) -> None:
 
 def test_sources_of_another_format_are_refused_by_name(tmp_path: Path) -> None:
     pair = make_pair(tmp_path)
+    (tmp_path / "source" / "x.csv").write_bytes(b"1,2")
     assert pair.base.source is not None
-    orc = Pair(tmp_path, replace(pair.base, source=replace(pair.base.source, path="x.orc", size=None)))
-    with pytest.raises(UnsupportedFeatureError, match=r"ORC.*x\.orc"):
-        orc.open()
+    other = Pair(tmp_path, replace(pair.base, source=replace(pair.base.source, path="x.csv", size=None)))
+    with pytest.raises(UnsupportedFeatureError, match=rf"csv format.*{tmp_path}/source/x\.csv"):
+        other.open()
+
+
+@pytest.mark.parametrize("linked", ["x.parquet", "inside/x.parquet"])
+def test_a_link_out_of_the_source_folder_is_not_followed(linked: str, tmp_path: Path) -> None:
+    pair = make_pair(tmp_path)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "source" / "x.parquet").rename(outside / "x.parquet")
+    link = tmp_path / "source" / linked.partition("/")[0]
+    link.symlink_to(outside if "/" in linked else outside / "x.parquet")
+    assert pair.base.source is not None
+    base = replace(pair.base, source=replace(pair.base.source, path=linked))
+    with pytest.raises(InvalidTableError, match="symbolic link leads out"):
+        Pair(tmp_path, base).open()
 
 
 def test_a_skeleton_alone_is_never_read_as_whole(tmp_path: Path) -> None:
