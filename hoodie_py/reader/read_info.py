@@ -26,6 +26,14 @@ class CommittedFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class WantedKeys:
+    """Record keys that alone are wanted: some keys, or all that begin with one of some prefixes."""
+
+    texts: tuple[str, ...]
+    are_prefixes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReadInfo:
     """The facts of one table that hold for one file slice.
 
@@ -43,6 +51,7 @@ class ReadInfo:
         unfilled: partition columns that such a source must have, as the partition path gives no value of their type.
         numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
         expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
+        keys: the only record keys that the query wants, where its filter tells and base files are HFiles.
         committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
     """
 
@@ -60,6 +69,7 @@ class ReadInfo:
     instants: InstantRange | None = None
     bootstrapped: bool = False
     unfilled: frozenset[str] = frozenset()
+    keys: WantedKeys | None = None
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return the facts for reading rows in the form of the files that they go to, not in that of a query.

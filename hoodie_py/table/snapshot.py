@@ -17,6 +17,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.table.filter.listed_keys import find_listed_keys
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone
@@ -176,6 +177,9 @@ class Snapshot:
             info = self._partition_infos[key] = self._describe_partition(*key)
         if file_slice.base_file is not None and file_slice.base_file.source is not None:
             info = replace(info, bootstrapped=True)
+        keys = find_listed_keys(self.config, predicate)
+        if keys is not None:
+            info = replace(info, keys=keys)
         if not strict:
             return info
         from hoodie_py.table.view.integrity import find_expected_sizes

@@ -145,18 +145,36 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     if not stretches:
         return BlockRows(make_empty_batch(plan.schema), blocks.counts)
     starts, ends = find_record_bounds(source.raw, stretches)
+    return BlockRows(_decode_bounds(source, starts, ends, plan), blocks.counts)
+
+
+def decode_places(content: memoryview | bytes, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
+    """Decode records that lie at known places of some bytes: at least one, in rising order, without overlap.
+
+    Raises Misfit as ``decode_in_lanes``.
+    """
+    _keep_freed_memory()
+    source = Source([content], make_budget(len(content)))
+    first = source.starts[0]
+    try:
+        return _decode_bounds(source, starts + first, ends + first, plan)
+    except (IndexError, HoodieError, pa.ArrowInvalid):
+        raise Misfit from None
+
+
+def _decode_bounds(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
     cuts = _cut_into_parts(starts, ends)
     source.in_parts = len(cuts) > 1
     parts = [] if source.in_parts else _decode_part(source, starts, ends, plan)
     if len(parts) == 1:
-        return BlockRows(_make_batch(plan.schema, len(starts), parts[0]), blocks.counts)
+        return _make_batch(plan.schema, len(starts), parts[0])
     joined = JoinedParts(plan.schema, len(starts), source.content)
     for part in parts:
         joined.add(part)
     if source.in_parts:
         for cut in cuts:
             _add_part(joined, source, starts[cut], ends[cut], plan)
-    return BlockRows(_make_batch(plan.schema, len(starts), joined.finish()), blocks.counts)
+    return _make_batch(plan.schema, len(starts), joined.finish())
 
 
 def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places, plan: Plan) -> None:

@@ -33,7 +33,7 @@ from hoodie_py.formats.avro.schema import Record, parse_record
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 if TYPE_CHECKING:
-    from hoodie_py.formats.avro.columnar_cursor import Budget
+    from hoodie_py.formats.avro.columnar_cursor import Budget, Places
     from hoodie_py.formats.avro.columnar_decoder import Block
 
 DATA_VERSIONS = range(1, 4)
@@ -128,6 +128,38 @@ def decode_avro_blocks(
         group = _BlockGroup([waiting.popleft() for _ in range(size)])
         yield from group.decode(schema, names, budget, done)
         done += size
+
+
+def decode_avro_values(
+    content: bytes | memoryview, starts: Places, ends: Places, schema: AvroSchema, columns: Collection[str] | None
+) -> pa.RecordBatch:
+    """Decode records that lie at known places of some bytes, such as the values of an HFile's block.
+
+    Places are in rising order and do not overlap. Rows and ``columns`` are as for ``decode_avro_data``.
+
+    Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data``; ``where`` has the record.
+    """
+    names = _select_names(schema, columns)
+    if len(starts) >= _FEW_RECORDS:
+        from hoodie_py.formats.avro.columnar_cursor import Misfit
+        from hoodie_py.formats.avro.columnar_decoder import decode_places, make_plan
+
+        plan = make_plan(schema.record, names)
+        if plan is not None:
+            try:
+                return decode_places(content, starts, ends, plan)
+            except Misfit:
+                pass
+    from hoodie_py.formats.avro.row_decoder import decode_rows
+
+    view = memoryview(content)
+    pieces = [view[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    framed = b"".join(part for piece in pieces for part in (_LENGTH.pack(len(piece)), piece))
+    try:
+        return decode_rows(framed, 0, len(pieces), schema.record, schema.arrow, names)
+    except CorruptFileError as error:
+        error.where.pop("offset", None)  # that in the copy
+        raise
 
 
 def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:

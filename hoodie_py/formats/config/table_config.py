@@ -75,6 +75,7 @@ METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 TIMEZONE = "hoodie.table.timeline.timezone"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 TABLE_FORMAT = "hoodie.table.format"
+METADATA_PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
 
 FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 READABLE_VERSIONS = (1, 2, 3, 4, 5, 6, 8, 9)
@@ -204,6 +205,11 @@ class TableConfig:
     def is_payload_based(self) -> bool:
         """Whether records merge by the rules of the Java class in ``payload_class``."""
         return self.merge_mode is MergeMode.CUSTOM and self.merge_strategy_id == PAYLOAD_STRATEGY_ID
+
+    @property
+    def is_metadata_table(self) -> bool:
+        """Whether this is the metadata table of another table."""
+        return self.payload_class == METADATA_PAYLOAD
 
     @property
     def merge_ordering_fields(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.container import vet_schema
 from hoodie_py.formats.avro.container_writer import encode_record
-from hoodie_py.formats.hfile.hfile import Entry
+from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.names import check_file_name, check_inside
 
 ALL_PARTITIONS = "__all_partitions__"

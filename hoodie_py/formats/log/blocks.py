@@ -6,13 +6,14 @@ content; this module adds the block to their errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import join_batches
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.deletes.decoder import DeleteRecords, decode_deletes
@@ -43,8 +44,8 @@ def decode_records(
 ) -> pa.RecordBatch:
     """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
 
-    The block is of type AVRO_DATA, CDC_DATA or PARQUET_DATA. ``columns`` are top-level columns to decode, None for all;
-    names that the block does not have are ignored. ``times`` are as for ``parse_block_schema``.
+    The block is of type AVRO_DATA, CDC_DATA, HFILE_DATA or PARQUET_DATA. ``columns`` are top-level columns to decode,
+    None for all; names that the block does not have are ignored. ``times`` are as for ``parse_block_schema``.
 
     Raises:
         CorruptFileError: the content is damaged.
@@ -54,10 +55,20 @@ def decode_records(
         case BlockType.AVRO_DATA | BlockType.CDC_DATA:
             schema = parse_block_schema(block, times)
             return _decode_with_place(block, lambda: decode_avro_data(block.content, schema, columns))
+        case BlockType.HFILE_DATA:
+            return _decode_with_place(block, lambda: join_batches(list(_decode_hfile(block, columns, times))))
         case BlockType.PARQUET_DATA:
             return _decode_with_place(block, lambda: decode_parquet_data(block.content, columns, times))
     message = f"Log blocks of type {block.type.name} cannot be decoded into records here."
     raise UnsupportedFeatureError(message, **_describe_place(block))
+
+
+def _decode_hfile(
+    block: LogBlock, columns: Collection[str] | None, times: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    from hoodie_py.formats.hfile.records import decode_hfile_parts
+
+    return decode_hfile_parts(block.content, block.schema_text, columns, max(len(block.content), 1), times)
 
 
 def decode_delete_block(block: LogBlock) -> DeleteRecords:

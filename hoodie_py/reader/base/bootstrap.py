@@ -62,7 +62,7 @@ def open_base_file(
             path=base_file.path,
             hint="Take file slices from the table, which looks sources up.",
         )
-    return open_by_extension(info.files, base_file, info.times, instants)
+    return open_by_extension(info.files, base_file, info.times, instants, info.keys)
 
 
 def check_filled(info: ReadInfo, reader: BootstrapFileReader) -> None:

@@ -18,6 +18,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.read_info import WantedKeys
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -83,9 +84,15 @@ class OpenBaseFile(Protocol):
 
 
 def open_by_extension(
-    files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None, instants: InstantRange | None = None
+    files: TableFiles,
+    base_file: BaseFile,
+    times: pa.Schema | None = None,
+    instants: InstantRange | None = None,
+    keys: WantedKeys | None = None,
 ) -> OpenBaseFile:
     """Open a file of any format that stands alone; arguments as for ``BaseFileReader``.
+
+    ``keys`` are the only record keys that are wanted. Formats with an index of keys read no others, other formats may.
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -95,4 +102,8 @@ def open_by_extension(
     extension = PurePosixPath(base_file.path).suffix
     if extension == ".parquet":
         return BaseFileReader(files, base_file, times, instants)
+    if extension == ".hfile":
+        from hoodie_py.reader.base.hfile_file import HFileReader
+
+        return HFileReader(files, base_file, times, instants, keys)
     raise UnsupportedFeatureError(f"Base files in the {extension[1:]} format are not supported.", path=base_file.path)

@@ -15,7 +15,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.data_blocks import count_records, decode_avro_blocks, decode_avro_parts
 from hoodie_py.formats.avro.joint_rows import BlockRows
 from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
-from hoodie_py.formats.log.framing import BlockType
+from hoodie_py.formats.log.framing import BlockType, LogBlock
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log.log_files import ScannedBlock
 
@@ -85,6 +85,8 @@ class BlockDecoder:
             return count_records(block.content)
         if block.type is BlockType.PARQUET_DATA:
             return count_parquet_rows(block.content)
+        if block.type is BlockType.HFILE_DATA:
+            return _count_entries(block)
         return int(rows.num_rows)
 
     def _decode_alone(self, index: int) -> Iterator[pa.RecordBatch]:
@@ -92,6 +94,8 @@ class BlockDecoder:
         try:
             if block.type is BlockType.PARQUET_DATA:
                 yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
+            elif block.type is BlockType.HFILE_DATA:
+                yield from _decode_hfile(block, self._columns, self._size, self._times)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
                 schema = parse_block_schema(block, self._times)
                 yield from decode_avro_parts(block.content, schema, self._columns, self._size)
@@ -133,3 +137,17 @@ class BlockDecoder:
         content = block.load().content
         self._blocks[index] = block.drop_content()
         return content
+
+
+def _decode_hfile(
+    block: LogBlock, columns: Sequence[str], size: int, times: pa.Schema | None
+) -> Iterator[pa.RecordBatch]:
+    from hoodie_py.formats.hfile.records import decode_hfile_parts  # few tables have such blocks
+
+    return decode_hfile_parts(block.content, block.schema_text, columns, size, times)
+
+
+def _count_entries(block: LogBlock) -> int:
+    from hoodie_py.formats.hfile.reader import HFile
+
+    return HFile.from_bytes(block.content).entries

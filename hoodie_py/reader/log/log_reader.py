@@ -288,6 +288,8 @@ class LogReader:
             return None
         if scanned.block.base_instant_of_positions != base.instant:
             return None
+        if scanned.block.type is BlockType.HFILE_DATA:  # its rows are in key order, not in that of positions
+            return None
         count = count_of()
         positions = decode_block_positions(scanned.load(), count)
         return positions if positions is not None and (len(positions) or not count) else None

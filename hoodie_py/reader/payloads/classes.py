@@ -2,13 +2,15 @@
 
 A table of merge mode CUSTOM with the payload strategy names its class in its properties. In table versions 6 and 8 this
 is any class but the three that a merge mode replaces; in version 9 more classes have a merge mode. ExpressionPayload
-exists only during a write and HoodieMetadataPayload only in the metadata table, so both are missing here.
+exists only during a write, so it is missing here. HoodieMetadataPayload, that of the metadata table alone, is imported
+when such a table is read.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from hoodie_py.formats.config.table_config import METADATA_PAYLOAD
 from hoodie_py.reader.payloads.change_data import (
     AWSDmsAvroPayload,
     MySqlDebeziumAvroPayload,
@@ -43,5 +45,9 @@ _BY_NAME: Final = {name: merger for merger in _MERGERS for name in merger.payloa
 
 def make_builtin_payload_merger(payload_class: str) -> PayloadMerger | None:
     """Make the merger of a Java payload class; None for an unknown class."""
+    if payload_class == METADATA_PAYLOAD:
+        from hoodie_py.reader.payloads.metadata_table import HoodieMetadataPayload
+
+        return HoodieMetadataPayload()
     merger = _BY_NAME.get(payload_class)
     return None if merger is None else merger()

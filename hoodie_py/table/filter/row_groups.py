@@ -59,7 +59,7 @@ def choose_row_groups(
     ]
     wanted = {}
     for part in split_conjuncts(predicate):
-        name, values = _find_listed_values(part) or ("", [])
+        name, values = find_listed_values(part) or ("", [])
         if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(base.key_facts, values):
             return []
         if name in stored:
@@ -73,7 +73,7 @@ def choose_row_groups(
     return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
 
 
-def _find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
+def find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
     """Return a column and its allowed values, if the filter lists them; otherwise None."""
     node = part.root
     if isinstance(node, InList):

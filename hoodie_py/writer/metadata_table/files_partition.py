@@ -15,7 +15,7 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.hfile.files_partition import FILES_FILE_ID, FILES_PARTITION
-from hoodie_py.formats.hfile.hfile import read_file_info
+from hoodie_py.formats.hfile.reader import read_info
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import META_FIELDS, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
@@ -71,7 +71,7 @@ class MetadataFiles:
                 if isinstance(block, LogBlock) and block.schema_text:
                     return block.schema_text
         for base in reversed(self._group.base_files):
-            text = read_file_info(read_bounded(self._files, base.path, "log_bytes")).get("schema")
+            text = read_info(read_bounded(self._files, base.path, "log_bytes")).get("schema")
             if text:
                 return text.decode()
         raise InvalidTableError(

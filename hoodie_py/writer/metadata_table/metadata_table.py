@@ -31,7 +31,7 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION, encode_commit_entries
-from hoodie_py.formats.hfile.hfile import write_hfile
+from hoodie_py.formats.hfile.writer import write_hfile
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, encode_block, iterate_blocks
 from hoodie_py.formats.names import METADATA_FOLDER, MarkerType
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata

@@ -8,7 +8,9 @@ from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.hfile import read_fields, read_file_info, write_hfile
+from hoodie_py.formats.hfile.protobuf import read_fields
+from hoodie_py.formats.hfile.reader import read_info
+from hoodie_py.formats.hfile.writer import write_hfile
 from tests.formats.log_writer import unsigned
 
 _BLOCK = struct.Struct(">8siiqBii")
@@ -36,7 +38,7 @@ def parse(data: bytes) -> None:
         entries = read_hfile(data)
         assert sum(len(key) + len(value) for key, value in entries) <= 1 << 30
     with suppress(HoodieError):
-        read_file_info(data)
+        read_info(data)
     with suppress(HoodieError):
         assert sum(1 for _ in read_fields(data)) <= len(data)
     with suppress(HoodieError):

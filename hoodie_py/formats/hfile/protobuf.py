@@ -1,0 +1,57 @@
+"""Fields of protobuf messages, as far as HFiles have them: numbers and bytes.
+
+A message is fields back to back. A field is a varint of number * 8 + wire type, then a varint (wire type 0) or a varint
+length and that many bytes (wire type 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro.binary import encode_varint
+
+_VARINT, _OCTETS = 0, 2  # wire types
+
+
+def encode_number_field(number: int, value: int) -> bytes:
+    """Encode a field that holds a number."""
+    return encode_varint(number << 3 | _VARINT) + encode_varint(value)
+
+
+def encode_octets_field(number: int, value: bytes) -> bytes:
+    """Encode a field that holds bytes: a string or a message."""
+    return encode_varint(number << 3 | _OCTETS) + encode_varint(len(value)) + value
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the varint at ``at`` and the offset of its end. Raises CorruptFileError if it is cut short or too long."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift >= 64:
+            raise CorruptFileError("A protobuf number is cut short or too long.", offset=at)
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a message in their order: the number, and the value as int or bytes.
+
+    Raises CorruptFileError if the message is cut short or has a field of another wire type.
+    """
+    at = 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        kind = tag & 7
+        value, at = read_varint(data, at)
+        if kind == _VARINT:
+            yield tag >> 3, value
+        elif kind == _OCTETS and value <= len(data) - at:
+            yield tag >> 3, data[at : at + value]
+            at += value
+        else:
+            raise CorruptFileError("A protobuf field is cut short or of an unknown kind.", offset=at)

@@ -1,0 +1,261 @@
+"""HFile: one open HFile, read block by block (Hudi ``HFileReaderImpl``, ``HoodieNativeAvroHFileReader``).
+
+Opening reads the end of the file: trailer, root index, names of meta blocks, file info. A look-up of keys then reads
+the index blocks and data blocks that may have them, each once. Nothing is kept of a block that was passed.
+
+The rules that keep this safe with hostile files:
+
+* the index is followed exactly as many levels as the trailer says, and every place lies before the root index;
+* at each level blocks come in rising order of offsets, so that no block is read twice;
+* the plain bytes of all blocks together are limited by the bytes that the file has for them;
+* a file with other than the promised number of entries, or with keys out of order, is an error.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.hfile.blocks import (
+    HEADER,
+    META_BLOCK,
+    Block,
+    MemorySource,
+    Source,
+    parse_file_info,
+    read_block,
+    read_trailer,
+)
+from hoodie_py.formats.hfile.data_block import FEWEST_ENTRY_BYTES, DataBlock, Entry, split_data_block
+from hoodie_py.formats.hfile.index import Index, IndexEntry, parse_inner_index, parse_meta_index, parse_root_index
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+
+_FREE_BYTES = 64 << 20  # plain bytes that the blocks of any file may have together
+_READ_AT_ONCE = 4 << 20  # bytes of neighbouring data blocks that one request fetches, unless a block has more
+_LEAF_LEVEL = 2  # the level above data blocks, which are level 1
+SCHEMA = "schema"
+KeyRange = tuple[bytes | None, bytes | None]
+
+
+class HFile:
+    """One open HFile.
+
+    Raises:
+        CorruptFileError: the bytes are no HFile, or a damaged one.
+        UnsupportedFeatureError: another version, or a codec that cannot be decompressed.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.trailer = read_trailer(source)
+        self._plain = self._packed = 0
+        self._opened = source.read(self.trailer.root, self.trailer.start)
+        root = self._read_loaded(self.trailer.root)
+        self._root = parse_root_index(root, self.trailer.data_count, self.trailer.root)
+        self._after_root = root.end
+        self.info = parse_file_info(self._read_loaded(self.trailer.info))
+        self._check_count()
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview) -> HFile:
+        """Open an HFile that is in memory; errors as for the class."""
+        return cls(MemorySource(memoryview(data)))
+
+    @property
+    def entries(self) -> int:
+        """The number of entries, as the trailer says; ``iterate_blocks`` checks it."""
+        return self.trailer.entries
+
+    @property
+    def schema_text(self) -> str | None:
+        """The Avro schema (JSON) of the values; None if the file has none.
+
+        Raises CorruptFileError if it is not UTF-8.
+        """
+        text = self.info.get(SCHEMA)
+        try:
+            return None if text is None else text.decode()
+        except UnicodeDecodeError:
+            raise CorruptFileError("The schema of an HFile is not UTF-8.", offset=self.trailer.info) from None
+
+    def read_meta(self, name: str) -> bytes | None:
+        """Return the content of a meta block, None if there is none.
+
+        Raises CorruptFileError if it is damaged.
+        """
+        entry = self._meta_index.get(name)
+        if entry is None:
+            return None
+        block = self._read_at(entry)
+        if block.magic != META_BLOCK:
+            raise CorruptFileError(
+                f"An HFile has a block {block.magic!r} where {name!r} should be.", offset=entry.offset
+            )
+        return block.payload
+
+    def _check_count(self) -> None:
+        """Refuse a number of entries that the file cannot have, as callers reserve memory for it."""
+        limits, count = get_limits(), self.entries
+        if count * FEWEST_ENTRY_BYTES > _FREE_BYTES + limits.metadata_ratio * self._source.size:
+            raise CorruptFileError(f"An HFile of {self._source.size} bytes cannot have {count} entries.")
+        if count > limits.file_rows:
+            raise_limit_error(UnsupportedFeatureError, f"An HFile has {count} entries", "file_rows")
+
+    @cached_property
+    def _meta_index(self) -> dict[str, IndexEntry]:
+        if not self.trailer.meta_count:
+            return {}
+        return parse_meta_index(self._read_loaded(self._after_root), self.trailer.meta_count, self.trailer.root)
+
+    def iterate_entries(self, start: bytes | None = None) -> Iterator[Entry]:
+        """Yield keys and values in key order, from the first key that is not less than ``start`` on.
+
+        Raises:
+            CorruptFileError: the file is damaged.
+            UnsupportedFeatureError: entries other than puts without versions, or a block beyond a limit.
+        """
+        for block in self.iterate_blocks(start):
+            yield from block.iterate_entries(0 if start is None else block.find(start))
+
+    def select_keys(self, keys: Sequence[bytes]) -> Iterator[DataBlock]:
+        """Yield the entries of some sorted keys, block by block; a key that repeats in the file has several.
+
+        Raises as ``iterate_entries``.
+        """
+        wanted = list(dict.fromkeys(keys))
+        for block in self.find_blocks([(key, key) for key in wanted]):
+            first, last = block.get_key(0), block.get_key(len(block) - 1)
+            found: list[int] = []
+            at = 0
+            for key in wanted[bisect_left(wanted, first) : bisect_right(wanted, last)]:
+                at = block.find(key, at)
+                while at < len(block) and block.get_key(at) == key:
+                    found.append(at)
+                    at += 1
+            if found:
+                yield block.take(found)
+
+    def select_prefixes(self, prefixes: Sequence[bytes]) -> Iterator[DataBlock]:
+        """Yield the entries whose keys begin with one of some sorted prefixes, block by block, each entry once.
+
+        Raises as ``iterate_entries``.
+        """
+        wanted = _drop_covered(prefixes)
+        for block in self.find_blocks([(prefix, _find_last(prefix)) for prefix in wanted]):
+            first, last = block.get_key(0), block.get_key(len(block) - 1)
+            found: list[int] = []
+            for prefix in wanted[max(bisect_right(wanted, first) - 1, 0) : bisect_right(wanted, last)]:
+                start, beyond = block.find(prefix), _find_last(prefix)
+                found += range(start, len(block) if beyond is None else block.find(beyond, start))
+            if found:
+                yield block.take(found)
+
+    def iterate_blocks(self, start: bytes | None = None) -> Iterator[DataBlock]:
+        """Yield data blocks in key order, from the one that may have ``start`` on; raises as ``iterate_entries``."""
+        found = 0
+        for block in self.find_blocks([(start, None)]):
+            found += len(block)
+            yield block
+        if start is None and found != self.entries:
+            raise CorruptFileError(f"An HFile of {self.entries} entries has {found}.")
+
+    def find_blocks(self, ranges: Sequence[KeyRange]) -> Iterator[DataBlock]:
+        """Yield the data blocks that may have keys of some ranges, each once, in key order.
+
+        Ranges are sorted and include both ends; None is no bound. Raises as ``iterate_entries``.
+        """
+        before: bytes | None = None
+        for block in self._fetch(self.find_places(ranges)):
+            split = split_data_block(block)
+            if not len(split):
+                continue
+            if before is not None and split.get_key(0) < before:
+                raise CorruptFileError("The keys of an HFile are not sorted.", block_offset=block.offset)
+            before = split.get_key(len(split) - 1)
+            yield split
+
+    def find_places(self, ranges: Sequence[KeyRange]) -> Iterator[IndexEntry]:
+        """Yield the places of the data blocks that ``find_blocks`` yields, of which none is read."""
+        levels = max(self.trailer.levels, 1)
+        return self._descend(self._root, ranges, levels, [-1] * (levels + 1))
+
+    def _descend(self, index: Index, ranges: Sequence[KeyRange], level: int, passed: list[int]) -> Iterator[IndexEntry]:
+        """Yield the places of data blocks below an index block; ``passed`` has the last offset at each level."""
+        chosen: dict[int, list[KeyRange]] = {}
+        for each in ranges:
+            for number in index.find_span(*each):
+                chosen.setdefault(number, []).append(each)
+        for number, inside in chosen.items():
+            entry = index.entries[number]
+            if entry.offset <= passed[level]:
+                raise CorruptFileError("An HFile's index does not go forward.", offset=entry.offset)
+            passed[level] = entry.offset
+            if level == 1:
+                yield entry
+                continue
+            inner = parse_inner_index(self._read_at(entry), self.trailer.root, leaf=level == _LEAF_LEVEL)
+            yield from self._descend(inner, inside, level - 1, passed)
+
+    def _fetch(self, places: Iterator[IndexEntry]) -> Iterator[Block]:
+        """Read data blocks, neighbours with one request."""
+        group: list[IndexEntry] = []
+        for place in places:
+            if group and (
+                place.offset != group[-1].offset + group[-1].size
+                or place.offset + place.size - group[0].offset > _READ_AT_ONCE
+            ):
+                yield from self._read_group(group)
+                group = []
+            group.append(place)
+        if group:
+            yield from self._read_group(group)
+
+    def _read_group(self, group: Sequence[IndexEntry]) -> Iterator[Block]:
+        start, stop = group[0].offset, group[-1].offset + group[-1].size
+        data = self._source.read(start, stop)
+        for entry in group:
+            yield self._parse(data, entry.offset - start, entry.size, start)
+
+    def _read_at(self, entry: IndexEntry) -> Block:
+        return self._parse(self._source.read(entry.offset, entry.offset + entry.size), 0, entry.size, entry.offset)
+
+    def _read_loaded(self, offset: int) -> Block:
+        """Return a block behind the last data block, which opening has read."""
+        root = self.trailer.root
+        return self._charge(read_block(self._opened, offset - root, self.trailer.codec, base=root))
+
+    def _parse(self, data: bytes | memoryview, at: int, size: int, base: int) -> Block:
+        if size < HEADER.size:
+            raise CorruptFileError("An HFile block is cut short.", offset=base + at)
+        return self._charge(read_block(data[: at + size], at, self.trailer.codec, base=base))
+
+    def _charge(self, block: Block) -> Block:
+        """Count the plain bytes of a block against the bytes that the file has for it."""
+        self._plain += len(block.payload)
+        self._packed += block.packed
+        if self._plain > _FREE_BYTES + get_limits().metadata_ratio * self._packed:
+            what = f"The blocks of an HFile have {self._plain} bytes, in the file {self._packed}"
+            raise_limit_error(CorruptFileError, what, "metadata_ratio", offset=block.offset)
+        return block
+
+
+def read_info(data: bytes | memoryview) -> dict[str, bytes]:
+    """Return the file info of an HFile in memory, among it ``schema``; errors as for ``HFile``."""
+    return dict(HFile.from_bytes(data).info)
+
+
+def _drop_covered(prefixes: Sequence[bytes]) -> list[bytes]:
+    """Drop prefixes that begin with another one."""
+    kept: list[bytes] = []
+    for prefix in prefixes:
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    return kept
+
+
+def _find_last(prefix: bytes) -> bytes | None:
+    """Return the least key behind all keys with a prefix; None if there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

@@ -1,0 +1,57 @@
+"""Find the record keys that a filter lists, for base files with an index of keys (HFiles).
+
+The rule: if a filter allows only some values, or some beginnings, of the column that holds the record key as text, no
+row with another key passes, in whatever file it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.reader.read_info import WantedKeys
+
+if TYPE_CHECKING:
+    from hoodie_py.table.filter.predicate import Predicate
+
+_METADATA_KEY_FIELD = "key"
+_MOST_KEYS = 10_000  # that a task carries
+
+
+def find_listed_keys(config: TableConfig, predicate: Predicate | None) -> WantedKeys | None:
+    """Return the only record keys that can pass a filter; None if it does not tell, or files have no index of keys."""
+    if predicate is None or config.base_file_format != "HFILE":
+        return None
+    column = _find_key_column(config)
+    if column is None or column not in predicate.columns:
+        return None
+    from hoodie_py.table.filter.predicate import split_conjuncts
+    from hoodie_py.table.filter.row_groups import find_listed_values
+
+    parts = split_conjuncts(predicate)
+    for part in parts:
+        name, values = find_listed_values(part) or ("", [])
+        if name == column and len(values) <= _MOST_KEYS and all(isinstance(value, str) for value in values):
+            return WantedKeys(tuple(dict.fromkeys(values)))
+    prefixes = (_find_prefix(part, column) for part in parts)
+    return next((WantedKeys((prefix,), are_prefixes=True) for prefix in prefixes if prefix), None)
+
+
+def _find_prefix(part: Predicate, column: str) -> str | None:
+    """Return the text that a column's values begin with, if a ``like`` tells; otherwise None."""
+    from hoodie_py.table.filter.like_pattern import find_literal_prefix
+    from hoodie_py.table.filter.predicate import Column, Like
+
+    node = part.root
+    if not isinstance(node, Like) or not isinstance(node.child, Column) or node.child.path != (column,):
+        return None
+    return find_literal_prefix(node.pattern, node.escape)
+
+
+def _find_key_column(config: TableConfig) -> str | None:
+    """Return the column whose text is the record key; without meta columns that is the metadata table's ``key``."""
+    if config.populate_meta_fields:
+        return RECORD_KEY_FIELD
+    is_metadata = config.record_key_fields == (_METADATA_KEY_FIELD,) and config.is_metadata_table
+    return _METADATA_KEY_FIELD if is_metadata else None
