@@ -37,7 +37,7 @@ class Limits:
     columns: int = 100_000  # leaf columns of a Parquet file
     decoded_bytes: int = 4 << 30  # decoded Parquet log block, history file or batch of a base file, by the footer
     decoded_ratio: int = 1000  # decoded size of a Parquet log block over its own, if it is over 128 MB
-    file_rows: int = 1 << 28  # rows of a Parquet file, which may take no bytes in it
+    file_rows: int = 1 << 28  # rows of a Parquet file, which may take no bytes in it; entries of an HFile
     hfile_block_bytes: int = 1 << 30  # plain bytes of one block of an HFile
     history_rows: int = 10_000_000  # rows of a Parquet file of the archived timeline
     linked_folders: int = 100_000  # folders that symbolic links lead to, each counted as often as a way leads there
