@@ -19,6 +19,7 @@ from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.limits import VARIABLE, Limits, get_limits
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, iterate_blocks
 from hoodie_py.formats.log.positions import decode_positions
@@ -26,6 +27,7 @@ from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.parquet.decoder import decode_parquet_data
 from hoodie_py.formats.timeline.archive import parse_history_parquet
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_json
+from tests.formats.hfile.layouts import make_hfile
 from tests.formats.log_writer import KryoWriter, avro_data, block, delete_content, deletes, rollback
 from tests.fuzz.bombs import container
 
@@ -91,6 +93,7 @@ CONTAINER = container(schema("string").replace('"r"', '"HoodieCommitMetadata"'),
 TWO_DELETES = deletes([("a", "", 1), ("b", "", 2)])
 TWO_BLOCKS = rollback("2", "1") * 2
 KRYO = [("a", "p"), ("b", "p")]
+ENTRIES = [(b"a", bytes(60)), (b"b", bytes(60))]
 # A limit, a value of it, what is beyond it, and what is not.
 ENFORCED: list[tuple[str, int, Callable[[], object], Callable[[], object]]] = [
     ("block_bytes", 8, lambda: list(iterate_blocks(ONE_BLOCK)), lambda: list(iterate_blocks(rollback("2", "1")))),
@@ -104,6 +107,8 @@ ENFORCED: list[tuple[str, int, Callable[[], object], Callable[[], object]]] = [
     ("columns", 2, lambda: decode_parquet_data(parquet(1, 3)), lambda: decode_parquet_data(parquet(1, 2))),
     ("decoded_bytes", 2000, lambda: decode_parquet_data(parquet(200, 2)), lambda: decode_parquet_data(parquet(2, 2))),
     ("file_rows", 2, lambda: decode_parquet_data(parquet(3, 1)), lambda: decode_parquet_data(parquet(2, 1))),
+    ("file_rows", 1, lambda: read_hfile(make_hfile(ENTRIES)), lambda: read_hfile(make_hfile(ENTRIES[:1]))),
+    ("hfile_block_bytes", 130, lambda: read_hfile(make_hfile(ENTRIES)), lambda: read_hfile(make_hfile(ENTRIES[:1]))),
     ("log_blocks", 2, lambda: list(iterate_blocks(TWO_BLOCKS * 2)), lambda: list(iterate_blocks(TWO_BLOCKS))),
     ("log_headers", 2, lambda: list(iterate_blocks(rollback("2", "1"))), lambda: list(iterate_blocks(ONE_BLOCK))),
     ("metadata_bytes", 9, lambda: parse_json(b'{"a": 123}'), lambda: parse_json(b'{"a": 1}')),

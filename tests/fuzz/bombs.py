@@ -7,7 +7,6 @@ than some seconds of CPU.
 from __future__ import annotations
 
 import faulthandler
-import gzip
 import io
 import json
 import resource
@@ -24,16 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro.binary import encode_varint as varint_of_protobuf
 from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.hfile.codecs import GZIP
 from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.protobuf import encode_number_field
-from hoodie_py.formats.hfile.writer import write_hfile
 from hoodie_py.formats.log.framing import MAGIC, iterate_blocks
 from hoodie_py.formats.parquet.decoder import decode_parquet_data
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from tests.formats.hfile.layouts import FileMaker, Layout, encode_entry
 from tests.formats.log_writer import delete_content, raw_data, rollback, unsigned, varint
 
 CPU_SECONDS = 30
@@ -80,15 +78,17 @@ def _long_text() -> bytes:
 
 
 def _hfile() -> bytes:
-    """An HFile whose first block says that it is much larger than it is when decompressed."""
-    plain = write_hfile([(b"key", b"value")], schema='"bytes"', created_ms=5)
-    packed = gzip.compress(bytes(600 << 20), compresslevel=1)
-    block = struct.pack(">8siiqBii", b"DATABLK*", len(packed), 600 << 20, -1, 1, 16384, 33 + len(packed)) + packed
-    fields = b"".join(
-        encode_number_field(number, value) for number, value in ((1, len(block)), (2, len(block)), (7, 1), (12, 1))
-    )
-    body = varint_of_protobuf(len(fields)) + fields
-    return block + b'TRABLK"$' + body.ljust(4096 - 12, b"\0") + plain[-4:]
+    """An HFile with a block that decompresses to much more than it has."""
+    maker = FileMaker(Layout(GZIP))
+    place = maker.add(b"DATABLK*", bytes(600 << 20))
+    return maker.finish([(*place, b"key")], 1)
+
+
+def _small_hfile_blocks() -> bytes:
+    """An HFile whose blocks are each within the limit of a block, and together far above what the file has."""
+    maker = FileMaker(Layout(GZIP))
+    block = encode_entry(b"key", bytes(15 << 20))
+    return maker.finish([(*maker.add(b"DATABLK*", block), b"key") for _ in range(40)], 40)
 
 
 def _nulls() -> bytes:
@@ -125,6 +125,7 @@ BOMBS: dict[str, Bomb] = {
         lambda: (MAGIC + b"\0") * 300_000, lambda data: len(list(iterate_blocks(data))), "log_blocks"
     ),
     "a gzipped block": Bomb(_hfile, read_hfile, "metadata_ratio"),
+    "many gzipped blocks": Bomb(_small_hfile_blocks, read_hfile, "metadata_ratio"),
     "columns of nulls": Bomb(_nulls, decode_parquet_data, "decoded_ratio"),
     "pages of zeros": Bomb(_zeros, decode_parquet_data, "decoded_ratio"),
     "a struct of nulls": Bomb(
