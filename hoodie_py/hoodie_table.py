@@ -371,6 +371,7 @@ class HoodieTable(TableQueries, TableWrites):
 
     def _repr_html_(self) -> str:
         config = self.config
+        columns, _ = self._snapshot.find_columns()
         return format_html_table(
             "Hudi table",
             [
@@ -383,7 +384,7 @@ class HoodieTable(TableQueries, TableWrites):
                 ("partitioned by", ", ".join(config.partition_fields)),
                 ("ordering", ", ".join(config.ordering_fields)),
                 ("merge mode", config.merge_mode.value),
-                ("columns", ", ".join(self.schema.names)),
+                ("columns", "(unknown)" if columns is None else ", ".join(columns.names)),
             ],
         )
 

@@ -16,6 +16,7 @@ from hoodie_py.formats.deletes.decoder import decode_deletes
 from hoodie_py.formats.log.framing import BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_inside, parse_log_file_name
 from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.pages import list_instants
 from hoodie_py.table.view.file_system_view import FileSystemView
 
 _AVRO_COUNT = slice(4, 8)
@@ -57,26 +58,30 @@ class TableInspect:
         self._timeline = view.timeline
         self._view = view
 
-    def timeline(self, *, archived: bool = False) -> pa.Table:
-        """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones."""
-        rows: list[dict[str, Any]] = []
-        if archived:
-            rows.extend(
-                {"request_time": each.request_time, "completion_time": each.completion_time, "action": each.action,
-                 "state": "completed", "archived": True}
-                for each in self._timeline.read_archive().instants
-            )  # fmt: skip
-        rows.extend(
+    def timeline(
+        self, *, archived: bool = False, limit: int | None = None, before: str | None = None
+    ) -> pa.Table:
+        """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones.
+
+        With ``limit`` there are only the newest ones, and less of the archive is read; with ``before``, a request time,
+        only those requested before it. So the first row's time gives the page before.
+
+        Raises:
+            CorruptFileError: the archive is damaged.
+            InvalidTableError: the archive names files that do not exist.
+        """
+        page = list_instants(self._timeline, archived=archived, limit=limit, before=before)
+        rows = [
             {"request_time": each.request_time, "completion_time": each.completion_time, "action": each.action,
-             "state": each.state, "archived": False}
-            for each in self._timeline
-        )  # fmt: skip
+             "state": each.state, "archived": each.is_archived}
+            for each in page.instants
+        ]  # fmt: skip
         return pa.Table.from_pylist(rows, TIMELINE)
 
     def files(self) -> pa.Table:
         """Return the partitions' base and log files, and whether a snapshot query reads them now."""
         read: set[str] = set()
-        for each in self._view.list_slices():
+        for each in self._view.list_named_slices():
             read.update(log.path for log in each.log_files)
             if each.base_file is not None:
                 read.add(each.base_file.path)
@@ -107,7 +112,7 @@ class TableInspect:
                 "log_files": [log.path for log in each.log_files],
                 "log_size": sum(log.size for log in each.log_files),
             }
-            for each in self._view.list_slices(instant)
+            for each in self._view.list_named_slices(instant)
         ]
         return pa.Table.from_pylist(rows, SLICES)
 

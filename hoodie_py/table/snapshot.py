@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
@@ -107,6 +107,13 @@ class Snapshot:
             )
         return resolved
 
+    def find_columns(self) -> tuple[pa.Schema | None, str | None]:
+        """Return the columns for who only looks at the table; None, and why, where they are unknown or not handled."""
+        try:
+            return self.schema.arrow, None
+        except (CorruptFileError, InvalidTableError, UnsupportedFeatureError) as error:
+            return None, str(error)
+
     @property
     def times(self) -> pa.Schema | None:
         """Columns with times in their declared types (``declared_times``); None without a schema or such columns."""
@@ -126,6 +133,15 @@ class Snapshot:
         if query_type == "read_optimized":
             return self.view.list_base_files(self._as_of, paths)
         return self.view.list_slices(self._as_of, paths)
+
+    def list_slices(self, predicate: Predicate | None = None) -> list[FileSlice]:
+        """Return the slices of a snapshot query for who only looks at them: what cannot be read is listed, too.
+
+        Without a filter this needs no columns, so it opens no data file.
+        """
+        listings = self.view.list_partitions() if predicate is None else self._list_partitions(predicate)
+        paths = [listing.partition.path for listing in listings]
+        return self.view.add_known_sources(self.view.list_named_slices(self._as_of, paths))
 
     def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
         """Check that all files exist that commits name for a query; arguments as for ``file_slices``.

@@ -32,16 +32,18 @@ class TableQueries:
     _snapshot: Snapshot
 
     def file_slices(self, as_of: AsOf | None = None, filter: str | pc.Expression | None = None) -> list[FileSlice]:  # noqa: A002
-        """Return the file slices that a snapshot query reads.
+        """Return the file slices that a snapshot query reads; no data file is opened, whatever its format.
 
         Args:
             as_of: instant of the past; None for now.
             filter: leaves out partitions that cannot hold rows for it.
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
+        if filter is None:
+            return snapshot.list_slices()
         from hoodie_py.table.filter.as_predicate import as_predicate
 
-        return snapshot.file_slices("snapshot", as_predicate(filter, snapshot.schema.arrow))
+        return snapshot.list_slices(as_predicate(filter, snapshot.schema.arrow))
 
     def scan(
         self,

@@ -17,6 +17,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from hoodie_py import HoodieError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.spark.data_source import HoodieSource, make_source_class
 from hoodie_py.spark.reading.reader import HoodiePartition, choose_batch_rows
+from tests.table.scan.test_empty_tables import RANGE, make_table
 
 TABLE = "event_time_updates_mor_v9"
 
@@ -47,6 +48,16 @@ def test_rows_come_in_the_declared_schema(path: str) -> None:
     assert table.schema.equals(pa.schema([("QTY", pa.int64()), pa.field("id", pa.string(), nullable=False)]))
     want = HoodieTable.open(path).scan(columns=["qty", "id"]).to_arrow()
     assert sorted(table["id"].to_pylist()) == sorted(want["id"].to_pylist())
+
+
+def test_a_table_without_schema_has_no_rows_and_no_columns(tmp_path: Path) -> None:
+    make_table(tmp_path / "t")
+    changes = {**RANGE, "hoodie.datasource.query.incremental.format": "cdc"}
+    for options in ({}, {"hoodie.datasource.query.type": "read_optimized"}, RANGE):
+        assert rows(HoodieSource({"path": str(tmp_path / "t"), **options})) == pa.table({})
+    found = rows(HoodieSource({"path": str(tmp_path / "t"), **changes}))
+    assert found.column_names == ["op", "ts_ms", "before", "after"]
+    assert found.num_rows == 0
 
 
 @pytest.mark.parametrize(

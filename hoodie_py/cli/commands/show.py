@@ -1,4 +1,8 @@
-"""``hoodie show``: print a table's properties, the number and size of its files, and its columns."""
+"""``hoodie show``: print a table's properties, the number and size of its files, and its columns.
+
+The rule: what can be known is shown. A table may have columns that cannot be found, because no commit has them and its
+data files are gone, or that are not handled. Then the reason is in their place.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ def show(
 def describe(snapshot: Snapshot) -> dict[str, Any]:
     """Return a table's facts as JSON values."""
     config = snapshot.config
+    columns, problem = snapshot.find_columns()
     return {
         "name": config.name,
         "database": config.database or None,
@@ -56,12 +61,13 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "timeline_timezone": config.timezone,
         "instant": snapshot.instant,
         "files": _count_files(snapshot),
-        "columns": [{"name": field.name, "type": str(field.type)} for field in snapshot.schema.arrow],
+        "columns": None if columns is None else [{"name": each.name, "type": str(each.type)} for each in columns],
+        "columns_problem": problem,
     }
 
 
 def _count_files(snapshot: Snapshot) -> dict[str, int]:
-    slices = snapshot.file_slices()
+    slices = snapshot.list_slices()
     bases = [each.base_file for each in slices if each.base_file is not None]
     logs = [log for each in slices for log in each.log_files]
     return {
@@ -75,12 +81,15 @@ def _count_files(snapshot: Snapshot) -> dict[str, int]:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout
+    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout, print_note
 
     console = make_stdout()
     console.print(build_facts(_make_pairs(found)))
-    rows = [(column["name"], column["type"]) for column in found["columns"]]
     console.print()
+    if not found["columns"]:
+        print_note(found["columns_problem"] or "The table has no columns yet: nothing has been written to it.")
+        return
+    rows = [(column["name"], column["type"]) for column in found["columns"]]
     console.print(build_table([Column("column", style="bold"), Column("type")], rows))
 
 

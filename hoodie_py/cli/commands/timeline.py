@@ -1,10 +1,16 @@
-"""``hoodie timeline``: list a table's active instants, oldest first, with the counts of each write."""
+"""``hoodie timeline``: list a table's instants, oldest first, with the counts of each write.
+
+Without ``--archived`` they are the active ones. With it the newest ``PAGE`` ones of both timelines are listed, and
+``--before`` leads further back, so that a long archive is read in parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
@@ -14,12 +20,28 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-    from hoodie_py.formats.timeline.timeline import Instant
     from hoodie_py.table.timeline.loader import TableTimeline
+    from hoodie_py.table.timeline.pages import ListedInstant, TimelinePage
+
+PAGE = 100
+
+Archived = Annotated[bool, typer.Option("--archived", help="Also list instants that were moved to the archive.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", min=1, metavar="N", help=f"List the newest N instants; default {PAGE} with --archived, else all."
+    ),
+]
+Before = Annotated[
+    str | None, typer.Option("--before", metavar="INSTANT", help="List only instants requested before this one.")
+]
 
 
 def timeline(
     table: TableUri,
+    archived: Archived = False,
+    limit: Limit = None,
+    before: Before = None,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     as_json: AsJson = False,
@@ -27,32 +49,38 @@ def timeline(
 ) -> None:
     """List a table's instants, with what each write did."""
     with report_errors(debug):
-        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.cli.console import print_json, print_note, show_spinner
         from hoodie_py.table.snapshot import open_snapshot
+        from hoodie_py.table.timeline.pages import list_instants
 
+        if before is not None and not before.isdigit():
+            raise typer.BadParameter("expected an instant, which is digits", param_hint="--before")
+        most = PAGE if archived and limit is None else limit
         with show_spinner("reading the timeline"):
             snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
-            found = describe(snapshot.timeline)
+            page = list_instants(snapshot.timeline, archived=archived, limit=most, before=before)
+            found = describe(page, snapshot.timeline)
         if as_json:
             print_json(found)
         else:
-            _print(found)
+            _print(found, archived, before)
+        if page.has_older:
+            print_note(f"There are older instants: --before {page.instants[0].request_time} lists them.")
 
 
-def describe(timeline: TableTimeline) -> list[dict[str, Any]]:
-    """Return the active instants as JSON values; counts are None for instants that are no completed writes."""
-    writes = timeline.list_completed_writes()
-    metadata = dict(zip(writes, timeline.read_all_metadata(writes), strict=True))
-    return [_describe_instant(instant, metadata) for instant in timeline]
+def describe(page: TimelinePage, timeline: TableTimeline) -> list[dict[str, Any]]:
+    """Return a page's instants as JSON values; counts are None for instants that are no completed writes."""
+    metadata = page.read_metadata(timeline)
+    return [_describe_instant(each, commit) for each, commit in zip(page.instants, metadata, strict=True)]
 
 
-def _describe_instant(instant: Instant, metadata: Mapping[Instant, CommitMetadata]) -> dict[str, Any]:
-    commit = metadata.get(instant)
+def _describe_instant(instant: ListedInstant, commit: CommitMetadata | None) -> dict[str, Any]:
     stats = [] if commit is None else list(commit.iterate_stats())
     return {
         "instant": instant.request_time,
         "action": instant.action,
         "state": instant.state,
+        "archived": instant.is_archived,
         "completion_time": instant.completion_time,
         "operation": None if commit is None else commit.operation_type,
         "files": None if commit is None else len(stats),
@@ -63,11 +91,12 @@ def _describe_instant(instant: Instant, metadata: Mapping[Instant, CommitMetadat
     }
 
 
-def _print(found: list[dict[str, Any]]) -> None:
+def _print(found: list[dict[str, Any]], archived: bool, before: str | None) -> None:
     from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
 
     if not found:
-        print_note("The timeline is empty: nothing has been committed yet.")
+        empty = "The timeline is empty: nothing has been committed yet."
+        print_note(empty if before is None else f"There are no instants before {before}.")
         return
     columns = [
         Column("instant", style="cyan", keep=True),
@@ -90,6 +119,10 @@ def _print(found: list[dict[str, Any]]) -> None:
         ]
         for row in found
     ]
+    if archived:
+        columns.insert(1, Column("timeline", style="dim"))
+        for cells, row in zip(rows, found, strict=True):
+            cells.insert(1, "archived" if row["archived"] else "active")
     make_stdout().print(build_table(columns, rows))
 
 

@@ -27,7 +27,7 @@ from hoodie_py.formats.parquet.decoder import check_footer
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.timeline.fields import Fields, expect_text
-from hoodie_py.formats.timeline.instants import COMPLETED, COMPLETED_ACTION
+from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, DELTA_COMMIT, REPLACE_COMMIT
 
 VERSION_FILE = "_version_"
 HISTORY_ROW_VERSION = 1
@@ -37,6 +37,7 @@ _MANIFEST_FILE = re.compile(r"manifest_([0-9]{1,9})")
 _HISTORY_FILE = re.compile(r"([0-9]{1,32})_([0-9]{1,32})_([0-9]{1,9})\.parquet")
 _TIME = re.compile(r"[0-9]{1,32}")
 _INT = struct.Struct(">i")
+_WRITES = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
@@ -55,6 +56,11 @@ class ArchivedInstant:
     metadata: bytes | None = None
     plan: bytes | None = None
     record: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the instant wrote rows, or replaced files."""
+        return self.action in _WRITES
 
     @property
     def has_metadata(self) -> bool:

@@ -58,6 +58,11 @@ def read_newest_data_schema(
     return None
 
 
+def has_written_rows(timeline: TableTimeline, instants: Sequence[Instant]) -> bool:
+    """Say whether one of these completed writes names a file with rows."""
+    return next(_iterate_written_files(timeline, instants), None) is not None
+
+
 def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
     """Return the schema of one base or log file.
 

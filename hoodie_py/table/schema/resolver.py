@@ -4,6 +4,7 @@ The rules (Hudi ``TableSchemaResolver``):
 
 * The schema comes from the newest completed write whose metadata has one; else from the table's create schema; else
   from a data file.
+* A table of which no commit has rows, and which has no schema either, has no columns (Hudi ``EmptyRelation``).
 * Stored schemas may have the meta columns or not. They are removed, and put in front if the table populates them. The
   operation column is the sixth, if data files have it.
 * Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
@@ -28,7 +29,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.timeline import Instant
-from hoodie_py.table.schema.data_files import read_newest_data_schema
+from hoodie_py.table.schema.data_files import has_written_rows, read_newest_data_schema
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.partition_values import is_formatted_time
 
@@ -63,7 +64,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     """Return the table's schema as of a request time (None: now); before the first write, today's schema.
 
     Raises:
-        InvalidTableError: neither a commit nor the table properties nor a data file has a schema.
+        InvalidTableError: commits wrote rows, but neither they nor the table properties nor a data file has a schema.
         CorruptFileError: a stored schema, timeline file or data file is damaged.
         UnsupportedFeatureError: a column type that is not handled.
         StorageError: reading failed.
@@ -84,6 +85,8 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     if arrow is None:
         if as_of is not None:
             return resolve_schema(timeline)
+        if not has_written_rows(timeline, writes):
+            return TableSchema(pa.schema([]))
         raise InvalidTableError(
             "The table's columns are unknown: no commit, no create schema and no data file has them.",
             table=config.name,

@@ -20,6 +20,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.timeline.archive import (
     VERSION_FILE,
     ArchivedInstant,
+    HistoryFile,
     keep_newest_entries,
     parse_archive_file_name,
     parse_archived_log,
@@ -31,8 +32,7 @@ from hoodie_py.formats.timeline.archive import (
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.table.bounded import read_bounded
 
-_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
-_ATTEMPTS = 3
+ATTEMPTS = 3
 _READ_THREADS = 16
 
 Entries = Mapping[tuple[str, str], ArchivedInstant]
@@ -56,7 +56,7 @@ class ArchivedTimeline:
     @cached_property
     def completion_times(self) -> Mapping[str, str]:
         """Completion times of archived writes, by request time."""
-        return {each.request_time: each.completion_time for each in self.instants if each.action in _WRITES}
+        return {each.request_time: each.completion_time for each in self.instants if each.is_write}
 
     def read_metadata(self, request_time: str) -> CommitMetadata | None:
         """Return an archived write's commit metadata; None when the archive does not have it.
@@ -83,7 +83,7 @@ class ArchivedTimeline:
     @cached_property
     def _full(self) -> tuple[ArchivedInstant, ...]:
         entries = self._with_contents() if self._with_contents is not None else self._entries
-        return tuple(entries[key] for key in sorted(entries) if key[1] in _WRITES)
+        return tuple(entries[key] for key in sorted(entries) if entries[key].is_write)
 
 
 def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
@@ -96,32 +96,63 @@ def load_archive(files: TableFiles, config: TableConfig) -> ArchivedTimeline:
     """
     if config.timeline_layout < 2:
         return ArchivedTimeline(_read_archive_logs(files, config.find_history_folder()))
-    times = _read_history(files, config.find_history_folder(), contents=False)
-    return ArchivedTimeline(times, partial(_read_history, files, config.find_history_folder(), contents=True))
+    times = _read_history(files, config, contents=False)
+    return ArchivedTimeline(times, partial(_read_history, files, config, contents=True))
+
+
+def iterate_archive_files(
+    files: TableFiles, config: TableConfig, may_count: Callable[[str, str], bool]
+) -> Iterator[list[ArchivedInstant]]:
+    """Yield the instants of each file of the archive with their contents, the newest file first.
+
+    ``may_count`` is asked with the greatest and the least time of a file of timeline layout 2, just before it is read.
+    A newer file's entry of an instant counts. FileMissingError says that the history was compacted meanwhile; other
+    errors as ``load_archive``.
+    """
+    folder = config.find_history_folder()
+    if config.timeline_layout < 2:
+        for path in _find_archive_logs(files, folder):
+            yield from _parse_files(files, [path], parse_archived_log)
+        return
+    for each in _find_history_files(files, folder):
+        if may_count(each.max_time, each.min_time):
+            yield from _parse_files(files, [f"{folder}/{each.name}"], parse_history_parquet)
 
 
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
+    return keep_newest_entries(_parse_files(files, _find_archive_logs(files, folder), parse_archived_log))
+
+
+def _find_archive_logs(files: TableFiles, folder: str) -> list[str]:
+    """Return the paths of the archive files of layout 1, newest first."""
     numbered = [
         (parse_archive_file_name(info.name), info.path) for info in files.list_or_empty(folder) if not info.is_dir
     ]
-    newest_first = sorted(((number, path) for number, path in numbered if number is not None), reverse=True)
-    return keep_newest_entries(_parse_files(files, [path for _, path in newest_first], parse_archived_log))
+    return [path for _, path in sorted(((n, path) for n, path in numbered if n is not None), reverse=True)]
 
 
-def _read_history(files: TableFiles, folder: str, *, contents: bool) -> Entries:
-    for _ in range(_ATTEMPTS):
-        names = _find_history_files(files, folder)
+def _read_history(files: TableFiles, config: TableConfig, *, contents: bool) -> Entries:
+    folder = config.find_history_folder()
+    for _ in range(ATTEMPTS):
+        named = _find_history_files(files, folder)
         try:
-            paths = [f"{folder}/{name}" for name in names]
+            paths = [f"{folder}/{each.name}" for each in named]
             parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
         except FileMissingError:
             continue
         return keep_newest_entries(parsed)
-    raise InvalidTableError("The manifest of the archived timeline names a missing file.", path=folder)
+    raise make_missing_error(config)
 
 
-def _find_history_files(files: TableFiles, folder: str) -> list[str]:
-    """Return the names of the history files that count, newest first."""
+def make_missing_error(config: TableConfig) -> InvalidTableError:
+    """Return the error of a history whose files stay missing, however often its manifest is read."""
+    return InvalidTableError(
+        "The manifest of the archived timeline names a missing file.", path=config.find_history_folder()
+    )
+
+
+def _find_history_files(files: TableFiles, folder: str) -> list[HistoryFile]:
+    """Return the history files that count, newest first."""
     listing = files.list_or_empty(folder)
     manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
     if not manifests:
@@ -132,7 +163,7 @@ def _find_history_files(files: TableFiles, folder: str) -> list[str]:
     path = manifests[version if version is not None and version in manifests else max(manifests)]
     with locate_errors(path=path):
         history = parse_history_manifest(read_bounded(files, path))
-    return [each.name for each in sorted(history, key=lambda each: each.max_time, reverse=True)]
+    return sorted(history, key=lambda each: each.max_time, reverse=True)
 
 
 def _parse_files(

@@ -15,6 +15,7 @@ from threading import Lock
 
 import pyarrow as pa
 
+from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import check_partition
@@ -79,12 +80,15 @@ class FileSystemView:
             CorruptFileError: a timeline file is damaged.
             StorageError: a listing or reading failed.
         """
-        visible = []
-        for group in self._list_visible_groups(query_instant, partitions):
-            file_slice = make_slice(group, self.visibility, query_instant)
-            if file_slice is not None:
-                visible.append(self.make_readable(file_slice))
-        return visible
+        return [self.make_readable(each) for each in self.list_named_slices(query_instant, partitions)]
+
+    def list_named_slices(
+        self, query_instant: str | None = None, partitions: Iterable[str] | None = None
+    ) -> list[FileSlice]:
+        """Return the slices of ``list_slices`` as the names of files tell them: no base file has a bootstrap source."""
+        groups = self._list_visible_groups(query_instant, partitions)
+        slices = (make_slice(group, self.visibility, query_instant) for group in groups)
+        return [each for each in slices if each is not None]
 
     def list_base_files(
         self, query_instant: str | None = None, partitions: Iterable[str] | None = None
@@ -108,6 +112,20 @@ class FileSystemView:
             return file_slice
         whole = self._sources.add_source(base, file_slice.partition_path)
         return file_slice if whole is base else replace(file_slice, base_file=whole)
+
+    def add_known_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
+        """Add bootstrap sources to base files where the index tells them; a reader refuses base files without."""
+        found: list[FileSlice] = []
+        readable = True
+        for each in slices:
+            try:
+                found.append(self.make_readable(each) if readable else each)
+            except InvalidTableError:  # of this file alone
+                found.append(each)
+            except (CorruptFileError, FileMissingError):  # of the index
+                readable = False
+                found.append(each)
+        return found
 
     def make_block_rules(self, query_instant: str | None = None) -> BlockRules:
         """Return the rules for which log blocks count at ``query_instant`` (None: now)."""

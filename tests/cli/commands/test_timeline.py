@@ -45,3 +45,25 @@ def test_empty_timeline(hoodie, corpus) -> None:
     instants = json.loads(hoodie("timeline", table, "--json").stdout)
     done = hoodie("timeline", table)
     assert bool(instants) != ("nothing has been committed" in done.stderr)
+
+
+@pytest.mark.parametrize("name", ["archived_timeline_mor_v9", "archived_timeline_mor_v6"])
+def test_the_archive_is_listed_page_by_page(hoodie, corpus, name: str) -> None:
+    whole = json.loads(hoodie("timeline", corpus(name), "--archived", "--json").stdout)
+    active = json.loads(hoodie("timeline", corpus(name), "--json").stdout)
+    assert [row for row in whole if not row["archived"]] == active
+    assert any(row["archived"] and row["operation"] for row in whole)
+    found, before = [], ()
+    while True:
+        done = hoodie("timeline", corpus(name), "--archived", "--limit", 4, *before, "--json")
+        page = json.loads(done.stdout)
+        found = [*page, *found]
+        if f"--before {page[0]['instant']}" not in done.stderr:
+            break
+        before = ("--before", page[0]["instant"])
+    assert found == whole
+    shown = hoodie("timeline", corpus(name), "--archived", env={"COLUMNS": "100"}).stdout
+    assert "archived" in shown
+    assert "active" in shown
+    assert "no instants before" in hoodie("timeline", corpus(name), "--before", "0").stderr
+    assert "digits" in hoodie("timeline", corpus(name), "--before", "yesterday", status=2).stderr

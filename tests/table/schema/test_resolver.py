@@ -111,9 +111,17 @@ def test_bootstrapped_files_have_no_columns_of_their_own(tmp_path: Path):
     assert columns(make_table(tmp_path / "b", more)) == ["a"]
 
 
-def test_nothing_tells_the_columns(tmp_path: Path):
-    with pytest.raises(InvalidTableError, match="columns"):
-        resolve_schema(open_view(make_table(tmp_path)).timeline)
+def test_a_table_that_nobody_wrote_to_has_no_columns(tmp_path: Path):
+    for name, files in {"new": {}, "empty": commit(T1, None)}.items():
+        timeline = open_view(make_table(tmp_path / name, files)).timeline
+        assert resolve_schema(timeline).arrow == pa.schema([])
+        assert resolve_schema(timeline, T1).arrow == pa.schema([])
+
+
+def test_nothing_tells_the_columns_of_rows(tmp_path: Path):
+    gone = make_table(tmp_path, commit(T1, None, f"a-0_0-0-0_{T1}.parquet"))
+    with pytest.raises(InvalidTableError, match="columns are unknown"):
+        resolve_schema(open_view(gone).timeline)
 
 
 def test_damaged_data_file_matters_only_where_nothing_else_tells(tmp_path: Path):
