@@ -58,9 +58,7 @@ class TableInspect:
         self._timeline = view.timeline
         self._view = view
 
-    def timeline(
-        self, *, archived: bool = False, limit: int | None = None, before: str | None = None
-    ) -> pa.Table:
+    def timeline(self, *, archived: bool = False, limit: int | None = None, before: str | None = None) -> pa.Table:
         """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones.
 
         With ``limit`` there are only the newest ones, and less of the archive is read; with ``before``, a request time,

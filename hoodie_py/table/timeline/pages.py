@@ -59,9 +59,7 @@ class TimelinePage:
         completed = set(timeline.list_completed_writes())
         writes = [each.instant for each in self.instants if each.instant in completed]
         active = iter(timeline.read_all_metadata([each for each in writes if each is not None]))
-        return [
-            next(active) if each.instant in completed else _parse_archived(each.entry) for each in self.instants
-        ]
+        return [next(active) if each.instant in completed else _parse_archived(each.entry) for each in self.instants]
 
 
 def list_instants(
@@ -93,9 +91,7 @@ def _parse_archived(entry: ArchivedInstant | None) -> CommitMetadata | None:
 
 
 def _list_active(instant: Instant) -> ListedInstant:
-    return ListedInstant(
-        instant.request_time, instant.completion_time, instant.action, instant.state, instant=instant
-    )
+    return ListedInstant(instant.request_time, instant.completion_time, instant.action, instant.state, instant=instant)
 
 
 def _make_page(found: list[ListedInstant], limit: int | None) -> TimelinePage:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable, InvalidTableError
+from hoodie_py.files import TableFiles
 from hoodie_py.table.timeline import archive as archive_module
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.pages import list_instants
-from hoodie_py.files import TableFiles
 from tests.table.archives import archive
 
 TABLES = ("archived_timeline_mor_v9", "archived_timeline_mor_v6", "archived_timeline_cow_v6", "basic_mor_v9_part")
@@ -71,7 +71,9 @@ def test_only_files_of_the_page_are_read(tmp_path: Path, monkeypatch: pytest.Mon
     assert len([path for path in read if path.endswith(".parquet")]) == 2
     read.clear()
     list_instants(load(tmp_path / "t"), archived=True, limit=1, before=times[1])
-    assert [path for path in read if path.endswith(".parquet")] == [f".hoodie/timeline/history/{times[0]}_{times[0]}_0.parquet"]
+    assert [path for path in read if path.endswith(".parquet")] == [
+        f".hoodie/timeline/history/{times[0]}_{times[0]}_0.parquet"
+    ]
 
 
 def test_what_is_in_both_timelines_is_active(tmp_path: Path) -> None:
@@ -97,7 +99,9 @@ def test_a_history_file_that_stays_missing_is_an_error(tmp_path: Path) -> None:
 def make_table(folder: Path) -> HoodieTable:
     import pyarrow as pa
 
-    table = HoodieTable.create(folder / "t", pa.schema({"id": pa.int64(), "ts": pa.int64()}), record_key="id", ordering="ts")
+    table = HoodieTable.create(
+        folder / "t", pa.schema({"id": pa.int64(), "ts": pa.int64()}), record_key="id", ordering="ts"
+    )
     for number in range(5):
         table.upsert([{"id": number, "ts": 1}])
     return table.refresh()
