@@ -17,7 +17,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from hoodie_py import HoodieError, HoodieTable, UnsupportedFeatureError
 from hoodie_py.spark.data_source import HoodieSource, make_source_class
 from hoodie_py.spark.reading.reader import HoodiePartition, choose_batch_rows
-from tests.table.scan.test_empty_tables import RANGE, make_table
+from tests.table.scan.test_empty_tables import make_table
 
 TABLE = "event_time_updates_mor_v9"
 

@@ -60,7 +60,7 @@ def open_base_file(
         raise InvalidTableError(
             "A base file of a metadata-only bootstrap has no source file.",
             path=base_file.path,
-            hint="Take file slices from the table, which looks sources up. A scan of the table says why one is not found.",
+            hint="Take file slices from the table; a scan of it says why it finds no source.",
         )
     return open_by_extension(info.files, base_file, info.times, instants, info.keys)
 
