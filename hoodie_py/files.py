@@ -219,6 +219,10 @@ class TableFiles:
         """Say whether a URI names a place in the same kind of store, such as S3; StorageError if it is not valid."""
         return _call_store(self._store.is_same_kind, uri)
 
+    def find_kind(self, uri: str) -> str:
+        """Return the kind of store that a URI names, such as "file" or "s3"; StorageError if it is not valid."""
+        return _call_store(self._store.find_kind, uri)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return TableFiles, (self._store,)
 

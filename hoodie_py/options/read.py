@@ -48,9 +48,11 @@ ORDERING_FIELDS_PROPERTY = Names(table_config.ORDERING_FIELDS)  # where mergers 
 ORDERING_FIELD_PROPERTY = Names("hoodie.payload.ordering.field")  # where payload classes look for theirs
 SAME_ORDERING_UPDATES = Flag("hoodie.payload.update.on.same.ordering.field", default=True)  # equal values update
 
-# The folder with the source files of a metadata-only bootstrap, in place of the one that the table names. This option
-# alone leads to another kind of store than the table's. Not of Java.
+# The folder with the source files of a metadata-only bootstrap, in place of the one that the table names; and the kinds
+# of store, such as file, s3 or gs, where they may lie beside that of the table. Nothing else leads to another kind of
+# store. Not of Java.
 BOOTSTRAP_SOURCE = Text("hoodie_py.read.bootstrap.source")
+BOOTSTRAP_STORES = Names("hoodie_py.read.bootstrap.stores")
 
 # Resources
 # Bytes of log records held in memory before they spill; 0: a share of the machine's memory.

@@ -272,6 +272,11 @@ class Store:
         """Say whether a URI names a place in the same kind of store. Raises PathError if it cannot be parsed."""
         return parse_location(uri).protocol == self._location.protocol
 
+    @staticmethod
+    def find_kind(uri: str) -> str:
+        """Return the kind of store that a URI or path names, such as "file" or "s3". Raises PathError as above."""
+        return parse_location(uri).protocol
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self._location, self._options, self._prefix, self._retries)
 

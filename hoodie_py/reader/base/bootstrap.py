@@ -9,11 +9,13 @@ n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstr
 * Row groups are those of the source, because most filters are on data. The skeleton's rows are found by their number.
 * Both files must have as many rows. A source whose size is not that in the bootstrap index was changed since, and its
   rows may be others: that is an error, too.
-* The source lies in the kind of store that the table lies in, or where the user says.
+* The source lies in the kind of store that the table lies in, or in one that the user allows: in ``options.read``, or
+  by the environment variable ``HOODIE_PY_BOOTSTRAP_STORES``, which holds for the whole process.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -25,7 +27,7 @@ from hoodie_py.arrow.arrays import filter_rows
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
-from hoodie_py.options.read import BOOTSTRAP_SOURCE
+from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES
 from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.reader.instant_range import InstantRange
@@ -34,6 +36,9 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+VARIABLE = "HOODIE_PY_BOOTSTRAP_STORES"
+
+_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 _META = frozenset(META_FIELDS_WITH_OPERATION)
 
 
@@ -91,12 +96,21 @@ def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptio
     if named is not None:
         return files.open_other(named)
     if not files.is_same_kind(source.folder):
-        raise UnsupportedFeatureError(
-            "The source files of this bootstrapped table are in another kind of store than the table.",
-            path=source.folder,
-            hint=f"If you trust the table, name their folder in the option {BOOTSTRAP_SOURCE}.",
-        )
+        kind = files.find_kind(source.folder)
+        if kind not in list_allowed_stores(options.options):
+            raise UnsupportedFeatureError(
+                "The source files of this bootstrapped table are in another kind of store than the table.",
+                path=source.folder,
+                hint=f"If you trust the table, name their folder in {BOOTSTRAP_SOURCE}, or allow {kind!r} in the option "
+                f"{BOOTSTRAP_STORES} or, for a whole process, in {VARIABLE}.",
+            )
     return files.open_other(source.folder)
+
+
+def list_allowed_stores(options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Return the kinds of store in which the user allows sources: by the option, or the variable."""
+    names = BOOTSTRAP_STORES.read(options) or BOOTSTRAP_STORES.read({BOOTSTRAP_STORES: environment.get(VARIABLE, "")})
+    return frozenset(_ALIASES.get(name.lower(), name.lower()) for name in names)
 
 
 class BootstrapFileReader:

@@ -19,9 +19,7 @@ from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, parse_base_file_name
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.options.write import DELETE_BOOTSTRAP_SOURCE
-from hoodie_py.reader.base.bootstrap import open_source_folder
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, SourceFile
-from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.bootstrap import locate_source
 
@@ -87,7 +85,13 @@ def delete_source(files: TableFiles, source: SourceFile) -> None:
 
 
 def _open_folder(files: TableFiles, source: SourceFile) -> TableFiles:
-    return open_source_folder(files, source, ReadOptions())
+    if not files.is_same_kind(source.folder):
+        raise UnsupportedFeatureError(
+            "Deleting source files of a bootstrap in another kind of store than the table.",
+            path=source.folder,
+            hint=f"Clean without {DELETE_BOOTSTRAP_SOURCE}, and delete them yourself.",
+        )
+    return files.open_other(source.folder)
 
 
 def _iterate_sources(snapshot: Snapshot, partition: str, names: Collection[str]) -> Iterator[SourceFile]:

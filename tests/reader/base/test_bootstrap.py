@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.base_file import BaseFileReader
-from hoodie_py.reader.base.bootstrap import BootstrapFileReader, open_base_file
+from hoodie_py.reader.base.bootstrap import BootstrapFileReader, list_allowed_stores, open_base_file
 from hoodie_py.reader.file_slice import BlockRules
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
@@ -171,6 +171,22 @@ def test_another_kind_of_store_only_if_the_user_names_it(tmp_path: Path) -> None
     with pytest.raises(UnsupportedFeatureError, match=r"another kind of store.*hoodie_py\.read\.bootstrap\.source"):
         away.open()
     assert away.open(hoodie_py__read__bootstrap__source="memory://bootstrap-elsewhere").num_rows == 3
+    assert away.open(hoodie_py__read__bootstrap__stores="s3, memory").num_rows == 3
+    with pytest.raises(UnsupportedFeatureError, match="allow 'memory' in the option hoodie_py.read.bootstrap.stores"):
+        away.open(hoodie_py__read__bootstrap__stores="s3")
+
+
+@pytest.mark.parametrize(
+    ("option", "variable", "allowed"),
+    [
+        ("", "", []),
+        ("s3a,gs", "file", ["s3", "gs"]),
+        ("", "LOCAL, s3n", ["file", "s3"]),
+    ],
+)
+def test_stores_that_the_user_allows(option: str, variable: str, allowed: list[str]) -> None:
+    options = {"hoodie_py.read.bootstrap.stores": option} if option else {}
+    assert list_allowed_stores(options, {"HOODIE_PY_BOOTSTRAP_STORES": variable}) == frozenset(allowed)
 
 
 def test_both_files_may_lie_in_a_remote_store(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.container import read_single
+from hoodie_py.formats.config.properties import update_properties
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_plan
 from hoodie_py.writer.clean import clean as cleaning
+from hoodie_py.writer.clean.bootstrap_sources import find_sources
 from tests.bootstrap import make_index
 from tests.writer.bootstrapped_tables import Bootstrapped, contents, read_sources
 from tests.writer.compaction_tables import QUICK
@@ -126,6 +128,21 @@ def test_a_plan_of_others_deletes_no_other_file(place: str, text: str, tmp_path:
     with pytest.raises(InvalidTableError, match=text):
         HoodieTable.open(base).clean(1, options=DELETE)
     assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
+
+
+def test_sources_in_another_kind_of_store_are_never_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is allowed to readers."""
+    base = make_rewritten(Bootstrapped(9, False), tmp_path)
+    monkeypatch.setenv("HOODIE_PY_BOOTSTRAP_STORES", "memory")
+    places = {f"part=p{i}": {f"group{i}": (f"memory://elsewhere/{i}.parquet", 1)} for i in range(2)}
+    for path, content in make_index(places).items():
+        (base / path).write_bytes(content)
+    properties = base / ".hoodie/hoodie.properties"
+    properties.write_bytes(
+        update_properties(properties.read_bytes(), {"hoodie.bootstrap.base.path": "memory://elsewhere"})
+    )
+    with pytest.raises(UnsupportedFeatureError, match="another kind of store"):
+        find_sources(HoodieTable.open(base)._snapshot, {"part=p0": [f"group0_0-1-1_{'0' * 13}1.parquet"]})
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
