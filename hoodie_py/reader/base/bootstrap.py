@@ -101,8 +101,8 @@ def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptio
             raise UnsupportedFeatureError(
                 "The source files of this bootstrapped table are in another kind of store than the table.",
                 path=source.folder,
-                hint=f"If you trust the table, name their folder in {BOOTSTRAP_SOURCE}, or allow {kind!r} in the option "
-                f"{BOOTSTRAP_STORES} or, for a whole process, in {VARIABLE}.",
+                hint=f"If you trust the table, name their folder in {BOOTSTRAP_SOURCE}, or allow {kind!r} in "
+                f"{BOOTSTRAP_STORES} or, for a whole process, in the environment variable {VARIABLE}.",
             )
     return files.open_other(source.folder)
 
