@@ -124,19 +124,19 @@ def read_file_schema(meta: pq.FileMetaData) -> pa.Schema:
     return schema
 
 
-def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+def cast_to_spark_type(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast to a Spark type; nanoseconds are rounded down to microseconds."""
     source = array.type
     if source.equals(target):
         return array
     if isinstance(source, pa.BaseExtensionType):
-        return _cast(array.storage, target)
+        return cast_to_spark_type(array.storage, target)
     if pa.types.is_run_end_encoded(source):
         import pyarrow.compute as pc
 
-        return _cast(pc.run_end_decode(array), target)
+        return cast_to_spark_type(pc.run_end_decode(array), target)
     if pa.types.is_dictionary(source):
-        return _cast(array.dictionary_decode(), target)
+        return cast_to_spark_type(array.dictionary_decode(), target)
     if pa.types.is_timestamp(source) and source.unit == "ns":
         import pyarrow.compute as pc
 
@@ -216,7 +216,7 @@ def check_footer(
     if meta.num_columns > get_limits().columns:
         raise_limit_error(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
     rows = meta.num_rows if rows_at_once is None else min(meta.num_rows, rows_at_once)
-    decoded = rows * sum(_estimate_width(field.type) for field in file.schema_arrow)
+    decoded = rows * sum(estimate_width(field.type) for field in file.schema_arrow)
     if rows_at_once is None:
         decoded += sum(max(group.total_byte_size, 0) for group in groups)
     if decoded > get_limits().decoded_bytes:
@@ -227,11 +227,11 @@ def check_footer(
         )
 
 
-def _estimate_width(t: pa.DataType) -> int:
+def estimate_width(t: pa.DataType) -> int:
     """Return the least bytes of a row in Arrow memory, null or not; a list counts as a list of one item."""
     if pa.types.is_nested(t):
         own = _OFFSET_BYTES if not pa.types.is_struct(t) else 0
-        return own + sum(_estimate_width(t.field(i).type) for i in range(t.num_fields))
+        return own + sum(estimate_width(t.field(i).type) for i in range(t.num_fields))
     try:
         return max(1, int(t.bit_width) // 8)
     except ValueError:  # a type of variable width
@@ -279,7 +279,7 @@ def decode_parquet_parts(
         for stored_rows in file.iter_batches(at_once, columns=schema.names, use_threads=True):
             batch = retype_times(stored_rows, types)
             rows = pa.RecordBatch.from_arrays(
-                [_cast(batch.column(field.name), field.type) for field in schema], schema=schema
+                [cast_to_spark_type(batch.column(field.name), field.type) for field in schema], schema=schema
             )
             rows.validate(full=True)
             yield rows
@@ -329,7 +329,7 @@ def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]
     for field in schema:
         array = join_chunks(table.column(field.name))
         # ``view`` gives the same numbers another type, where a cast would convert them.
-        arrays.append(_cast(array.view(types[field.name]) if field.name in types else array, field.type))
+        arrays.append(cast_to_spark_type(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)
     return batch

@@ -27,7 +27,7 @@ from hoodie_py.arrow.arrays import filter_rows
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
-from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES
+from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES, SPILL_PATH
 from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.reader.instant_range import InstantRange
@@ -67,7 +67,10 @@ def open_base_file(
             path=base_file.path,
             hint="Take file slices from the table; a scan of it says why it finds no source.",
         )
-    return open_by_extension(info.files, base_file, info.times, instants, info.keys)
+    directories = SPILL_PATH.read(options.options)
+    return open_by_extension(
+        info.files, base_file, info.times, instants, info.keys, directory=directories[0] if directories else None
+    )
 
 
 def check_filled(info: ReadInfo, reader: BootstrapFileReader) -> None:

@@ -30,12 +30,15 @@ class OpenBaseFile(Protocol):
     Attributes:
         path: for errors.
         columns: the stored top-level columns.
-        retyped: columns whose statistics in ``footer`` cannot be used.
     """
 
     path: str
     columns: frozenset[str]
-    retyped: frozenset[str]
+
+    @property
+    def retyped(self) -> frozenset[str]:
+        """Columns of a wrong type, whose statistics in ``footer`` cannot be used."""
+        ...
 
     @property
     def num_rows(self) -> int:
@@ -89,10 +92,13 @@ def open_by_extension(
     times: pa.Schema | None = None,
     instants: InstantRange | None = None,
     keys: WantedKeys | None = None,
+    *,
+    directory: str | None = None,
 ) -> OpenBaseFile:
     """Open a file of any format that stands alone; arguments as for ``BaseFileReader``.
 
     ``keys`` are the only record keys that are wanted. Formats with an index of keys read no others, other formats may.
+    ``directory`` is for temporary files, which readers of some formats need; None for the system's.
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -106,4 +112,12 @@ def open_by_extension(
         from hoodie_py.reader.base.hfile_file import HFileReader
 
         return HFileReader(files, base_file, times, instants, keys)
+    if extension == ".orc":
+        from hoodie_py.reader.base.orc_file import OrcFileReader
+
+        return OrcFileReader(files, base_file, times, instants)
+    if extension == ".lance":
+        from hoodie_py.reader.base.lance.lance_file import LanceFileReader
+
+        return LanceFileReader(files, base_file, times, instants, directory)
     raise UnsupportedFeatureError(f"Base files in the {extension[1:]} format are not supported.", path=base_file.path)

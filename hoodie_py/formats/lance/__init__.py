@@ -1,0 +1,1 @@
+"""Lance files: where their columns are."""

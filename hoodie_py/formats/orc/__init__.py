@@ -1,0 +1,1 @@
+"""ORC files: where their stripes are, and in which time zone they were written."""

@@ -1,0 +1,1 @@
+"""Lance base files, decoded in processes of their own."""

@@ -1,0 +1,168 @@
+"""LanceFileReader: reads a Lance base file in batches, only the columns that a read needs.
+
+A base file is one Lance *file* of format 2, not a dataset (Hudi ``HoodieSparkLanceWriter``). Its layout is checked
+here. Its pages are decoded by the lance library in another process (``process``). A local file is opened where it lies;
+of a remote one a read copies the pages of its columns first (``local_copy``).
+
+The library cannot filter: rows are filtered when they are read. A file has no statistics of its columns, but the
+range and the bloom filter of its keys, as other base files have.
+
+Format 2.0, which Hudi 1.2 writes, cannot say that a struct is null: it reads as a struct of nulls, as in Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns
+from hoodie_py.errors import locate_errors
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.lance.layout import LanceLayout, read_footer, read_layout
+from hoodie_py.reader.base.lance.local_copy import copy_parts
+from hoodie_py.reader.base.lance.process import check_installed, read_batches, read_schema
+from hoodie_py.reader.base.stored_columns import StoredColumns, select_commits
+from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_TAIL = 1 << 20  # bytes at the end of a file that are read first: the layout, with a bloom filter of some 430 KB
+_GROUP_ROWS = 1 << 16
+_BATCH_BYTES = 64 << 20  # bytes of the file that a batch may come from, however few rows that are
+
+
+class LanceFileReader:
+    """One open Lance file; arguments and errors as for ``BaseFileReader``.
+
+    ``directory`` is for copies of remote files, None for the system's directory for temporary files.
+
+    Raises:
+        UnsupportedFeatureError: the lance library is missing, or the file has another version or a type of its own.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        base_file: BaseFile,
+        times: pa.Schema | None = None,
+        instants: InstantRange | None = None,
+        directory: str | None = None,
+    ) -> None:
+        self.path = base_file.path
+        self._files = files
+        self._times = times
+        self._instants = instants
+        self._directory = directory
+        with locate_errors(path=self.path):
+            check_installed()
+            self._size = base_file.size if base_file.size > 0 else files.stat(self.path).size
+            self._tail, self._layout = _read_layout(files, self.path, self._size)
+        self.columns = frozenset(self._layout.columns)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, from the file's descriptor."""
+        return self._layout.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns, with the types that batches have."""
+        return self._stored.schema
+
+    @property
+    def retyped(self) -> frozenset[str]:
+        """Columns of a wrong type."""
+        return self._stored.retyped
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each part: Lance has no row groups, and finds any row."""
+        whole, rest = divmod(self.num_rows, _GROUP_ROWS)
+        return [_GROUP_ROWS] * whole + [rest] * bool(rest)
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """None: there are no statistics."""
+        return None
+
+    @property
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """The metadata of the file's schema."""
+        return self._layout.metadata
+
+    @cached_property
+    def _stored(self) -> StoredColumns:
+        with locate_errors(path=self.path), self._open(()) as path:
+            return StoredColumns(read_schema(path), self._times)
+
+    def read_batches(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order with the schema's columns; as ``OpenBaseFile``."""
+        return select_commits(self._instants, schema, partial(self._read, rows=batch_rows, groups=row_groups))
+
+    def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+        ranges = self._find_rows(groups)
+        names = [name for name in schema.names if name in self.columns]
+        if not names:
+            for start, stop in ranges:
+                for at in range(start, stop, rows):
+                    yield conform_batch(make_batch_without_columns(min(rows, stop - at)), schema)
+            return
+        with locate_errors(path=self.path):
+            conform = self._stored.make_conformer(schema)
+            rows = max(1, min(rows, _BATCH_BYTES * self.num_rows // self._size))
+            with self._open(names) as path:
+                for start, stop in ranges:
+                    with closing(read_batches(path, names, start, stop - start, rows)) as batches:
+                        yield from (conform(batch, None) for batch in batches)
+
+    def _find_rows(self, groups: Sequence[int] | None) -> list[tuple[int, int]]:
+        """Return where the rows of some groups begin and end; groups in a row are one range."""
+        if groups is None:
+            return [(0, self.num_rows)]
+        ranges: list[tuple[int, int]] = []
+        for group in groups:
+            start, stop = group * _GROUP_ROWS, min((group + 1) * _GROUP_ROWS, self.num_rows)
+            if ranges and ranges[-1][1] == start:
+                ranges[-1] = ranges[-1][0], stop
+            else:
+                ranges.append((start, stop))
+        return ranges
+
+    def _open(self, names: Collection[str]) -> AbstractContextManager[str]:
+        """Give the path of a local file with the pages of some columns."""
+        local = self._files.local_path(self.path)
+        if local is not None:
+            return nullcontext(local)
+        parts = self._layout.find_ranges(names)
+        if parts is None:
+            parts = [(0, self._layout.start)] if names else []
+        return copy_parts(self._files, self.path, self._size, parts, self._tail, self._directory)
+
+
+def _read_layout(files: TableFiles, path: str, size: int) -> tuple[bytes, LanceLayout]:
+    """Read the layout, and return it with the bytes that it came from."""
+    needed = min(size, _TAIL)
+    tail = files.read_range(path, size - needed, size)
+    footer = read_footer(tail, size)
+    while isinstance(footer, int):
+        tail = files.read_range(path, size - footer, size)
+        footer = read_footer(tail, size)
+    if size - footer.start > len(tail):
+        tail = files.read_range(path, footer.start, size)
+    layout = read_layout(tail, size, footer)
+    return (tail if size <= _TAIL else tail[-(size - footer.start) :]), layout

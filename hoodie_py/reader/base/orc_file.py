@@ -1,0 +1,183 @@
+"""OrcFileReader: reads an ORC base file, only the columns and stripes that a read needs (Hudi ``HoodieAvroOrcReader``).
+
+Arrow decodes a stripe as a whole, so one stripe is in memory at a time, with the wanted columns. Of a remote file the
+streams of these columns come in a few requests. The range and the bloom filter of the keys are in the user metadata.
+Statistics of stripes are not used.
+
+Java 1.2.0 loses the milliseconds of times when it writes ORC, and readers cannot bring them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.limits import get_limits, raise_limit_error
+from hoodie_py.formats.orc.layout import OrcLayout, Stripe, StripeFooter, read_stripe_footer, read_tail
+from hoodie_py.formats.parquet.decoder import estimate_width
+from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
+from hoodie_py.reader.base.stored_columns import StoredColumns, select_commits
+from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.schema_evolution.by_name import conform_batch
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_TAIL = 1 << 20  # bytes at the end of a file that are read first: the footer, with a bloom filter of some 430 KB
+_OUT_OF_RANGE = "out of range for nanosecond"
+
+
+class OrcFileReader:
+    """One open ORC file; arguments and errors as for ``BaseFileReader``."""
+
+    def __init__(
+        self,
+        files: TableFiles,
+        base_file: BaseFile,
+        times: pa.Schema | None = None,
+        instants: InstantRange | None = None,
+    ) -> None:
+        from pyarrow import orc
+
+        self.path = base_file.path
+        self._files = files
+        self._instants = instants
+        self._ranged: Any = None
+        with self._name_damage():
+            source = self._open_source(files, base_file)
+            self._layout = self._read_layout(source)
+            self._file = orc.ORCFile(source)
+            self._stored = StoredColumns(self._file.schema, times, to_instant_type)
+            if self._file.nstripes != len(self._layout.stripes) or self._file.nrows != self._layout.rows:
+                raise CorruptFileError("An ORC file has two footers that differ.")
+        self.columns = frozenset(self._file.schema.names)
+
+    def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
+        local = files.local_path(base_file.path)
+        if local is not None:
+            return pa.OSFile(local)
+        self._ranged = files.open_file(base_file.path, base_file.size or None)
+        size = self._ranged.size
+        self._ranged.prefetch([(max(0, size - _TAIL), size)])
+        return pa.PythonFile(self._ranged, mode="r")
+
+    @staticmethod
+    def _read_layout(source: pa.NativeFile) -> OrcLayout:
+        size = source.size()
+        found: OrcLayout | int = min(size, _TAIL)
+        while isinstance(found, int):
+            source.seek(size - found)
+            found = read_tail(source.read(found), size)
+        return found
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, from the footer."""
+        return self._layout.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns, with the types that batches have."""
+        return self._stored.schema
+
+    @property
+    def retyped(self) -> frozenset[str]:
+        """Columns of a wrong type."""
+        return self._stored.retyped
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each stripe."""
+        return [stripe.rows for stripe in self._layout.stripes]
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """None: the statistics of stripes are not read."""
+        return None
+
+    @property
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """The user metadata."""
+        return self._layout.metadata
+
+    def read_batches(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order with the schema's columns; as ``OpenBaseFile``. ``row_groups`` are stripes."""
+        return select_commits(self._instants, schema, partial(self._read, rows=batch_rows, groups=row_groups))
+
+    def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+        names = [name for name in schema.names if name in self.columns]
+        conform = self._stored.make_conformer(schema)
+        for number in range(len(self._layout.stripes)) if groups is None else groups:
+            stripe = self._layout.stripes[number]
+            if not names:
+                for start in range(0, stripe.rows, rows):
+                    yield conform_batch(make_batch_without_columns(min(rows, stripe.rows - start)), schema)
+                continue
+            with self._name_damage():
+                footer = self._fetch(stripe, names)
+                whole = self._decode(number, stripe, names)
+                repair = make_instants(footer.zone)
+            for start in range(0, stripe.rows, rows):
+                with self._name_damage():
+                    batch = conform(whole.slice(start, rows), repair)
+                yield batch
+            del whole, batch  # before the next stripe is decoded
+            if self._ranged is not None:
+                self._ranged.drop()
+
+    def _fetch(self, stripe: Stripe, names: Collection[str]) -> StripeFooter:
+        """Read a stripe's footer, and of a remote file all that decoding these columns needs."""
+        data = self._files.read_range(self.path, stripe.data_end, stripe.end)
+        footer = read_stripe_footer(data, self._layout)
+        if self._ranged is not None:
+            self._ranged.prefetch(self._layout.find_streams(footer, stripe, names))
+        return footer
+
+    def _decode(self, number: int, stripe: Stripe, names: Sequence[str]) -> pa.RecordBatch:
+        width = sum(estimate_width(self._file.schema.field(name).type) for name in names)
+        if stripe.rows * width > get_limits().decoded_bytes:
+            what = f"A stripe of an ORC file has {stripe.rows * width} bytes when decoded"
+            raise_limit_error(CorruptFileError, what, "decoded_bytes")
+        batch = self._file.read_stripe(number, names)
+        if batch.num_rows != stripe.rows:
+            raise CorruptFileError(f"A stripe of an ORC file has {batch.num_rows} rows, its footer says {stripe.rows}.")
+        batch.validate(full=True)
+        return batch
+
+    @contextmanager
+    def _name_damage(self) -> Iterator[None]:
+        """Replace Arrow's exceptions by this package's errors, and name the file."""
+        try:
+            yield
+        except HoodieError as error:
+            error.locate(path=self.path)
+            raise
+        except FileNotFoundError as error:
+            raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
+        except (pa.ArrowException, OSError, ValueError) as error:
+            text = str(error).partition("\n")[0]
+            if _OUT_OF_RANGE in text:
+                raise UnsupportedFeatureError(
+                    "Times before 1677 or after 2262 in an ORC file.", hint="Leave the column out.", path=self.path
+                ) from error
+            raise CorruptFileError(
+                f"The base file cannot be read as ORC: {text}",
+                path=self.path,
+                hint="Restore the file, or roll back the commit that wrote it.",
+            ) from error

@@ -1,0 +1,76 @@
+"""Times of ORC files: points in time that are stored as what a clock showed where the file was written.
+
+Hudi stores times in UTC as ORC's TIMESTAMP (``AvroOrcUtils``). Java's readers turn them back by the time zone that each
+stripe names. Arrow's reader gives what the clock showed, in nanoseconds without a zone. In the hour that a clock shows
+twice, the first one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+_CLOCK = pa.timestamp("ns")
+_INSTANT = pa.timestamp("us", "UTC")
+_UTC = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "Etc/Zulu"})
+
+
+def to_instant_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type with instants in place of what clocks showed."""
+    if type_.equals(_CLOCK):
+        return _INSTANT
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(to_instant_type(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(to_instant_type(type_.value_type)))
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(
+            key.with_type(to_instant_type(key.type)), item.with_type(to_instant_type(item.type)), type_.keys_sorted
+        )
+    return type_
+
+
+def make_instants(zone: str) -> Callable[[pa.Array], pa.Array]:
+    """Return a function that gives a column of a stripe the type of ``to_instant_type``.
+
+    It raises pyarrow.ArrowInvalid if the zone is not known.
+    """
+
+    def convert(array: pa.Array) -> pa.Array:
+        target = to_instant_type(array.type)
+        return array if target.equals(array.type) else _convert(array, target, zone)
+
+    return convert
+
+
+def _convert(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
+    if target.equals(array.type):
+        return array
+    if pa.types.is_timestamp(target):
+        return _to_instants(array, zone)
+    if pa.types.is_struct(target):
+        children = [_convert(array.field(at), target.field(at).type, zone) for at in range(target.num_fields)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    if pa.types.is_list(target):
+        children = [_convert(array.values, target.value_type, zone)]
+    else:
+        entries = pa.StructArray.from_arrays(
+            [_convert(array.keys, target.key_type, zone), _convert(array.items, target.item_type, zone)],
+            fields=[target.key_field, target.item_field],
+        )
+        children = [entries]
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=children
+    )
+
+
+def _to_instants(array: pa.Array, zone: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    micros = pc.floor_temporal(array, unit="microsecond").cast(pa.timestamp("us"))
+    if zone in _UTC:
+        return micros.cast(_INSTANT)
+    return pc.assume_timezone(micros, zone, ambiguous="earliest", nonexistent="latest").cast(_INSTANT)

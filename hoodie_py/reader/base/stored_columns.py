@@ -1,0 +1,79 @@
+"""The columns of a base file of another format than Parquet, and how its rows become those of a read.
+
+StoredColumns: brings batches from the types of the file to Spark's types, then to the schema of a read.
+
+select_commits: leaves only the rows of some commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import filter_rows, make_batch_without_columns
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.names import COMMIT_TIME_FIELD
+from hoodie_py.formats.parquet.decoder import cast_to_spark_type, convert_to_spark_schema
+from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.schema_evolution.by_name import Conformer
+
+Repair = Callable[[pa.Array], pa.Array]
+
+
+class StoredColumns:
+    """The columns of one file; ``times`` may differ from the file's types (``declared_times``).
+
+    ``repair`` gives the right type of a column whose values say less than they mean.
+
+    Raises:
+        UnsupportedFeatureError: a column of a type that Spark does not have.
+    """
+
+    def __init__(
+        self, stored: pa.Schema, times: pa.Schema | None, repair: Callable[[pa.DataType], pa.DataType] | None = None
+    ) -> None:
+        self._retyped = find_mistyped_times(stored, times)
+        right = [field.with_type(self._retyped.get(field.name, field.type)) for field in stored]
+        if repair is not None:
+            right = [field.with_type(repair(field.type)) for field in right]
+        self.schema = convert_to_spark_schema(pa.schema(right))
+        self.retyped = frozenset(self._retyped)
+
+    def make_conformer(self, schema: pa.Schema) -> Callable[[pa.RecordBatch, Repair | None], pa.RecordBatch]:
+        """Return a function that brings the file's batches to a schema; it raises as ``Conformer``.
+
+        Its second argument gives columns the types that ``repair`` names.
+        """
+        conform = Conformer(schema)
+        return lambda batch, repair: conform(self._convert(batch, repair))
+
+    def _convert(self, batch: pa.RecordBatch, repair: Repair | None) -> pa.RecordBatch:
+        """Give a batch, with any of the columns, Spark's types."""
+        batch = retype_times(batch, self._retyped)
+        fields = [self.schema.field(name) for name in batch.schema.names]
+        arrays = []
+        for field, array in zip(fields, batch.columns, strict=True):
+            try:
+                arrays.append(cast_to_spark_type(array if repair is None else repair(array), field.type))
+            except HoodieError as error:
+                raise error.locate(column=field.name) from None
+        if not arrays:
+            return make_batch_without_columns(batch.num_rows)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
+
+
+def select_commits(
+    instants: InstantRange | None, schema: pa.Schema, read: Callable[[pa.Schema], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """Read with a schema, and yield the rows of some commits, or all for None."""
+    if instants is None:
+        yield from read(schema)
+        return
+    at = schema.get_field_index(COMMIT_TIME_FIELD)
+    wanted = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
+    for batch in read(wanted):
+        kept = filter_rows(batch, instants.make_mask(batch.column(wanted.get_field_index(COMMIT_TIME_FIELD))))
+        if kept.num_rows:
+            yield kept if at >= 0 else kept.select(schema.names)
