@@ -96,6 +96,9 @@ class BlockRules:
     file belongs to one commit and files of unfinished commits were left out of the slice already (Hudi
     ``BaseHoodieLogRecordReader``). Rollback blocks are not subject to these rules.
 
+    If ``only`` is given, no other instants count: log files of a metadata table may have blocks of commits that the
+    table around it does not have.
+
     With ``originals`` a log compaction's blocks are left out, so that each row is read from the commit that wrote it.
     """
 
@@ -105,10 +108,13 @@ class BlockRules:
     first_active: str | None = None
     check_commits: bool = False
     originals: bool = False
+    only: frozenset[str] | None = None
 
     def accepts(self, instant_time: str) -> bool:
         """Whether a data or delete block of that instant counts."""
         if self.query_instant is not None and instant_time > self.query_instant:
+            return False
+        if self.only is not None and instant_time not in self.only:
             return False
         if not self.check_commits:
             return True

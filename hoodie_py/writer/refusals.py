@@ -42,10 +42,10 @@ def check_writable(snapshot: Snapshot) -> None:
 
 
 def check_version(snapshot: Snapshot) -> None:
-    """Refuse to change a table of a version that is only read.
+    """Refuse to change a table of a version that is only read, or the metadata table of another table.
 
     Raises:
-        UnsupportedFeatureError: names the version.
+        UnsupportedFeatureError: names the version, or the metadata table.
     """
     problem = _find_version_problem(snapshot)
     if problem is not None:
@@ -93,6 +93,11 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
 
 def _find_version_problem(snapshot: Snapshot) -> HoodieError | None:
     version = snapshot.config.version
+    if snapshot.config.is_metadata_table:
+        return UnsupportedFeatureError(
+            "Writing to a metadata table itself, which is only read.",
+            hint="Write to the table that it belongs to, which keeps it right.",
+        )
     if version in WRITABLE_VERSIONS:
         return None
     return UnsupportedFeatureError(

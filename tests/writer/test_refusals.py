@@ -99,3 +99,21 @@ def test_old_versions_are_read_and_say_how_to_upgrade(tmp_path: Path, version: i
         with pytest.raises(UnsupportedFeatureError, match=f"version {version}, which is only read(.|\\n)*Upgrade"):
             call()
     assert sorted(path for path in base.rglob("*")) == before
+
+
+def test_a_metadata_table_itself_is_only_read(tmp_path: Path) -> None:
+    table = HoodieTable.open(str(writable("mdt_files_mor_v9", tmp_path) / ".hoodie" / "metadata"))
+    rows = table.scan().to_arrow()
+    assert rows.num_rows == 3
+    before = sorted(path for path in tmp_path.rglob("*"))
+    calls: list[Callable[[], object]] = [
+        lambda: table.upsert(rows),
+        lambda: table.delete(["p0"]),
+        table.compact,
+        table.clean,
+        lambda: table.rollback(PENDING),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedFeatureError, match="metadata table itself"):
+            call()
+    assert sorted(path for path in tmp_path.rglob("*")) == before

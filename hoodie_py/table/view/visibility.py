@@ -7,6 +7,7 @@ The rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
 * A completed replacecommit R hides the file groups that it names from queries at R and later. If several name a group,
   the last one decides.
 * A pending compaction starts a new slice in every file group of its plan.
+* Log blocks of a metadata table count as the timeline of the table around it says (``metadata_validity``).
 * Completion times come from the active timeline or the archive. Below version 8 none are stored, and the request time
   is used instead.
 """
@@ -84,9 +85,16 @@ class Visibility:
 
     def make_block_rules(self, query_instant: str | None) -> BlockRules:
         """Return the rules for which log blocks count at ``query_instant``."""
-        if not self.logs_carry_base_instant:
-            return BlockRules(query_instant=query_instant)
-        return replace(self._rules_by_commit, query_instant=query_instant)
+        rules = self._rules_by_commit if self.logs_carry_base_instant else BlockRules()
+        return replace(rules, query_instant=query_instant, only=self._valid_instants)
+
+    @cached_property
+    def _valid_instants(self) -> frozenset[str] | None:
+        if not self._table.config.is_metadata_table:
+            return None
+        from hoodie_py.table.timeline.metadata_validity import find_valid_instants
+
+        return find_valid_instants(self._table)
 
     @cached_property
     def _rules_by_commit(self) -> BlockRules:

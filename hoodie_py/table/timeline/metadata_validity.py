@@ -1,0 +1,84 @@
+"""Find the instants whose log blocks count in a metadata table (Hudi ``HoodieTableMetadataUtil``).
+
+Writers update the metadata table before they commit to the table around it. So a commit of the metadata table alone
+proves nothing. These instants count:
+
+* completed instants of the table around it;
+* completed delta commits of the metadata table itself that are not pending there: those that create partitions;
+* commits that completed rollbacks and restores undid there, as the metadata table has entries that undo them. Those
+  before the metadata table's last compaction are in its base files already, so such rollbacks are not read;
+* completed rollbacks and restores of the metadata table.
+
+A metadata table in another place than ``.hoodie/metadata`` of a table is read by its own timeline, as in Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hoodie_py.errors import FileMissingError, locate_errors
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    DELTA_COMMIT,
+    RESTORE,
+    ROLLBACK,
+    Instant,
+    locate_instant,
+    locate_requested,
+)
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.loader import TableTimeline, load_config, load_timeline
+
+_PLACE = f"/{METADATA_FOLDER}/metadata"
+_FIRST = "00000000000000"  # Hudi's time before all commits; those that create partitions begin with it
+
+
+def find_valid_instants(metadata: TableTimeline) -> frozenset[str] | None:
+    """Return the instants whose log blocks count; None where the metadata table is in no table.
+
+    Raises:
+        TableNotFoundError: the table around the metadata table has no properties.
+        CorruptFileError: a rollback's or restore's file is damaged.
+        StorageError: the store refused.
+    """
+    place = metadata.files.uri.rstrip("/")
+    if not place.endswith(_PLACE):
+        return None
+    files = metadata.files.open_other(place.removesuffix(_PLACE))
+    config = load_config(files)
+    timeline = load_timeline(files, config)
+    pending = {each.request_time for each in timeline.select_pending()}
+    valid = {each.request_time for each in timeline.select_completed()}
+    own = metadata.timeline.select_completed()
+    valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT) if each.request_time not in pending}
+    last = own.select_actions(COMMIT).last
+    since = max(min(valid, default=_FIRST), "" if last is None else last.request_time)
+    for undoing in timeline.select_completed().select_actions(ROLLBACK, RESTORE):
+        if undoing.request_time > since:
+            valid.update(_read_undone(files, config, undoing))
+    valid |= {each.request_time for each in own.select_actions(ROLLBACK, RESTORE)}
+    first = (each.request_time for each in own.select_actions(DELTA_COMMIT))
+    return frozenset(valid | {time for time in first if time.startswith(_FIRST)})
+
+
+def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> Iterator[str]:
+    """Yield the commits that a completed rollback or restore undid; none of one that was archived meanwhile."""
+    from hoodie_py.formats.timeline.plans import RestoreMetadata, RollbackMetadata, RollbackPlan
+
+    path = locate_instant(config, undoing)
+    with locate_errors(path=path, instant=undoing.request_time):
+        try:
+            data = read_bounded(files, path)
+            if undoing.action == RESTORE:
+                for rollback in RestoreMetadata.from_bytes(data).rollbacks:
+                    yield from rollback.commits_rolled_back
+            elif data:
+                yield from RollbackMetadata.from_bytes(data).commits_rolled_back
+            else:  # the plan has it, too
+                plan = RollbackPlan.from_bytes(read_bounded(files, locate_requested(config, undoing)))
+                yield from () if plan.instant is None else (plan.instant.time,)
+        except FileMissingError:
+            return
