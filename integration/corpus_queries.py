@@ -22,7 +22,6 @@ from tests.corpus import PACKAGED, case_folder, corpus_names, load_case
 # an UnsupportedFeatureError, which tests/ check.
 NOT_YET = (
     "custom_cancel",  # its answers are RFC-101's, not Java's: tests/reader/test_divergences.py
-    "schema_on_read",
 )
 # Java's answer to these loses a committed write, so it is no measure.
 DOUBTFUL = ("inflight_base_then_log",)

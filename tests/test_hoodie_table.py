@@ -28,7 +28,7 @@ from tests.corpus import corpus_names
 Corpus = Callable[[str], Path]
 TABLE = "filters_projections_mor_v9"
 # Tables that a snapshot query cannot read here, each for a reason of its own that other tests name.
-REFUSED = ("schema_on_read", "null_ordering_bigint", "custom_")
+REFUSED = ("null_ordering_bigint", "custom_")
 
 
 def readable() -> list[str]:

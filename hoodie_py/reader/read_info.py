@@ -12,6 +12,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
 from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
@@ -52,6 +53,7 @@ class ReadInfo:
         numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
         expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
         keys: the only record keys that the query wants, where its filter tells and base files are HFiles.
+        mappings: where columns are matched by id, their names in files of each instant; None where names match.
         committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
     """
 
@@ -70,6 +72,7 @@ class ReadInfo:
     bootstrapped: bool = False
     unfilled: frozenset[str] = frozenset()
     keys: WantedKeys | None = None
+    mappings: FileMappings | None = None
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return the facts for reading rows in the form of the files that they go to, not in that of a query.

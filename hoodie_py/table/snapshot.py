@@ -17,6 +17,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.table.filter.listed_keys import find_listed_keys
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
@@ -99,13 +100,7 @@ class Snapshot:
     @cached_property
     def schema(self) -> TableSchema:
         """Columns of the table at the instant, meta columns first."""
-        resolved = self._schema if self._schema is not None else resolve_schema(self.timeline, self._as_of)
-        if resolved.schema_on_read:
-            raise UnsupportedFeatureError(
-                "Tables evolved with schema-on-read (ALTER TABLE with hoodie.schema.on.read.enable).",
-                table=self.config.name,
-            )
-        return resolved
+        return self._schema if self._schema is not None else resolve_schema(self.timeline, self._as_of)
 
     def find_columns(self) -> tuple[pa.Schema | None, str | None]:
         """Return the columns for who only looks at the table; None, and why, where they are unknown or not handled."""
@@ -193,6 +188,8 @@ class Snapshot:
             info = self._partition_infos[key] = self._describe_partition(*key)
         if file_slice.base_file is not None and file_slice.base_file.source is not None:
             info = replace(info, bootstrapped=True)
+        if info.mappings is not None:
+            info = replace(info, mappings=_cut_mappings(info.mappings, file_slice))
         keys = find_listed_keys(self.config, predicate)
         if keys is not None:
             info = replace(info, keys=keys)
@@ -224,6 +221,7 @@ class Snapshot:
             rules=rules,
             committed=CommittedLogs(self.files, self.bare_config, rules) if rules.check_commits else None,
             times=schema.times,
+            mappings=schema.mappings,
             numbers=frozenset(name for name in schema.data_columns if is_formatted_time(self.config, name)),
         )
 
@@ -231,3 +229,14 @@ class Snapshot:
     def bare_config(self) -> TableConfig:
         """The properties without their raw text and create schema, which tasks do not need."""
         return replace(self.config, properties={}, create_schema=None)
+
+
+def _cut_mappings(mappings: FileMappings, file_slice: FileSlice) -> FileMappings:
+    """Return the names of columns in the files of one slice; up to table version 6 log files have later blocks.
+
+    A slice without a base instant stands for all slices of its file group.
+    """
+    if not file_slice.base_instant:
+        return mappings
+    base = [] if file_slice.base_file is None else [file_slice.base_file.instant]
+    return mappings.cut([file_slice.base_instant, *base, *(log.name.instant for log in file_slice.log_files)])

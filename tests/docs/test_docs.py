@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from hoodie_py import HoodieTable
 from hoodie_py.cli.app import app
-from hoodie_py.errors import MergeError, UnsupportedFeatureError
+from hoodie_py.errors import MergeError
 from tests.corpus import ROOT
 
 DOCS = ROOT / "docs"
@@ -115,8 +115,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 NOT_YET = {
-    "HFile log blocks": ("blocks_hfile_mor_v8", UnsupportedFeatureError),
-    "columns evolved with schema-on-read": ("schema_on_read_mor_v9", UnsupportedFeatureError),
     "custom merge strategies, and payload classes": ("custom_first_wins_updates_mor_v8", MergeError),
 }
 

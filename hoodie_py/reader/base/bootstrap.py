@@ -54,6 +54,19 @@ def open_base_file(
         UnsupportedFeatureError: a source in another kind of store, a format without a reader, or a source without a
             partition column that it needs.
     """
+    opened = _open_stored(info, base_file, options, instants)
+    if info.mappings is None:
+        return opened
+    from hoodie_py.reader.base.mapped_file import MappedBaseFile
+    from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
+
+    return MappedBaseFile(opened, ColumnMapper(info.mappings.find(base_file.instant), info.schema), info.schema)
+
+
+def _open_stored(
+    info: ReadInfo, base_file: BaseFile, options: ReadOptions, instants: InstantRange | None
+) -> OpenBaseFile:
+    """Open a base file under the names that it has."""
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)

@@ -18,6 +18,7 @@ from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, LogBlock
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log.log_files import ScannedBlock
+from hoodie_py.reader.schema_evolution.by_id import BlockMapper, ColumnMapper
 
 TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
 
@@ -26,7 +27,8 @@ class BlockDecoder:
     """Decodes the data blocks of a scan, at most ``size`` bytes of blocks in one call.
 
     The list of blocks, in merge order, belongs to the decoder, which frees contents once they are decoded. ``times``
-    are columns whose declared type may differ from that in blocks (``declared_times``).
+    are columns whose declared type may differ from that in blocks (``declared_times``). With a ``mapper`` rows come out
+    under the names and types of the read.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class BlockDecoder:
         columns: Sequence[str],
         size: int = TOGETHER,
         times: pa.Schema | None = None,
+        mapper: BlockMapper | None = None,
     ) -> None:
         self._blocks = blocks
         self._columns = columns
         self._size = min(size, TOGETHER)
         self._times = times
+        self._mapper = mapper
         self._decoded: dict[int, pa.RecordBatch] = {}
 
     def read_records(self, index: int) -> Iterator[pa.RecordBatch]:
@@ -92,15 +96,17 @@ class BlockDecoder:
     def _decode_alone(self, index: int) -> Iterator[pa.RecordBatch]:
         block = self._blocks[index].load()
         try:
+            mapper, columns, times = self._find_mapper(index)
             if block.type is BlockType.PARQUET_DATA:
-                yield from decode_parquet_parts(block.content, self._columns, self._size, self._times)
+                batches = decode_parquet_parts(block.content, columns, self._size, times)
             elif block.type is BlockType.HFILE_DATA:
-                yield from _decode_hfile(block, self._columns, self._size, self._times)
+                batches = _decode_hfile(block, columns, self._size, times)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
-                schema = parse_block_schema(block, self._times)
-                yield from decode_avro_parts(block.content, schema, self._columns, self._size)
+                schema = parse_block_schema(block, times)
+                batches = decode_avro_parts(block.content, schema, columns, self._size)
             else:
-                yield decode_records(block, self._columns, self._times)
+                batches = iter([decode_records(block, columns, times)])
+            yield from batches if mapper is None else map(mapper.map_batch, batches)
         except HoodieError as error:
             error.locate(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
             raise
@@ -113,7 +119,7 @@ class BlockDecoder:
         group, filled = [index], first.size
         for later in range(index + 1, len(self._blocks)):
             block = self._blocks[later].block
-            if (block.type, block.schema_text, block.is_partial) == (first.type, first.schema_text, first.is_partial):
+            if _has_same_schema(block, first) and self._find_mapper(later)[0] is self._find_mapper(index)[0]:
                 filled += block.size
                 if filled > self._size:
                     break
@@ -122,14 +128,23 @@ class BlockDecoder:
 
     def _decode_group(self, group: Sequence[int]) -> list[tuple[Sequence[int], BlockRows]]:
         try:
-            schema = parse_block_schema(self._blocks[group[0]].block, self._times)
-            decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, self._columns))
+            mapper, columns, times = self._find_mapper(group[0])
+            schema = parse_block_schema(self._blocks[group[0]].block, times)
+            decoded = list(decode_avro_blocks([self._take_content(i) for i in group], schema, columns))
+            if mapper is not None:
+                decoded = [BlockRows(mapper.map_batch(rows.batch), rows.counts) for rows in decoded]
         except HoodieError as error:
             at = self._blocks[group[error.where.pop("content", 0)]]
             error.locate(path=at.path, block=at.block.type.name, block_offset=at.block.offset, instant=at.instant)
             raise
         bounds = pairwise(accumulate((len(rows.counts) for rows in decoded), initial=0))
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
+
+    def _find_mapper(self, index: int) -> tuple[ColumnMapper | None, Sequence[str], pa.Schema | None]:
+        """Return what maps the rows of a block, if anything does, the columns to decode and their declared times."""
+        if self._mapper is None:
+            return None, self._columns, self._times
+        return self._mapper.find(self._blocks[index].instant)
 
     def _take_content(self, index: int) -> memoryview:
         """Return a block's content and drop it here, so that memory is freed while later blocks are decoded."""
@@ -151,3 +166,7 @@ def _count_entries(block: LogBlock) -> int:
     from hoodie_py.formats.hfile.reader import HFile
 
     return HFile.from_bytes(block.content).entries
+
+
+def _has_same_schema(one: LogBlock, other: LogBlock) -> bool:
+    return (one.type, one.schema_text, one.is_partial) == (other.type, other.schema_text, other.is_partial)

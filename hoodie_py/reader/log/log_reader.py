@@ -40,6 +40,7 @@ from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
+from hoodie_py.reader.schema_evolution.by_id import BlockMapper
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
@@ -216,7 +217,9 @@ class LogReader:
         self.spill.close()
 
     def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
-        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, self.info.block_times)
+        times, mappings = self.info.block_times, self.info.mappings
+        mapper = None if mappings is None else BlockMapper(mappings, self.schema, times)
+        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper)
 
     def _scan(self) -> list[ScannedBlock]:
         info, logs, strict = self.info, self.file_slice.log_files, self.options.integrity == "strict"

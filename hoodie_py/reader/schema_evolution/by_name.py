@@ -9,17 +9,17 @@ error.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
-from hoodie_py.arrow.compute import call, cast, keep_where
+from hoodie_py.arrow.compute import call, keep_where
 from hoodie_py.arrow.fields import is_text, make_nullable
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types.variant import is_variant, refuse_shredded
 from hoodie_py.formats.logical_types.vector import find_vector
+from hoodie_py.reader.schema_evolution.float_texts import print_floats, widen_floats
 
 
 class NullColumns:
@@ -138,7 +138,7 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}.")
     try:
         if pa.types.is_float32(source) and pa.types.is_float64(target):
-            return array.cast(pa.string()).cast(pa.float64())  # by the shortest text, as Hudi's rewriteRecord does
+            return widen_floats(array)
         return array.cast(target, safe=not _may_lose_digits(source, target))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {target}: {error}") from error
@@ -237,34 +237,9 @@ def _to_text(array: pa.Array) -> pa.Array:
     """Print values as Java's String.valueOf does."""
     type_ = array.type
     if pa.types.is_floating(type_):
-        single = pa.types.is_float32(type_) or pa.types.is_float16(type_)
-        return pa.array([None if v is None else format_java_float(v, single) for v in array.to_pylist()], pa.string())
+        return print_floats(array)
     if any(is_type(type_) for is_type in _PLAIN):
         return array.cast(pa.string())
     if pa.types.is_null(type_):
         return pa.nulls(len(array), pa.string())
     raise UnsupportedFeatureError(f"A column stored as {type_} is not readable as string.")
-
-
-def format_java_float(value: float, single: bool) -> str:
-    """Print a float as Java's Float.toString or Double.toString does: 1.0, 1.0E10, NaN, -Infinity."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    shortest = Decimal(str(cast(pa.scalar(value, pa.float32()), pa.string())) if single else repr(value))
-    if len(shortest.as_tuple().digits) == 1 and not single:
-        shortest = Decimal(f"{value:.1e}")  # Java picks the closest of at least two digits
-    sign, digits, exponent = shortest.as_tuple()
-    assert isinstance(exponent, int)
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + exponent  # position of the decimal point relative to the first digit
-    prefix = "-" if sign else ""
-    if text == "0":
-        return f"{prefix}0.0"
-    if -3 < point <= 7:
-        if point <= 0:
-            return f"{prefix}0.{'0' * -point}{text}"
-        whole, fraction = text[:point].ljust(point, "0"), text[point:]
-        return f"{prefix}{whole}.{fraction or '0'}"
-    return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"

@@ -87,6 +87,8 @@ def find_plain_file(task: Task) -> str | None:
     """
     if not isinstance(task, ScanTask) or task.info.instants is not None:  # not all rows of the file
         return None
+    if task.info.mappings is not None:  # Spark would match columns by name
+        return None
     base = task.file_slice.base_file
     if base is None or base.source is not None or task.file_slice.log_files or task.options.integrity == "strict":
         return None

@@ -21,12 +21,14 @@ from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro.data_blocks import decode_avro_parts
 from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.formats.log.blocks import parse_block_schema
-from hoodie_py.formats.log.framing import BlockType, CorruptBlock, iterate_blocks
+from hoodie_py.formats.log.framing import BlockType, CorruptBlock, LogBlock, iterate_blocks
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.log.log_files import open_logs
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
+from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 
 
 def read_change_log(
@@ -50,7 +52,6 @@ def read_change_log(
 
 
 def _read_blocks(file: LogFile, info: ReadInfo, spill: Spill, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-    times = _nest_times(info)
     for log in open_logs(info.files, [file], spill):
         data = log.read()
         if len(data) < file.size:
@@ -63,16 +64,35 @@ def _read_blocks(file: LogFile, info: ReadInfo, spill: Spill, columns: Collectio
             if block.type is not BlockType.CDC_DATA:
                 raise CorruptFileError(f"A change log has a block of type {block.type.name}.", offset=block.offset)
             try:
-                schema = parse_block_schema(block, times)
-                yield from decode_avro_parts(block.content, schema, columns, spill.budget.portion)
+                mapper = None if info.mappings is None else _make_mapper(info, info.mappings, block)
+                schema = parse_block_schema(block, _nest_times(info, mapper))
+                batches = decode_avro_parts(block.content, schema, columns, spill.budget.portion)
+                yield from batches if mapper is None else (_map_images(batch, mapper) for batch in batches)
             except HoodieError as error:
                 error.locate(block=block.type.name, block_offset=block.offset, instant=block.instant_time)
                 raise
 
 
-def _nest_times(info: ReadInfo) -> pa.Schema | None:
+def _make_mapper(info: ReadInfo, mappings: FileMappings, block: LogBlock) -> ColumnMapper:
+    """Return what brings images to the columns of a read, where columns match by id."""
+    return ColumnMapper(mappings.find(block.instant_time or ""), info.schema)
+
+
+def _map_images(batch: pa.RecordBatch, mapper: ColumnMapper) -> pa.RecordBatch:
+    for name in (BEFORE, AFTER):
+        at = batch.schema.get_field_index(name)
+        if at >= 0 and pa.types.is_struct(batch.column(at).type):
+            images = batch.column(at)
+            fields = [field.name for field in images.type]
+            rows = mapper.map_batch(pa.RecordBatch.from_arrays(images.flatten(), names=fields))
+            mapped = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=images.is_null())
+            batch = batch.set_column(at, pa.field(name, mapped.type), mapped)
+    return batch
+
+
+def _nest_times(info: ReadInfo, mapper: ColumnMapper | None) -> pa.Schema | None:
     """Return the declared times of images, whose columns are one level down."""
-    times = info.block_times
+    times = info.block_times if mapper is None else mapper.rename_types(info.block_times)
     if times is None:
         return None
     return pa.schema([pa.field(name, pa.struct(list(times))) for name in (BEFORE, AFTER)])

@@ -23,6 +23,7 @@ from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.decoder import find_column_chunk_ranges
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.file_formats import OpenBaseFile
+from hoodie_py.reader.base.mapped_file import MappedBaseFile
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
 from hoodie_py.table.filter.pruning import may_match_statistics
@@ -52,10 +53,12 @@ def choose_row_groups(
     """
     stored = predicate.columns & base.columns - set(unstored)
     footer = base.footer
+    names = base.stored_names if isinstance(base, MappedBaseFile) else {name: name for name in base.columns}
+    usable = {names[name]: name for name in stored - base.retyped}
     groups = [
         group
         for group in range(len(base.group_rows) if footer is None else footer.num_row_groups)
-        if footer is None or may_match_statistics(predicate, _read_statistics(footer, group, stored - base.retyped))
+        if footer is None or may_match_statistics(predicate, _read_statistics(footer, group, usable))
     ]
     wanted = {}
     for part in split_conjuncts(predicate):
@@ -66,9 +69,10 @@ def choose_row_groups(
             wanted[name] = part
     if not groups or not wanted or footer is None:
         return groups
-    sizes = {name: _count_bytes(footer, groups, [name]) for name in wanted}
+    sizes = {name: _count_bytes(footer, groups, [names[name]]) for name in wanted}
     name = min(sizes, key=lambda each: (sizes[each], each))
-    if _count_bytes(footer, groups, columns) - sizes[name] < _LEAST_GAIN * sizes[name]:
+    held = [names[each] for each in columns if each in names]
+    if _count_bytes(footer, groups, held) - sizes[name] < _LEAST_GAIN * sizes[name]:
         return groups
     return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
 
@@ -120,16 +124,16 @@ def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Coll
 
 
 def _read_statistics(
-    metadata: pq.FileMetaData, group: int, columns: Collection[str]
+    metadata: pq.FileMetaData, group: int, columns: Mapping[str, str]
 ) -> dict[str, tuple[Any, Any, int | None]]:
-    """Return (min, max, null count) by column, for the columns with statistics in a row group."""
+    """Return (min, max, null count) by column, for those with statistics in a row group; ``columns`` by stored name."""
     row_group = metadata.row_group(group)
     found: dict[str, tuple[Any, Any, int | None]] = {}
     for i in range(row_group.num_columns):
         chunk = row_group.column(i)
         if chunk.path_in_schema in columns and chunk.is_stats_set and chunk.statistics.has_min_max:
             statistics = chunk.statistics
-            found[chunk.path_in_schema] = (
+            found[columns[chunk.path_in_schema]] = (
                 statistics.min,
                 statistics.max,
                 statistics.null_count if statistics.has_null_count else None,

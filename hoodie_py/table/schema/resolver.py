@@ -10,8 +10,8 @@ The rules (Hudi ``TableSchemaResolver``):
 * Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
   string.
 * Partition columns that a timestamp key generator formats are strings, as in Spark.
-* Schema-on-read matches renamed, dropped and re-added columns by id. Tables that only store such a schema are told
-  apart from tables that need it.
+* Schema-on-read matches renamed, dropped and re-added columns by id, as the schema with ids says that the same write
+  recorded (``by_id``). Tables that only store such a schema are told apart from tables that need it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.table.schema.data_files import has_written_rows, read_newest_data_schema
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.partition_values import is_formatted_time
@@ -44,15 +45,18 @@ class TableSchema:
         text: the stored Avro schema (JSON); None when a data file gave the columns.
         instant: request time of the write with the schema; None for the create schema or a data file.
         times: columns with times in their declared types (``list_declared_times``); None without such columns.
-        schema_on_read: whether columns of older files must be matched by id: they were renamed, re-added or retyped.
+        mappings: where columns of older files must be matched by id, as they were renamed, re-added or retyped, their
+            names in files of each instant; else None.
+        latest_schema: the schema with ids (JSON), of the write that has ``text``; None where it has none.
     """
 
     arrow: pa.Schema
     defaults: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
     instant: str | None = None
-    schema_on_read: bool = False
     times: pa.Schema | None = None
+    mappings: FileMappings | None = None
+    latest_schema: str | None = None
 
     @property
     def data_columns(self) -> tuple[str, ...]:
@@ -71,8 +75,8 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     """
     config = timeline.config
     writes = [each for each in timeline.list_completed_writes() if as_of is None or each.request_time <= as_of]
-    instant, text, evolving = _find_stored_schema(timeline, writes, as_of)
-    text = text or config.create_schema
+    instant, metadata = _find_stored_schema(timeline, writes, as_of)
+    text = (None if metadata is None else metadata.schema) or config.create_schema
     data = None
     if config.populate_meta_fields or text is None:
         data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
@@ -99,30 +103,33 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         fields = [*(pa.field(name, pa.string()) for name in meta), *fields]
     names = {each.name for each in fields}
     kept = {name: value for name, value in defaults.items() if name in names}
-    return TableSchema(pa.schema(fields), kept, text, instant, evolving, times)
+    latest = None if metadata is None else metadata.latest_schema
+    mappings = None if latest is None else _load_mappings(timeline, latest, instant)
+    return TableSchema(pa.schema(fields), kept, text, instant, times, mappings, latest)
 
 
 def _find_stored_schema(
     timeline: TableTimeline, writes: Sequence[Instant], as_of: str | None
-) -> tuple[str | None, str | None, bool]:
-    """Return instant, schema text and whether schema-on-read applies, of the newest write that has a schema."""
+) -> tuple[str | None, CommitMetadata | None]:
+    """Return instant and metadata of the newest write that has a schema."""
     for instant in reversed(writes):
         metadata = timeline.read_metadata(instant)
         if metadata.schema:
-            return instant.request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
+            return instant.request_time, metadata
     if not writes and as_of is not None and any(each.is_write for each in timeline):
         for request_time, metadata in timeline.read_archive().iterate_writes_back_from(as_of):
             if metadata.schema:
-                return request_time, metadata.schema, _is_evolving(timeline, metadata, as_of)
-    return None, None, False
+                return request_time, metadata
+    return None, None
 
 
-def _is_evolving(timeline: TableTimeline, metadata: CommitMetadata, as_of: str | None) -> bool:
-    if metadata.latest_schema is None:
-        return False
-    from hoodie_py.table.schema.history import needs_matching_by_id
+def _load_mappings(timeline: TableTimeline, latest: str, instant: str | None) -> FileMappings | None:
+    from hoodie_py.formats.internal_schema import parse_internal_schema
+    from hoodie_py.table.schema.by_id import make_mappings
+    from hoodie_py.table.schema.history import load_schema_history
 
-    return needs_matching_by_id(timeline.files, as_of)
+    with locate_errors(instant=instant):
+        return make_mappings(parse_internal_schema(latest), load_schema_history(timeline))
 
 
 def _add_partition_columns(config: TableConfig, fields: Sequence[pa.Field]) -> list[pa.Field]:

@@ -13,7 +13,8 @@ from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types import name_type
 from hoodie_py.formats.logical_types.variant import VARIANT_TYPE
 from hoodie_py.formats.logical_types.vector import Vector
-from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_array, conform_batch, format_java_float
+from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_array, conform_batch
+from hoodie_py.reader.schema_evolution.java_floats import format_java_float
 
 US = pa.timestamp("us", "UTC")
 
@@ -23,7 +24,12 @@ US = pa.timestamp("us", "UTC")
     [
         ([1, None], pa.int32(), pa.int64(), [1, None]),
         ([1, 2**53 + 1], pa.int64(), pa.float64(), [1.0, float(2**53)]),
-        ([1.1, None, float("inf"), -0.0, 1e-45], pa.float32(), pa.float64(), [1.1, None, float("inf"), -0.0, 1e-45]),
+        (
+            [1.1, None, float("inf"), -0.0, 1.4e-45],
+            pa.float32(),
+            pa.float64(),
+            [1.1, None, float("inf"), -0.0, 1.4e-45],
+        ),
         ([7, -1, None], pa.int64(), pa.string(), ["7", "-1", None]),
         ([1.0, 1e10, 1.5e-5], pa.float64(), pa.string(), ["1.0", "1.0E10", "1.5E-5"]),
         ([True], pa.bool_(), pa.string(), ["true"]),

@@ -16,7 +16,6 @@ from hoodie_py.errors import CorruptFileError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.table.schema.data_files import read_file_schema
-from hoodie_py.table.schema.history import needs_matching_by_id
 from hoodie_py.table.schema.resolver import resolve_schema
 from tests.corpus import corpus_names
 from tests.table.tables import make_table, open_view
@@ -178,63 +177,7 @@ def test_log_files_tell_their_schema(corpus: Callable[[str], Path]):
     assert read_file_schema(files, ".hoodie/hoodie.properties") is None
 
 
-# Schema-on-read -------------------------------------------------------------------------------------------------------
-
-
-def version(instant: str, *found: tuple[int, str, Any]) -> dict[str, Any]:
-    made = [{"id": number, "name": name, "optional": True, "type": kind} for number, name, kind in found]
-    return {"version_id": int(instant), "max_column_id": 9, "type": "record", "fields": made}
-
-
-def history(root: Path, *versions: dict[str, Any]) -> TableFiles:
-    name = f".hoodie/.schema/{T3}_{T3}.schemacommit"
-    make_table(root, {name: json.dumps({"schemas": list(reversed(versions))}).encode()})
-    return TableFiles.open(str(root))
-
-
-BEFORE = ((1, "a", "int"), (2, "b", "string"))
-NESTED = {"type": "record", "fields": [{"id": 3, "name": "x", "optional": True, "type": "int"}]}
-RENAMED = {"type": "record", "fields": [{"id": 3, "name": "y", "optional": True, "type": "int"}]}
-HISTORIES = [
-    ([BEFORE], False),
-    ([BEFORE, (*BEFORE, (3, "c", "int"))], False),
-    ([BEFORE, BEFORE[:1]], False),
-    ([BEFORE, ((1, "a", "long"), BEFORE[1])], False),
-    ([BEFORE, ((1, "a", "string"), BEFORE[1])], True),
-    ([BEFORE, ((1, "z", "int"), BEFORE[1])], True),
-    ([BEFORE, BEFORE[1:], (*BEFORE[1:], (4, "a", "int"))], True),
-    ([((1, "s", NESTED),), ((1, "s", NESTED), (4, "c", "int"))], False),
-    ([((1, "s", NESTED),), ((1, "s", RENAMED),)], True),
-]
-
-
-@pytest.mark.parametrize(("versions", "needed"), HISTORIES)
-def test_which_histories_need_ids(tmp_path: Path, versions: list[Any], needed: bool):
-    made = [version(f"2026010100000{number}000", *each) for number, each in enumerate(versions)]
-    assert needs_matching_by_id(history(tmp_path, *made), None) is needed
-
-
-def test_later_versions_do_not_count_as_of_an_instant(tmp_path: Path):
-    files = history(tmp_path, version(T1, *BEFORE), version(T2, (1, "z", "int")))
-    assert needs_matching_by_id(files, T1) is False
-    assert needs_matching_by_id(files, T2) is True
-
-
-def test_without_a_history_ids_are_needed(tmp_path: Path):
-    assert needs_matching_by_id(TableFiles.open(str(make_table(tmp_path))), None) is True
-
-
-NO_ID = b'{"schemas": [{"version_id": 1, "fields": [{"id": "x"}]}]}'
-
-
-@pytest.mark.parametrize("text", [b"", b"[]", NO_ID, b"[" * 100_000])
-def test_damaged_history(tmp_path: Path, text: bytes):
-    files = TableFiles.open(str(make_table(tmp_path, {f".hoodie/.schema/{T1}_{T1}.schemacommit": text})))
-    with pytest.raises(CorruptFileError):
-        needs_matching_by_id(files, None)
-
-
 @pytest.mark.parametrize("name", corpus_names())
-def test_only_altered_reference_tables_are_flagged(name: str, corpus: Callable[[str], Path]):
+def test_only_altered_reference_tables_match_by_id(name: str, corpus: Callable[[str], Path]):
     view = open_view(corpus(name))
-    assert resolve_schema(view.timeline).schema_on_read is name.startswith("schema_on_read")
+    assert (resolve_schema(view.timeline).mappings is not None) is name.startswith("schema_on_read")

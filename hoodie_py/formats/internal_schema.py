@@ -1,0 +1,182 @@
+"""InternalSchema: the schema of a table with schema-on-read, whose columns have ids, and the history of such schemas.
+
+JSON of two kinds (Hudi ``SerDeHelper``): one schema in the commit metadata's ``latest_schema``, and all versions,
+``{"schemas": [newest, ...]}``, in the files of ``.hoodie/.schema/``. A version has a ``version_id``: the instant of the
+change as a number, 0 for the schema before the first change. Fields, list elements, map keys and map values have ids
+that never change, whatever is renamed.
+
+The text is input of unknown origin: depth is bounded, ids of one version must differ, and so must names of one record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError
+
+_MAX_DEPTH = 64
+_MAX_ID = 2**31 - 1
+_MAX_VERSION = 10**18
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its id, its name, and its type."""
+
+    id: int
+    name: str
+    type: InternalType
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """A struct, or the whole row."""
+
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Field]:
+        """The fields by name."""
+        return {field.name: field for field in self.fields}
+
+
+@dataclass(frozen=True)
+class ListType:
+    """A list of one type."""
+
+    element_id: int
+    element: InternalType
+
+
+@dataclass(frozen=True)
+class MapType:
+    """A map from one type to another."""
+
+    key_id: int
+    key: InternalType
+    value_id: int
+    value: InternalType
+
+
+InternalType = str | RecordType | ListType | MapType  # a text names a primitive type, such as "int" or "decimal(9, 2)"
+
+
+@dataclass(frozen=True)
+class InternalSchema:
+    """One version of a table's schema.
+
+    Attributes:
+        version: the instant of the change as a number; 0 before the first change.
+        record: the columns.
+        fields_by_id: every field at any depth, with the record that it is in. Elements of lists and values of maps are
+            no fields.
+    """
+
+    version: int
+    record: RecordType
+
+    @cached_property
+    def fields_by_id(self) -> Mapping[int, tuple[Field, RecordType]]:
+        return {field.id: (field, record) for field, record in _iterate_fields(self.record)}
+
+
+def parse_internal_schema(text: str) -> InternalSchema:
+    """Parse the ``latest_schema`` of a commit.
+
+    Raises:
+        CorruptFileError: it is not in Hudi's format, or contradicts itself.
+    """
+    return _parse_schema(_load(text))
+
+
+def parse_schema_history(text: bytes | str) -> tuple[InternalSchema, ...]:
+    """Parse a file of ``.hoodie/.schema/``; return the versions, oldest first. Of equal versions the last one counts.
+
+    Raises:
+        CorruptFileError: it is not in Hudi's format, or a version contradicts itself.
+    """
+    found = _load(text)
+    schemas = found.get("schemas") if isinstance(found, dict) else None
+    if not isinstance(schemas, list):
+        raise CorruptFileError("The schema history has no list of schemas.")
+    by_version = {each.version: each for each in map(_parse_schema, schemas)}
+    return tuple(by_version[version] for version in sorted(by_version))
+
+
+def _load(text: bytes | str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError("The schema with ids is no JSON text.") from error
+
+
+def _parse_schema(node: Any) -> InternalSchema:
+    if not isinstance(node, dict):
+        raise CorruptFileError("The schema with ids is no JSON object.")
+    version = node.get("version_id", 0)
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < _MAX_VERSION:
+        raise CorruptFileError("A schema with ids has a version that is no instant.")
+    seen: set[int] = set()
+    return InternalSchema(version, _parse_record(node, seen, 0))
+
+
+def _parse_type(node: Any, seen: set[int], depth: int) -> InternalType:
+    if depth > _MAX_DEPTH:
+        raise CorruptFileError(f"A schema with ids has more than {_MAX_DEPTH} levels.")
+    if isinstance(node, str):
+        return node.lower()
+    if not isinstance(node, dict):
+        raise CorruptFileError("A column of a schema with ids has no type.")
+    match node.get("type"):
+        case "record":
+            return _parse_record(node, seen, depth)
+        case "array":
+            element = _note_id(node.get("element_id"), seen)
+            return ListType(element, _parse_type(node.get("element"), seen, depth + 1))
+        case "map":
+            key, value = _note_id(node.get("key_id"), seen), _note_id(node.get("value_id"), seen)
+            key_type = _parse_type(node.get("key"), seen, depth + 1)
+            return MapType(key, key_type, value, _parse_type(node.get("value"), seen, depth + 1))
+    raise CorruptFileError("A column of a schema with ids has an unknown type.")
+
+
+def _parse_record(node: Mapping[str, Any], seen: set[int], depth: int) -> RecordType:
+    entries = node.get("fields")
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise CorruptFileError("A schema with ids has no list of fields.")
+    fields = []
+    for each in entries:
+        name = each.get("name")
+        if not isinstance(name, str):
+            raise CorruptFileError("A schema with ids has a column without a name.")
+        number = _note_id(each.get("id"), seen)
+        fields.append(Field(number, name, _parse_type(each.get("type"), seen, depth + 1)))
+    if len({field.name for field in fields}) != len(fields):
+        raise CorruptFileError("A schema with ids has two columns of one name.")
+    return RecordType(tuple(fields))
+
+
+def _note_id(number: Any, seen: set[int]) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MAX_ID:
+        raise CorruptFileError("A schema with ids has a column without an id.")
+    if number in seen:
+        raise CorruptFileError(f"A schema with ids has the id {number} twice.")
+    seen.add(number)
+    return number
+
+
+def _iterate_fields(node: InternalType) -> Iterator[tuple[Field, RecordType]]:
+    match node:
+        case RecordType():
+            for field in node.fields:
+                yield field, node
+                yield from _iterate_fields(field.type)
+        case ListType():
+            yield from _iterate_fields(node.element)
+        case MapType():
+            yield from _iterate_fields(node.key)
+            yield from _iterate_fields(node.value)

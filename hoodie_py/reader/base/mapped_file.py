@@ -1,0 +1,125 @@
+"""MappedBaseFile: shows a base file with the columns of a read, where the table matches columns by id.
+
+It stands before a reader of any format: it asks for the names and types that the file has, and gives those of the read
+(Hudi ``FileGroupReaderSchemaHandler.getRequiredSchemaForFileAndRenamedColumns``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import make_batch_without_columns
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.reader.base.file_formats import OpenBaseFile
+from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
+from hoodie_py.reader.schema_evolution.by_name import NullColumns
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+class MappedBaseFile:
+    """One open base file under the names and types of a read.
+
+    ``schema`` has the columns of the table as a read returns them.
+    """
+
+    def __init__(self, inner: OpenBaseFile, mapper: ColumnMapper, schema: pa.Schema) -> None:
+        self.path = inner.path
+        self._inner = inner
+        self._mapper = mapper
+        self._table = schema
+        self._nulls = NullColumns()
+        self._types = {field.name: field for field in inner.schema}
+        stored = {field.name: mapper.find_stored_name(field.name) for field in schema}
+        self._stored = {name: held for name, held in stored.items() if held is not None and held in inner.columns}
+        self.columns = frozenset(self._stored)
+        changed = {name for name in self.columns if not mapper.is_same(name, inner.schema)}
+        self._changed = frozenset(changed)
+        self.retyped = self._changed | {name for name, held in self._stored.items() if held in inner.retyped}
+
+    @property
+    def stored_names(self) -> Mapping[str, str]:
+        """The name in ``footer`` of each column."""
+        return self._stored
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, without reading them."""
+        return self._inner.num_rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns, with the types that batches have."""
+        return pa.schema([self._find_field(name) for name in self._table.names if name in self._stored])
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """The number of rows of each part of the file that can be read alone."""
+        return self._inner.group_rows
+
+    @property
+    def footer(self) -> pq.FileMetaData | None:
+        """Sizes and statistics of the columns in each group, under the names in the file."""
+        return self._inner.footer
+
+    @property
+    def key_facts(self) -> Mapping[bytes, bytes]:
+        """What the file says of its record keys."""
+        return self._inner.key_facts
+
+    def read_batches(
+        self,
+        schema: pa.Schema,
+        batch_rows: int,
+        row_groups: Sequence[int] | None = None,
+        *,
+        coded: Collection[str] = (),
+        column_threads: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read rows in file order with the schema's columns; arguments and errors as for ``OpenBaseFile``."""
+        held = {self._stored[field.name]: self._find_stored_field(field) for field in schema if self._has(field.name)}
+        plain = {self._stored[name] for name in coded if self._has(name) and name not in self._changed}
+        batches = self._inner.read_batches(
+            pa.schema(list(held.values())), batch_rows, row_groups, coded=plain, column_threads=column_threads
+        )
+        for batch in batches:
+            yield self._map_batch(batch, schema)
+
+    def _map_batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        if not schema.names:
+            return make_batch_without_columns(batch.num_rows)
+        fields, arrays = [], []
+        for field in schema:
+            if not self._has(field.name):
+                array = self._nulls.make(field.type, batch.num_rows)
+            else:
+                array = batch.column(batch.schema.get_field_index(self._stored[field.name]))
+                if field.name in self._changed:
+                    array = self._map_column(field.name, array)
+            arrays.append(array)
+            fields.append(pa.field(field.name, array.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _map_column(self, name: str, array: pa.Array) -> pa.Array:
+        try:
+            return self._mapper.map_column(name, array)
+        except (UnsupportedFeatureError, CorruptFileError) as error:
+            error.locate(path=self.path)
+            raise
+
+    def _has(self, name: str) -> bool:
+        return name in self._stored
+
+    def _find_field(self, name: str) -> pa.Field:
+        if name in self._changed:
+            return self._table.field(name)
+        return self._types[self._stored[name]].with_name(name)
+
+    def _find_stored_field(self, field: pa.Field) -> pa.Field:
+        """Return what to ask the file for: a column that changes in its own type, others as they are wanted."""
+        held = self._stored[field.name]
+        return self._types[held] if field.name in self._changed else field.with_name(held)

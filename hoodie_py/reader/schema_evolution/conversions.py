@@ -1,0 +1,92 @@
+"""Convert values of a column whose type was altered with schema-on-read (``SchemaChangeUtils.isTypeUpdateAllow``).
+
+Beyond what matching by name widens (``by_name``): numbers and strings to decimals, decimals to other precisions,
+strings to dates. Numbers go to decimals by way of their texts in Java, rounded half up (``HoodieAvroUtils``,
+``rewriteRecordWithNewSchema``); a float 1.1 becomes 1.10, not 1.10000002. Each distinct value is converted once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.fields import is_text
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.reader.schema_evolution.by_name import conform_array
+from hoodie_py.reader.schema_evolution.float_texts import convert_distinct
+
+_WIDE = Context(prec=400, Emax=100_000, Emin=-100_000)
+_LONGEST_TEXT = 400
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+
+
+def convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return primitive values with another type.
+
+    Raises:
+        UnsupportedFeatureError: Hudi does not know the change.
+        CorruptFileError: a value does not fit the type, or is no number or date.
+    """
+    if pa.types.is_dictionary(array.type):
+        array = take(array.dictionary, array.indices)
+    source = array.type
+    if is_text(source) and pa.types.is_date32(target):
+        return _convert_texts(array, target, _parse_date)
+    if pa.types.is_decimal(target) and not source.equals(target):
+        if is_text(source):
+            return _convert_texts(array, target, lambda text: _round(text, target))
+        if pa.types.is_floating(source):
+            return _convert_floats(array, target)
+        if pa.types.is_integer(source) or pa.types.is_decimal(source):
+            return _rescale(array, target)
+    return conform_array(array, target)
+
+
+def _convert_texts(array: pa.Array, target: pa.DataType, convert: Callable[[str], Any]) -> pa.Array:
+    coded = array.dictionary_encode()
+    try:
+        values = pa.array([None if text is None else convert(text) for text in coded.dictionary.to_pylist()], target)
+    except (ValueError, OverflowError, DecimalException, pa.ArrowException) as error:
+        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
+    return take(values, coded.indices)
+
+
+def _convert_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return convert_distinct(array, target, lambda text: _round(text, target))
+    except (ValueError, DecimalException, pa.ArrowException) as error:
+        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
+
+
+def _round(text: str, target: pa.DataType) -> Decimal:
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError("a text that long is no number")
+    return _WIDE.create_decimal(text).quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
+
+
+def _parse_date(text: str) -> date:
+    """Read a date as java.sql.Date.valueOf does: days past a month's end count into the next one."""
+    found = _DATE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is no date")
+    year, month, day = map(int, found.groups())
+    if not 1 <= day <= 31:
+        raise ValueError(f"{text[:40]!r} is no date")
+    return date(year, month, 1) + timedelta(day - 1)
+
+
+def _rescale(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return whole numbers or decimals with another precision and scale."""
+    try:
+        if pa.types.is_integer(array.type):
+            array = array.cast(pa.decimal128(20, 0))
+        wide = pa.decimal256(76, max(target.scale, array.type.scale))
+        return array.cast(wide).cast(target)
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
