@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hoodie_py.files import TableFiles
     from hoodie_py.formats.config.merge_config import MergeMode
     from hoodie_py.formats.config.table_config import TableConfig
+    from hoodie_py.formats.logical_types.variant_json import variant_to_json
     from hoodie_py.formats.timeline.timeline import Instant, Timeline
     from hoodie_py.hoodie_table import HoodieTable
     from hoodie_py.reader.file_group import FileGroupReader
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.record.batch import BufferedBatch
     from hoodie_py.reader.record.context import RecordContext
     from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+    from hoodie_py.table.blobs import read_blob
     from hoodie_py.table.incremental.follow import FollowedBatch, TableFollower
     from hoodie_py.table.inspect import TableInspect
     from hoodie_py.table.scan.query import Task
@@ -61,6 +63,7 @@ _NAMES = {
     "hoodie_py.formats.config.merge_config": "MergeMode",
     "hoodie_py.formats.config.table_config": "TableConfig",
     "hoodie_py.formats.timeline.timeline": "Instant Timeline",
+    "hoodie_py.formats.logical_types.variant_json": "variant_to_json",
     "hoodie_py.hoodie_table": "HoodieTable",
     "hoodie_py.reader.file_group": "FileGroupReader",
     "hoodie_py.reader.file_slice": "BaseFile FileSlice LogFile",
@@ -70,6 +73,7 @@ _NAMES = {
     "hoodie_py.reader.record.batch": "BufferedBatch",
     "hoodie_py.reader.record.context": "RecordContext",
     "hoodie_py.reader.record.record": "BufferedRecord DEFAULT_ORDERING HoodieOperation",
+    "hoodie_py.table.blobs": "read_blob",
     "hoodie_py.table.incremental.follow": "FollowedBatch TableFollower",
     "hoodie_py.table.inspect": "TableInspect",
     "hoodie_py.table.scan.query": "Task",
@@ -97,7 +101,7 @@ __all__ = [
     "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
     "RecordContext", "RecordMerger", "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError", "StorageLock",
     "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline",
-    "UnsupportedFeatureError", "WriteOperation", "WriteResult", "register_merger",
+    "UnsupportedFeatureError", "WriteOperation", "WriteResult", "read_blob", "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -192,7 +192,8 @@ def _refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None
 
 def _annotate(schema: StructType, note: Mapping[str, str]) -> StructType:
     first, *others = schema.fields
-    return StructType([StructField(first.name, first.dataType, first.nullable, {_NOTE: json.dumps(note)}), *others])
+    metadata = {**(first.metadata or {}), _NOTE: json.dumps(note)}
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
 
 
 def _read_note(schema: StructType) -> dict[str, str]:

@@ -4,7 +4,11 @@ Spark compares only the first batch of a task with the Arrow form of the declare
 form is pyspark's ``to_arrow_schema`` with time zone UTC: timestamps are microseconds, in UTC or without a zone; text
 and binary have the plain layout, not the large one; nothing is dictionary-encoded.
 
-All columns, and everything inside them, are nullable in the schema of a load, as in Spark's own file sources.
+All columns, and everything inside them, are nullable in the schema of a load, as in Spark's own file sources. Only the
+elements of vectors are not: Java Hudi's writer wants them so.
+
+Columns name their logical type in their metadata, as in Java Hudi's schemas. Columns of variants have Spark's type
+VARIANT; inside other types they are structs of their two byte strings.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError
+from hoodie_py.formats.logical_types import TYPE_KEY, name_type, read_type_name
+from hoodie_py.formats.logical_types.variant import METADATA, VALUE, VARIANT_TYPE, is_variant
+from hoodie_py.formats.logical_types.vector import find_vector
 
 _PLAIN: tuple[tuple[pa.DataType, type[st.DataType]], ...] = (
     (pa.bool_(), st.BooleanType),
@@ -32,6 +39,11 @@ _PLAIN: tuple[tuple[pa.DataType, type[st.DataType]], ...] = (
 )
 _TO_SPARK: dict[pa.DataType, type[st.DataType]] = dict(_PLAIN)
 _TO_ARROW: dict[type[st.DataType], pa.DataType] = {spark: arrow for arrow, spark in _PLAIN}
+_TYPE = TYPE_KEY.decode()
+_SPARK_VARIANT = pa.struct([
+    pa.field(VALUE, pa.binary(), nullable=False),
+    pa.field(METADATA, pa.binary(), nullable=False, metadata={"variant": "true"}),
+])  # fmt: skip
 _ORDER_OF_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
@@ -41,7 +53,20 @@ def as_spark_schema(schema: pa.Schema) -> st.StructType:
     Raises:
         InvalidTableError: a table cannot have a column of this type.
     """
-    return st.StructType([st.StructField(field.name, as_spark_type(field.type)) for field in schema])
+    return st.StructType([_as_spark_field(field) for field in schema])
+
+
+def _as_spark_field(field: pa.Field) -> st.StructField:
+    """Return a column; variants have the type VARIANT if Spark's Arrow form can have them."""
+    name = read_type_name(field)
+    if name is None:
+        return st.StructField(field.name, as_spark_type(field.type))
+    kind = as_spark_type(field.type)
+    if is_variant(field) and has_same_values(field.type, VARIANT_TYPE):
+        kind = st.VariantType()
+    elif isinstance(kind, st.ArrayType) and find_vector(field) is not None:
+        kind = st.ArrayType(kind.elementType, False)
+    return st.StructField(field.name, kind, metadata={_TYPE: name})
 
 
 def as_spark_type(kind: pa.DataType) -> st.DataType:
@@ -70,7 +95,13 @@ def as_arrow_schema(schema: st.StructType) -> pa.Schema:
     Raises:
         InvalidQueryError: a table cannot have a column of a declared type.
     """
-    return pa.schema([_as_arrow_field(field.name, field.dataType, field.nullable) for field in schema.fields])
+    return pa.schema([_as_arrow_column(field) for field in schema.fields])
+
+
+def _as_arrow_column(field: st.StructField) -> pa.Field:
+    column = _as_arrow_field(field.name, field.dataType, field.nullable)
+    name = "VARIANT" if isinstance(field.dataType, st.VariantType) else field.metadata.get(_TYPE)
+    return name_type(column, name) if isinstance(name, str) else column
 
 
 def as_arrow_type(kind: st.DataType) -> pa.DataType:
@@ -91,6 +122,8 @@ def as_arrow_type(kind: st.DataType) -> pa.DataType:
         return pa.map_(key, _as_arrow_field("value", kind.valueType, kind.valueContainsNull))
     if isinstance(kind, st.StructType):
         return pa.struct(list(as_arrow_schema(kind)))
+    if isinstance(kind, st.VariantType):
+        return _SPARK_VARIANT
     raise InvalidQueryError(f"No column can be read as {kind.simpleString()}.")
 
 
@@ -114,7 +147,7 @@ def has_same_values(have: pa.DataType, want: pa.DataType) -> bool:
 
 def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether every value of type ``have`` is a value of type ``want``: the casts that a user's schema may ask for."""
-    if has_same_values(have, want):
+    if has_same_values(have, want) or (want.equals(_SPARK_VARIANT) and has_same_values(have, VARIANT_TYPE)):
         return True
     if have in _ORDER_OF_INTEGERS:
         at = _ORDER_OF_INTEGERS.index(have)
@@ -142,4 +175,10 @@ def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(column: Any, field: pa.Field) -> Any:
-    return column if column.type.equals(field.type) else column.cast(field.type)
+    if column.type.equals(field.type):
+        return column
+    if field.type.equals(_SPARK_VARIANT):
+        parts = [column.field(part.name) for part in _SPARK_VARIANT]
+        mask = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(_SPARK_VARIANT), mask=mask)
+    return column.cast(field.type)

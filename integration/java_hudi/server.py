@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 _LONGEST_ERROR = 6000
 
@@ -56,9 +57,12 @@ class Server:
         self._spark = spark
         self._folder = folder
 
-    def write(self, table: str, rows: str, mode: str, options: dict[str, str]) -> None:
-        """Write the rows of a Parquet file as the options say."""
+    def write(self, table: str, rows: str, mode: str, options: dict[str, str], types: dict[str, str]) -> None:
+        """Write the rows of a Parquet file as the options say; ``types`` are logical types of columns."""
         frame = self._spark.read.parquet(rows)
+        if types:
+            schema = StructType([_name_type(field, types.get(field.name)) for field in frame.schema])
+            frame = self._spark.createDataFrame(frame.collect(), schema)
         frame.write.format("hudi").options(**options).mode(mode).save(table)
 
     def read(self, table: str, into: str, options: dict[str, str], where: str | None) -> None:
@@ -93,6 +97,18 @@ class Server:
     def version(self) -> dict[str, str]:
         """What runs here."""
         return {"spark": self._spark.version, "java": self._spark._jvm.System.getProperty("java.version")}
+
+
+def _name_type(field: StructField, name: str | None) -> StructField:
+    """Name a column's logical type as Hudi's writer expects; Java wants no nulls in vectors and variants."""
+    if name is None:
+        return field
+    kind = field.dataType
+    if name.startswith("VECTOR"):
+        kind = ArrayType(kind.elementType, False)
+    if name == "VARIANT":
+        kind = StructType([StructField(part.name, part.dataType, False) for part in kind])
+    return StructField(field.name, kind, field.nullable, {"hudi_type": name})
 
 
 def main(jar: str, folder: str) -> None:

@@ -52,14 +52,18 @@ class JavaSession:
         operation: str = "upsert",
         mode: str = "append",
         schema: pa.Schema | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows: insert, upsert, bulk_insert or delete; ``mode="overwrite"`` makes the table anew."""
+        """Write rows: insert, upsert, bulk_insert or delete; ``mode="overwrite"`` makes the table anew.
+
+        ``types`` are Hudi's logical types of columns, such as ``{"v": "VECTOR(128)"}``.
+        """
         data = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema)
         path = self._folder / f"rows-{uuid.uuid4().hex}.parquet"
         pq.write_table(data, path, store_schema=False)
         try:
             chosen = {**options, "hoodie.datasource.write.operation": operation}
-            self._ask("write", table=str(table), rows=str(path), mode=mode, options=chosen)
+            self._ask("write", table=str(table), rows=str(path), mode=mode, options=chosen, types=dict(types or {}))
         finally:
             path.unlink()
 

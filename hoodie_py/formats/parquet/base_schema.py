@@ -116,12 +116,13 @@ def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
     # the values behind null rows, which may be anything.
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         _check_required(array.flatten(), target.value_field)
-        children = [_convert_array(array.values, target.value_field)]
+        children = [_forget_nulls(_convert_array(array.values, target.value_field), target.value_field)]
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children)
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
         _check_required(array.items[start:stop], target.item_field)
-        pairs = [_convert_array(array.keys, target.key_field), _convert_array(array.items, target.item_field)]
+        items = _forget_nulls(_convert_array(array.items, target.item_field), target.item_field)
+        pairs = [_convert_array(array.keys, target.key_field), items]
         entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
         return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
@@ -144,8 +145,28 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
     for i, field in enumerate(target):
         if not field.nullable and array.field(i).null_count:
             _check_required(array.field(i).filter(array.is_valid()), field)
-    children = [_convert_array(array.field(i), field) for i, field in enumerate(target)]
+    children = [_forget_nulls(_convert_array(array.field(i), field), field) for i, field in enumerate(target)]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(array))
+
+
+def _forget_nulls(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Return the values of a required field without nulls: there are some only where what is around them is null.
+
+    Arrow's Parquet writer refuses even those. Nothing is copied; what is behind a null is never stored.
+    """
+    if field.nullable or not array.null_count:
+        return array
+    if pa.types.is_struct(array.type):
+        children = [array.field(i) for i in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(array.type))
+    if pa.types.is_list(array.type):
+        inner = [array.values]
+    elif pa.types.is_map(array.type):
+        parts = [array.type.key_field, array.type.item_field]
+        inner = [pa.StructArray.from_arrays([array.keys, array.items], fields=parts)]
+    else:
+        return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
+    return pa.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], 0, array.offset, inner)
 
 
 def _check_required(values: pa.Array, field: pa.Field) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hoodie_py.formats.logical_types.variant import is_variant
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.spark.attempts import iterate_numbers, make_numbers
 from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_texts
@@ -106,6 +107,8 @@ def find_plain_file(task: Task) -> str | None:
         return None
     for name in needed:
         if name not in found.names or not has_same_values(found.field(name).type, table.field(name).type):
+            return None
+        if is_variant(table.field(name)):
             return None
         if name in constants and not _holds_only(reader.footer, name, constants[name]):
             return None

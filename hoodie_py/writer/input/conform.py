@@ -23,7 +23,7 @@ from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.from_arrow import make_field, make_schema_text
-from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Union
+from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Record, Union
 from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.logical_types import RECORD_TYPES
@@ -142,12 +142,30 @@ def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
             continue
         column = rows.column(name)
         if isinstance(node, Enum):
-            bad = pc.invert(pc.is_in(column, pa.array([*node.symbols, None], pa.string())))
-            refuse_rows(bad, f"Values that are none of {', '.join(node.symbols)}.", column=name, values=column)
+            _refuse_other_symbols(column, node, name)
+        elif isinstance(node, Record):
+            _refuse_symbols_inside(column, node, name)
         elif isinstance(node, Fixed) and node.vector is not None:
             check_vectors(column, node.vector, name)
         elif not pa.types.is_nested(stored.type) and not stored.type.equals(column.type):
             check_cast(column, stored)
+
+
+def _refuse_other_symbols(column: pa.ChunkedArray, node: Enum, name: str) -> None:
+    bad = pc.invert(pc.is_in(column, pa.array([*node.symbols, None], pa.string())))
+    refuse_rows(bad, f"Values that are none of {', '.join(node.symbols)}.", column=name, values=column)
+
+
+def _refuse_symbols_inside(column: pa.ChunkedArray, record: Record, path: str) -> None:
+    """Refuse values that no enum in a struct has, such as the type of a blob."""
+    for field in record.fields:
+        node, place = _unwrap_union(field.type), f"{path}.{field.name}"
+        if isinstance(node, Enum | Record):
+            inner = pc.struct_field(column, [field.name])
+            if isinstance(node, Enum):
+                _refuse_other_symbols(inner, node, place)
+            else:
+                _refuse_symbols_inside(inner, node, place)
 
 
 def _unwrap_union(node: AvroType) -> AvroType:

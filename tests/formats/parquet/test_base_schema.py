@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,3 +166,37 @@ def test_other_columns_are_refused(names: list[str]) -> None:
     some = pa.RecordBatch.from_arrays([pa.array([1])] * len(names), names=names)
     with pytest.raises(InvalidTableError, match="columns"):
         convert_to_stored(some, stored(a="long", b="long"))
+
+
+def test_required_fields_of_null_structs_may_be_null() -> None:
+    inner = {"type": "record", "name": "q", "fields": [{"name": "c", "type": "long"}]}
+    fields = [
+        {"name": "a", "type": "string"},
+        {"name": "q", "type": inner},
+        {"name": "l", "type": {"type": "array", "items": "double"}},
+        {"name": "m", "type": {"type": "map", "values": "int"}},
+    ]
+    record = {"type": "record", "name": "s", "fields": fields}
+    text = json.dumps({"type": "record", "name": "r", "fields": [{"name": "s", "type": ["null", record]}]})
+    schema = make_stored_schema(AvroSchema.parse(text))
+    value = {"a": "x", "q": {"c": 1}, "l": [0.5], "m": [("k", 2)]}
+    loose = pa.struct([
+        ("a", pa.string()), ("q", pa.struct([("c", pa.int64())])), ("l", pa.list_(pa.float64())),
+        ("m", pa.map_(pa.string(), pa.int32())),
+    ])  # fmt: skip
+    nothing = pa.nulls(1, loose)
+    children = [pa.concat_arrays([nothing.field(i), pa.array([value], loose).field(i)]) for i in range(4)]
+    column = pa.StructArray.from_arrays(children, fields=list(loose), mask=pa.array([True, False]))
+    rows = convert_to_stored(
+        pa.RecordBatch.from_arrays(
+            [
+                column,
+            ],
+            ["s"],
+        ),
+        schema,
+    )
+    rows.validate(full=True)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_batches([rows]), sink)
+    assert pq.read_table(pa.BufferReader(sink.getvalue())).to_pylist() == [{"s": None}, {"s": value}]

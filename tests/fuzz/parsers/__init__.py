@@ -26,6 +26,8 @@ NAMES = (
     "properties",
     "schema_history",
     "sql_filter",
+    "variant",
+    "vector",
 )
 
 

@@ -17,7 +17,9 @@ WORDS = (
     "type", "name", "fields", "namespace", "items", "values", "symbols", "size", "default", "logicalType", "precision",
     "scale", "record", "error", "array", "map", "enum", "fixed", "null", "boolean", "int", "long", "float", "double",
     "bytes", "string", "decimal", "date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros",
-    "local-timestamp-micros", "uuid", "duration", "a", "b", "a.b", "c", "é", "doc", "aliases", "order",
+    "local-timestamp-micros", "uuid", "duration", "vector", "dimension", "elementType", "storageBacking", "FLOAT",
+    "blob",
+    "variant", "a", "b", "a.b", "c", "é", "doc", "aliases", "order",
 )  # fmt: skip
 BUILT_SEEDS = tuple(bytes.fromhex(text) for text in ("fe630000000c010023026263010123001463", "fe63000f010b41000001"))
 

@@ -1,0 +1,228 @@
+"""The bytes of blobs: those in the rows, and those in files that rows refer to (Hudi's SQL function ``read_blob``).
+
+A reference comes from the table and is not trusted. It is opened only below the places that the caller allows, after
+these checks: the same scheme and host, no credentials in the URI, no segment that climbs, also not in its decoded form.
+On a local disk the store also refuses symbolic links that lead out of the folder, and what is no regular file. Ranges
+must lie inside their file, and the bytes of a call are bounded before any of them is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.logical_types.blob import BLOB_TYPE, INLINE, OUT_OF_LINE, check_blob
+
+MEMORY_LIMIT = 1 << 30
+
+_PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
+_S3 = frozenset({"s3a", "s3n"})
+_LOCAL = frozenset({"file", "local"})
+_SHOWN = 200
+_LONGEST_PATH = 4096
+_FILES_AT_ONCE = 8
+
+
+def read_blob(
+    column: pa.Array | pa.ChunkedArray,
+    allow: Sequence[str | os.PathLike[str]] = (),
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+) -> pa.Array | pa.ChunkedArray:
+    """Return the bytes of a column of blobs as large binary; null stays null.
+
+    Args:
+        column: structs as a scan gives them (``type``, ``data``, ``reference``).
+        allow: folders, by URI or local path, below which references are opened; none by default.
+        storage_options: for the stores of ``allow`` that are not local, as for ``HoodieTable.open``.
+        memory_limit: most bytes of the result; read fewer rows at a time for more.
+
+    Raises:
+        InvalidQueryError: the column has no blobs, a reference is not below an allowed folder, or the bytes are more
+            than the limit; ``where`` names the row.
+        InvalidTableError: a blob without a type, a reference without a path, or a range outside its file; or a link
+            leads out of an allowed folder.
+        FileMissingError: there is no such file.
+        StorageError: the store refused or failed.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        chunks = []
+        for chunk in column.chunks:
+            chunks.append(read_blob(chunk, allow, storage_options=storage_options, memory_limit=memory_limit))
+            memory_limit -= chunks[-1].nbytes
+        return pa.chunked_array(chunks, pa.large_binary())
+    try:
+        check_blob(column.type)
+    except InvalidQueryError:
+        message = f"A column of type {column.type} is no column of blobs."
+        raise InvalidQueryError(message, hint=f"Give one of type {BLOB_TYPE}.") from None
+    places = [_Place.open(each, storage_options) for each in allow]
+    read = _Reading(places, memory_limit)
+    values = [read.add(row, value) for row, value in enumerate(column.to_pylist())]
+    read.fetch(values)
+    return pa.array(values, pa.large_binary())
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where something lies: scheme, host or bucket, and the segments of the path."""
+
+    scheme: str
+    host: str
+    segments: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> _Target | None:
+        """Parse a URI or an absolute local path; None if it is neither, or has credentials or climbs."""
+        found = _PLACE.fullmatch(text)
+        if found is None or len(text) > _LONGEST_PATH or "\0" in text or "::" in text:
+            return None
+        scheme, host = (found[1] or "file").lower(), found[2] or ""
+        scheme = "s3" if scheme in _S3 else "file" if scheme in _LOCAL else scheme
+        host = "" if scheme == "file" and host == "localhost" else host
+        segments = tuple(each for each in found[3].strip("/").split("/") if found[3].strip("/"))
+        if "@" in host or any(_climbs(each) for each in segments) or (scheme == "file" and host):
+            return None
+        return cls(scheme, host, segments)
+
+    def find_inside(self, outer: _Target) -> str | None:
+        """Return the path relative to a folder; None if it is not below it."""
+        depth = len(outer.segments)
+        same = (self.scheme, self.host) == (outer.scheme, outer.host) and self.segments[:depth] == outer.segments
+        return "/".join(self.segments[depth:]) or None if same else None
+
+
+def _climbs(segment: str) -> bool:
+    """Say whether a segment is empty or leads up, for a store that decodes it or takes backslashes for slashes, too."""
+    parts = unquote(unquote(segment)).replace("\\", "/").split("/")
+    return segment in {"", "."} or ".." in parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An allowed folder."""
+
+    target: _Target
+    files: TableFiles
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> _Place:
+        scheme = os.fspath(place).partition(":")[0].lower()
+        options = storage_options if "://" in os.fspath(place) and scheme not in _LOCAL else None
+        files = TableFiles.open(place, options)
+        target = _Target.parse(files.uri)
+        if target is None:
+            raise InvalidQueryError("A place that blobs may be in is neither a URI nor a path.", hint="Name a folder.")
+        return cls(target, files)
+
+
+@dataclass(slots=True)
+class _File:
+    """A file that rows refer to: their numbers, and the ranges that they ask for, None for the end of the file."""
+
+    place: _Place
+    path: str
+    rows: list[int] = field(default_factory=list)
+    ranges: list[tuple[int, int | None]] = field(default_factory=list)
+
+
+class _Reading:
+    """Collects what the rows of a column refer to, and reads it file by file."""
+
+    def __init__(self, places: Sequence[_Place], memory_limit: int) -> None:
+        self._places = sorted(places, key=lambda place: -len(place.target.segments))
+        self._left = memory_limit
+        self._limit = memory_limit
+        self._files: dict[tuple[int, str], _File] = {}
+
+    def add(self, row: int, blob: Mapping[str, Any] | None) -> bytes | None:
+        """Return the bytes of a row that has them; note a reference, and return None."""
+        if blob is None:
+            return None
+        kind, data, reference = blob["type"], blob["data"], blob["reference"]
+        if kind == INLINE:
+            self._charge(len(data or b""), row)
+            return None if data is None else bytes(data)
+        if kind != OUT_OF_LINE:
+            raise InvalidTableError(f"A blob has the type {str(kind)[:40]!r}.", row=row)
+        if reference is None or not reference["external_path"]:
+            raise InvalidTableError("A blob out of line refers to no file.", row=row)
+        start, length = reference["offset"], reference["length"]
+        if (start is None) != (length is None) or min(start or 0, length or 0) < 0:
+            raise InvalidTableError(f"A blob has the offset {start} and the length {length}.", row=row)
+        file = self._find_file(row, str(reference["external_path"]))
+        file.rows.append(row)
+        file.ranges.append((start or 0, None if length is None else start + length))
+        return None
+
+    def fetch(self, values: list[bytes | None]) -> None:
+        """Read what was noted, and put it where its rows are."""
+        files = list(self._files.values())
+        if not files:
+            return
+        with ThreadPoolExecutor(min(len(files), _FILES_AT_ONCE), "hoodie-blobs") as pool:
+            sizes = list(pool.map(_find_size, files))
+            for file, size in zip(files, sizes, strict=True):
+                self._close_ranges(file, size)
+            for file, found in zip(files, pool.map(_read_file, files), strict=True):
+                for row, data in zip(file.rows, found, strict=True):
+                    values[row] = data
+
+    def _find_file(self, row: int, path: str) -> _File:
+        target = _Target.parse(path)
+        for number, place in enumerate(self._places):
+            inside = None if target is None else target.find_inside(place.target)
+            if inside is not None:
+                return self._files.setdefault((number, inside), _File(place, inside))
+        shown = path.partition("?")[0][:_SHOWN] if target is not None else None  # not the tokens of signed URIs
+        raise InvalidQueryError(
+            "A blob refers to a file that is below none of the allowed places.",
+            hint="Allow its folder with allow=[...], if the table may name files there.",
+            row=row,
+            path=shown,
+        )
+
+    def _close_ranges(self, file: _File, size: int) -> None:
+        for i, (start, stop) in enumerate(file.ranges):
+            end = size if stop is None else stop
+            if not start <= end <= size:
+                message = f"A blob has the range from {start} to {end} of a file of {size} bytes."
+                raise InvalidTableError(message, row=file.rows[i], path=file.path)
+            self._charge(end - start, file.rows[i])
+            file.ranges[i] = (start, end)
+
+    def _charge(self, size: int, row: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            message = f"The blobs have more bytes than memory_limit, which is {self._limit}."
+            raise InvalidQueryError(message, hint="Read fewer rows at a time, or give a higher memory_limit.", row=row)
+
+
+def _find_size(file: _File) -> int:
+    files, path = file.place.files, file.path
+    try:
+        found = files.stat(path)
+        if found.is_dir:
+            raise InvalidTableError("A blob refers to a folder.", path=path)
+        if not found.size:
+            files.read(path, 1)  # a pipe has no size, either, and is refused
+        return found.size
+    except HoodieError as error:
+        raise error.locate(row=file.rows[0]) from None
+
+
+def _read_file(file: _File) -> list[bytes]:
+    try:
+        return file.place.files.read_ranges(file.path, [(start, stop or 0) for start, stop in file.ranges])
+    except HoodieError as error:
+        raise error.locate(row=file.rows[0]) from None
