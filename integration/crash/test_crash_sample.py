@@ -10,7 +10,7 @@ import pytest
 
 from integration.crash.operations import LOCKS, OPERATIONS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
-from integration.crash.tables import TABLES, table
+from integration.crash.tables import BOOTSTRAPPED, TABLES, table
 from integration.crash.trials import Bench
 
 SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
@@ -31,6 +31,11 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
 @pytest.mark.parametrize("name", TABLES)
 def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
     some(folder, name, "machine", operation, TRIALS)
+
+
+@pytest.mark.parametrize("operation", ["run", "rollback of a run", "clean"])
+def test_bootstrapped_on_a_disk(folder: Folder, operation: str) -> None:
+    some(folder, BOOTSTRAPPED, "machine", operation, TRIALS)
 
 
 def test_on_a_disk_with_a_lock_file(folder: Folder) -> None:

@@ -40,6 +40,8 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
         ("made cow 6", "insert overwrite table"), ("made cow 9 cdc", "upsert"), ("made cow 6 cdc", "delete"),
         ("made mor 9", "create"), ("mdt_files_mor_v9", "upsert"), ("old15_metadata_mor", "insert overwrite"),
         ("mdt_all_cow_v9", "delete"), ("mdt_files_mor_v9 as 8", "insert"),
+        ("bootstrapped mor 9", "upsert"), ("bootstrapped cow 9", "upsert"), ("bootstrapped cow 9", "delete"),
+        ("bootstrapped mor 9", "insert overwrite"),
     ],
 )  # fmt: skip
 def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:

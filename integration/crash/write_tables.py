@@ -14,6 +14,7 @@ from integration.crash.children import DONE, Child
 from integration.crash.operations import QUICK
 from integration.crash.stores import State
 from integration.crash.tables import table
+from tests.writer.bootstrapped_tables import Bootstrapped
 
 MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
 CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
@@ -25,12 +26,18 @@ WRITE_TABLES = (*MADE, *CAPTURING, *WITH_METADATA, *EMPTY)
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
 
+_sources = tempfile.TemporaryDirectory()  # as long as this process lives, all copies of a table have the same sources
+
+
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    others are Java's.
+    "bootstrapped ..." names sources on the local disk, others are Java's.
     """
     words = name.split()
+    if words[0] == "bootstrapped":
+        root = Path(_sources.name) / name
+        return State.of_folder(Bootstrapped(int(words[2]), words[1] == "mor").create(root))
     if words[0] not in ("made", "empty"):
         return table(name)
     how, state = Child(lambda: _made(*words[1:], empty=words[0] == "empty")).result()
