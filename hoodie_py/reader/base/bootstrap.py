@@ -16,7 +16,7 @@ n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstr
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import filter_rows
-from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import (
+    CorruptFileError,
+    FileMissingError,
+    HoodieError,
+    InvalidTableError,
+    UnsupportedFeatureError,
+)
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES, SPILL_PATH
@@ -71,7 +77,8 @@ def _open_stored(
     if source is not None:
         folder = open_source_folder(info.files, source, options)
         skeleton = open_by_extension(info.files, base_file, info.times)
-        reader = BootstrapFileReader(skeleton, _open_source(folder, source, info.times), instants)
+        uri = f"{folder.uri.rstrip('/')}/{source.path}"
+        reader = BootstrapFileReader(skeleton, _open_source(folder, source, uri, info.times), uri, instants)
         check_filled(info, reader)
         return reader
     if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
@@ -132,20 +139,25 @@ def list_allowed_stores(options: Mapping[str, str], environment: Mapping[str, st
 class BootstrapFileReader:
     """One open skeleton file and its source; with ``instants`` batches have only the rows of these commits.
 
+    ``source_uri`` is for errors.
+
     Raises:
         CorruptFileError: the two do not belong together.
     """
 
-    def __init__(self, skeleton: OpenBaseFile, source: OpenBaseFile, instants: InstantRange | None = None) -> None:
+    def __init__(
+        self, skeleton: OpenBaseFile, source: OpenBaseFile, source_uri: str, instants: InstantRange | None = None
+    ) -> None:
         self.path = skeleton.path
         self._skeleton = skeleton
         self._source = source
+        self._source_uri = source_uri
         self._instants = instants
         if source.num_rows != skeleton.num_rows:
             raise CorruptFileError(
                 f"A bootstrapped base file has {skeleton.num_rows} rows, and its source file {source.num_rows}.",
                 path=self.path,
-                source=source.path,
+                source=self._source_uri,
                 hint="Restore the source file as it was, or bootstrap the table again.",
             )
         self._meta = skeleton.columns & _META
@@ -214,13 +226,21 @@ class BootstrapFileReader:
         """Read rows whichever commit wrote them; arguments as for ``read_batches``."""
         meta = pa.schema([field for field in schema if field.name in _META])
         data = pa.schema([field for field in schema if field.name not in _META])
+        source = partial(self._source.read_batches, data, batch_rows, row_groups, coded=coded, column_threads=threads)
         if not len(meta):
-            return self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=threads)
+            return self._read_source(source)
         skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, threads)
         if not len(data):
             return skeleton
-        source = self._source.read_batches(data, batch_rows, row_groups, coded=coded, column_threads=threads)
-        return self._pair_batches(skeleton, source, schema.names)
+        return self._pair_batches(skeleton, self._read_source(source), schema.names)
+
+    def _read_source(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """Yield the source's batches; errors name its whole place."""
+        try:
+            yield from read()
+        except HoodieError as error:
+            error.where["path"] = self._source_uri
+            raise
 
     def _read_skeleton(
         self,
@@ -265,12 +285,11 @@ class BootstrapFileReader:
             raise CorruptFileError(
                 "A bootstrapped base file and its source file do not have the same rows.",
                 path=self.path,
-                source=self._source.path,
+                source=self._source_uri,
             )
 
 
-def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None) -> OpenBaseFile:
-    uri = f"{folder.uri.rstrip('/')}/{source.path}"
+def _open_source(folder: TableFiles, source: SourceFile, uri: str, times: pa.Schema | None) -> OpenBaseFile:
     try:
         size = folder.stat(source.path).size
         if source.size is not None and size != source.size:
@@ -280,7 +299,7 @@ def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None
                 path=uri,
                 hint="Restore it as it was, or bootstrap the table again.",
             )
-        reader = open_by_extension(folder, BaseFile(source.path, size, "", ""), times)
+        return open_by_extension(folder, BaseFile(source.path, size, "", ""), times)
     except FileMissingError as error:
         raise FileMissingError(
             "A source file of a bootstrapped table is gone, and it alone had the data of these rows.",
@@ -291,8 +310,6 @@ def _open_source(folder: TableFiles, source: SourceFile, times: pa.Schema | None
     except (CorruptFileError, UnsupportedFeatureError) as error:
         error.where["path"] = uri
         raise
-    reader.path = uri
-    return reader
 
 
 def _join(left: pa.RecordBatch, right: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
