@@ -77,6 +77,6 @@ def count_bytes(step: Step) -> int:
     """Return the bytes of the files that a step reads, a measure of the work."""
     total = sum(log.size for log in step.files) if isinstance(step, ChangeLog) else 0
     for file_slice in list_slices(step):
-        total += 0 if file_slice.base_file is None else file_slice.base_file.size
+        total += 0 if file_slice.base_file is None else file_slice.base_file.whole_size
         total += sum(log.size for log in file_slice.log_files)
     return total

@@ -46,7 +46,7 @@ class ScanTask:
         logs = sum(log.size for log in self.file_slice.log_files)
         if base is None:
             return logs
-        return base.size + logs + ((base.source.size or 0) if base.source is not None else 0)
+        return base.whole_size + logs
 
     @property
     def schema(self) -> pa.Schema:
