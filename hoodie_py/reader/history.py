@@ -161,7 +161,7 @@ def _find_base_version(
 
 def _find_base_row(log: LogReader, base: OpenBaseFile, info: ReadInfo, key: str) -> pa.RecordBatch | None:
     """Return the key's row of a base file; whole rows are only read of the row group that has it."""
-    if not KeyFilter(pa.array([key])).may_hold(base.key_facts, base.num_rows):
+    if not log.keys.virtual and not KeyFilter(pa.array([key])).may_hold(base.key_facts, base.num_rows):
         return None
     names = {find_top_level_name(info.schema, name) for name in log.keys.columns}
     key_schema = pa.schema([field for field in info.schema if field.name in names])

@@ -33,16 +33,18 @@ class OutputSchema:
     """Hold the schema of new data files.
 
     Attributes:
-        arrow: all columns, meta columns first.
-        avro: the Avro schema (JSON) of a row, meta columns first.
+        arrow: the columns of rows, meta columns first.
+        avro: the Avro schema (JSON) of a row in a file, meta columns first.
         table: the Avro schema (JSON) without meta columns, as commits record it; the stored text if nothing changed.
         defaults: values other than null for rows of files that lack the column.
+        empty: meta columns that files have and rows do not: in tables without meta fields they are null in every row.
     """
 
     arrow: pa.Schema
     avro: str
     table: str
     defaults: dict[str, Any] = field(default_factory=dict)
+    empty: tuple[str, ...] = ()
 
 
 def load_output_schema(snapshot: Snapshot) -> OutputSchema:
@@ -58,12 +60,16 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
             "Writing to a table whose commits record no schema.", table=snapshot.config.name, instant=snapshot.instant
         )
     meta = [name for name in snapshot.schema.arrow.names if name in NOT_DATA]
-    return parse_output_schema(stored, meta, instant=snapshot.schema.instant)
+    empty = () if snapshot.config.populate_meta_fields else META_FIELDS
+    return parse_output_schema(stored, meta, empty, instant=snapshot.schema.instant)
 
 
-def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None = None) -> OutputSchema:
+def parse_output_schema(
+    stored: str, meta: Sequence[str], empty: Sequence[str] = (), *, instant: str | None = None
+) -> OutputSchema:
     """Make the schema of files from a table's Avro schema (JSON). The Avro schema comes with or without meta columns;
-    ``meta`` names those that files have. ``instant``, of the write that recorded it, is for errors.
+    ``meta`` names those that rows have, ``empty`` those that only files have. ``instant``, of the write that recorded
+    it, is for errors.
 
     Raises:
         CorruptFileError: the schema is no Avro record.
@@ -74,9 +80,10 @@ def parse_output_schema(stored: str, meta: Sequence[str], *, instant: str | None
     fields = record["fields"]
     data = [each for each in fields if each.get("name") not in NOT_DATA]
     table = stored if len(data) == len(fields) else _to_json({**record, "fields": data})
-    avro = _to_json({**record, "fields": [*map(_make_meta_field, meta), *data]})
+    avro = _to_json({**record, "fields": [*map(_make_meta_field, (*empty, *meta)), *data]})
     parsed = AvroSchema.parse(avro)
-    return OutputSchema(parsed.arrow, avro, table, dict(parsed.defaults))
+    arrow = pa.schema([each for each in parsed.arrow if each.name not in empty])
+    return OutputSchema(arrow, avro, table, dict(parsed.defaults), tuple(empty))
 
 
 def _make_meta_field(name: str) -> dict[str, Any]:

@@ -111,8 +111,6 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
     if old is not None:
         yield old
     config = snapshot.config
-    if not config.populate_meta_fields:
-        yield UnsupportedFeatureError("Writing to a table without meta fields (virtual keys).")
     if config.multiple_base_file_formats:
         yield UnsupportedFeatureError("Writing to a table with several base file formats.")
     if config.base_file_format != "PARQUET":

@@ -34,7 +34,6 @@ def refused(base: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"hoodie.populate.meta.fields": "false"}, "without meta fields"),
         ({"hoodie.table.base.file.format": "ORC"}, "format 'ORC'"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, "several base file formats"),
         ({"hoodie.partition.metafile.use.base.format": "true"}, "partition metafiles"),

@@ -246,16 +246,6 @@ def test_the_sentence_says_what_happened(tmp_path: Path) -> None:
     assert "2 file groups were replaced" in str(table.insert_overwrite([row(0)], options=QUICK))
 
 
-@pytest.mark.parametrize("name", [name for name in corpus_names() if name.startswith("nometa_")])
-def test_tables_that_are_not_written_stay_as_they_are(name: str, tmp_path: Path) -> None:
-    base = unpack(name, tmp_path)
-    before = sorted(path.relative_to(base) for path in base.rglob("*"))
-    table = HoodieTable.open(base)
-    with pytest.raises(UnsupportedFeatureError):
-        table.upsert([{"id": "1"}], options=QUICK)
-    assert sorted(path.relative_to(base) for path in base.rglob("*")) == before
-
-
 @pytest.mark.parametrize(
     ("name", "mode"),
     [

@@ -14,7 +14,7 @@ It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSuppor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
@@ -74,6 +74,7 @@ class BaseFileWriter:
         level: on the codec's own scale, None for its default.
         row_group_bytes: encoded size at which a row group ends; it is estimated from the earlier row groups.
         row_group_rows: most rows of a row group.
+        empty: columns of ``avro_schema`` that batches lack; they are null in every row.
         bloom: the filter over record keys, None for none; Java's BLOOM index fails on files without.
 
     Raises:
@@ -89,6 +90,7 @@ class BaseFileWriter:
         schema: pa.Schema,
         avro_schema: str,
         *,
+        empty: Sequence[str] = (),
         codec: str = DEFAULT_CODEC,
         level: int | None = None,
         row_group_bytes: int = ROW_GROUP_BYTES,
@@ -104,7 +106,9 @@ class BaseFileWriter:
         parsed = AvroSchema.parse(avro_schema)
         self._schema = make_stored_schema(parsed)
         self._vectors = list_vectors(parsed.arrow)
-        convert_to_stored(make_empty_batch(schema), self._schema)  # an error now rather than after hours of writing
+        self._empty = tuple(empty)
+        # An error now rather than after hours of writing.
+        convert_to_stored(self._add_empty(make_empty_batch(schema)), self._schema)
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
@@ -113,7 +117,7 @@ class BaseFileWriter:
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
         self._ratio = _FIRST_GUESS
-        has_keys = RECORD_KEY_FIELD in self._schema.names
+        has_keys = RECORD_KEY_FIELD in schema.names
         self._range = KeyRange()
         self._has_keys = has_keys
         self._bloom = BloomBuilder(bloom) if bloom is not None and has_keys else None
@@ -125,7 +129,7 @@ class BaseFileWriter:
             InvalidTableError: other columns than announced, or a value that does not fit its column.
             CorruptFileError: a record key is null.
         """
-        rows = convert_to_stored(batch, self._schema)
+        rows = convert_to_stored(self._add_empty(batch), self._schema)
         if not rows.num_rows:
             return
         if self._has_keys:
@@ -148,6 +152,12 @@ class BaseFileWriter:
             self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
             self._writer.close()
         return WrittenFile(self._rows, self._guarded.size)
+
+    def _add_empty(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._empty:
+            return batch
+        nulls = [pa.nulls(batch.num_rows, self._schema.field(name).type) for name in self._empty]
+        return pa.RecordBatch.from_arrays([*nulls, *batch.columns], names=[*self._empty, *batch.schema.names])
 
     def _count_group_rows(self) -> int:
         """Count the rows that the next row group may have."""

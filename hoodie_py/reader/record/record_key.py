@@ -5,11 +5,17 @@ Agrees with Hudi's RecordContext and KeyGenUtils:
 * A table with meta columns has the key in ``_hoodie_record_key``.
 * Else a single key field gives its value as text.
 * Several key fields give ``f1:v1,f2:v2``, with ``__null__`` for a null and ``__empty__`` for an empty text.
+
+The texts of values are those of the rows that Java's readers merge: a date is its days since 1970, a timestamp its
+microseconds, floats and decimals as Java prints them. Java's writers spell dates in delete blocks otherwise
+(2026-01-31), and the key of a single field as ``field:value`` where the key generator is COMPLEX. Such deletes match no
+row by key, in Java as here; they count where rows are found by position. Java compares binary keys by identity, so its
+rows never match; here they match by content, in hex, as Java's delete blocks have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +24,16 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import is_valid
 from hoodie_py.arrow.compute import cast
-from hoodie_py.arrow.fields import read_field_values
+from hoodie_py.arrow.fields import find_field_type, read_field_values
+from hoodie_py.arrow.java_text import format_bytes, format_floats
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 
 _NULL, _EMPTY = "__null__", "__empty__"
+_PLAIN: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_null,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,7 @@ class RecordKeys:
             CorruptFileError: a key is null.
             UnsupportedFeatureError: a key field has a type that has no key text here.
         """
-        columns = [self._to_text(read_field_values(batch, name), name) for name in self.columns]
+        columns = [format_key_values(read_field_values(batch, name), name) for name in self.columns]
         keys = columns[0] if len(columns) == 1 else _join_key_fields(self.columns, columns)
         if keys.null_count:
             raise CorruptFileError(
@@ -64,10 +75,10 @@ class RecordKeys:
             )
         return keys
 
-    def make_key(self, values: Mapping[str, Any]) -> str:
-        """Return the key of one row from its key columns' values."""
-        row = {name: [values.get(name)] for name in self.columns}
-        return str(self.read_keys(pa.RecordBatch.from_pydict(row))[0].as_py())
+    def make_key(self, values: Mapping[str, Any], schema: pa.Schema) -> str:
+        """Return the key of one row from its key columns' values; ``schema`` has their types."""
+        columns = [pa.array([values.get(name)], find_field_type(schema, name)) for name in self.columns]
+        return str(self.read_keys(pa.RecordBatch.from_arrays(columns, list(self.columns)))[0].as_py())
 
     def find_key_values(self, key: str, schema: pa.Schema) -> dict[str, Any]:
         """Return the column values that give a new row this key; empty where the key's text does not determine them."""
@@ -76,25 +87,49 @@ class RecordKeys:
         if len(self.columns) > 1 or self.columns[0] not in schema.names:
             return {}
         try:
-            return {self.columns[0]: cast(pa.scalar(key), schema.field(self.columns[0]).type).as_py()}
-        except pa.ArrowException:
+            return {self.columns[0]: _parse_text(key, schema.field(self.columns[0]).type)}
+        except (pa.ArrowException, ValueError):
             return {}
 
-    def _to_text(self, column: pa.Array, name: str) -> pa.Array:
-        type_ = column.type
-        if pa.types.is_string(type_):
-            return column
-        plain = (
-            pa.types.is_integer(type_)
-            or pa.types.is_date(type_)
-            or pa.types.is_boolean(type_)
-            or pa.types.is_decimal(type_)
-        )
-        if not plain and not (
-            pa.types.is_large_string(type_) or pa.types.is_dictionary(type_) or pa.types.is_null(type_)
-        ):
-            raise UnsupportedFeatureError(f"Record keys computed from a column of type {type_}.", column=name)
-        return cast(column, pa.string())
+
+def format_key_values(values: pa.Array, name: str) -> pa.Array:
+    """Return the text of each value of a key field; null stays null. ``name`` is for errors.
+
+    Raises:
+        UnsupportedFeatureError: the type has no key text.
+    """
+    type_ = values.type
+    if pa.types.is_string(type_):
+        return values
+    if pa.types.is_dictionary(type_):
+        return format_key_values(cast(values, type_.value_type), name)
+    if pa.types.is_date(type_):
+        return cast(cast(cast(values, pa.date32()), pa.int32()), pa.string())
+    if pa.types.is_timestamp(type_):
+        return cast(cast(cast(values, pa.timestamp("us", type_.tz)), pa.int64()), pa.string())
+    if pa.types.is_float32(type_) or pa.types.is_float64(type_):
+        return format_floats(values)
+    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_):
+        return format_bytes(values)
+    if not any(is_plain(type_) for is_plain in _PLAIN):
+        raise UnsupportedFeatureError(f"Record keys computed from a column of type {type_}.", column=name)
+    return cast(values, pa.string())
+
+
+def _parse_text(key: str, type_: pa.DataType) -> Any:
+    """Return the value of a key field from its text.
+
+    Raises:
+        ValueError, ArrowException: it is not the text of such a value.
+    """
+    text = pa.scalar(key)
+    if pa.types.is_date(type_):
+        return cast(cast(text, pa.int32()), pa.date32()).as_py()
+    if pa.types.is_timestamp(type_):
+        return cast(cast(text, pa.int64()), type_).as_py()
+    if pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_):
+        return bytes.fromhex(key)
+    return cast(text, type_).as_py()
 
 
 def _join_key_fields(names: tuple[str, ...], columns: list[pa.Array]) -> pa.Array:

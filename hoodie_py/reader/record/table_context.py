@@ -108,7 +108,7 @@ class TableRecordContext(RecordContext[T]):
     def record_key(self, rec: BufferedRecord[T] | T) -> str:
         if isinstance(rec, BufferedRecord):
             return rec.record_key
-        return self.keys.make_key({name: self.get_value(rec, name) for name in self.keys.columns})
+        return self.keys.make_key({name: self.get_value(rec, name) for name in self.keys.columns}, self.schema)
 
     def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
         if isinstance(rec, BufferedRecord):

@@ -2,8 +2,7 @@
 
 Columns with common spellings go through one Arrow kernel. For all others, Python converts each distinct value once.
 
-Doubles are printed as in Java 19 and later: with the fewest digits that give the same double. Older JVMs print a few
-values with more digits.
+Floats are printed as in Java 19 and later (``arrow/java_text.py``).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pat
 
+from hoodie_py.arrow.java_text import make_float_formatter
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.datetime_text import BLANKS, format_date, format_timestamp, parse_date, parse_timestamp
 from hoodie_py.table.filter.sql_text import format_type
@@ -61,7 +61,7 @@ def find_cast_to_string(source: pa.DataType) -> Kernel | None:
     if pat.is_decimal(source):
         return lambda values, to: convert_distinct(values, lambda value: f"{value:f}", to)
     if pat.is_floating(source):
-        return lambda values, to: convert_distinct(values, _make_java_formatter(source), to)
+        return lambda values, to: convert_distinct(values, make_float_formatter(source), to)
     if pat.is_date32(source):
         return lambda values, to: convert_distinct(values.view(pa.int32()), format_date, to)
     if pat.is_timestamp(source):
@@ -181,27 +181,3 @@ def _fit_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
     except InvalidOperation:
         return None
     return rounded if rounded == 0 or rounded.adjusted() < target.precision - target.scale else None
-
-
-def _make_java_formatter(source: pa.DataType) -> Callable[[float], str]:
-    """Return a function that prints as Java's Double.toString or Float.toString."""
-    kind: Any = np.float32 if pat.is_float32(source) else np.float64
-
-    def convert(value: float) -> str:
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        sign = "-" if math.copysign(1, value) < 0 else ""
-        if value == 0:
-            return sign + "0.0"
-        mantissa, exponent_text = np.format_float_scientific(kind(abs(value)), unique=True, trim="-").split("e")
-        digits, exponent = mantissa.replace(".", ""), int(exponent_text)
-        if not -3 <= exponent < 7:
-            return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        digits = digits.ljust(exponent + 1, "0")
-        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :] or '0'}"
-
-    return convert

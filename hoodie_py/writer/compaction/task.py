@@ -143,9 +143,12 @@ class _ChangeReader(FileGroupReader):
 
 
 def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with the new file's name in the meta column."""
+    """Yield the batches with the new file's name in the meta column, where rows have it."""
     names = from_texts([name], pa.string())
     for batch in batches:
+        if FILE_NAME_FIELD not in batch.schema.names:
+            yield batch
+            continue
         if len(names) < batch.num_rows:
             names = pa.repeat(names[0], batch.num_rows)
         at = batch.schema.get_field_index(FILE_NAME_FIELD)

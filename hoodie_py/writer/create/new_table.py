@@ -22,7 +22,7 @@ from hoodie_py.formats.config.merge_creation import find_payload_class, make_cre
 from hoodie_py.formats.config.table_config import TABLE_TYPES, WRITABLE_VERSIONS, TableConfig, compute_table_checksum
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.write import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
-from hoodie_py.writer.keygen.generator import infer_key_generator
+from hoodie_py.writer.keygen.generator import VIRTUAL_KEY_GENERATORS, infer_key_generator, make_virtual_keys_error
 from hoodie_py.writer.output_schema import select_user_columns
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
@@ -139,6 +139,10 @@ class NewTable:
         if self.merge_mode == MergeMode.EVENT_TIME_ORDERING and not self.ordering:
             raise InvalidQueryError("Event-time ordering needs ordering fields.", hint="Give ordering=.")
 
+    @property
+    def _has_meta_fields(self) -> bool:
+        return self.properties.get(keys.POPULATE_META_FIELDS, "true").strip().lower() != "false"
+
     def _is_for_old_readers(self, key: str) -> bool:
         """Whether a property repeats the ordering fields under the name that Hudi before 1.1 knows."""
         again = key == keys.PRECOMBINE_FIELD and self.version < keys.FIRST_VERSION_OF_LAYOUT_2
@@ -168,6 +172,8 @@ class NewTable:
         return chosen
 
     def _check_generator(self, chosen: str, typed: Sequence[str]) -> None:
+        if not self._has_meta_fields and chosen not in VIRTUAL_KEY_GENERATORS:
+            raise make_virtual_keys_error(chosen)
         if chosen == "CUSTOM":
             self._check_custom(typed)
         elif typed:
@@ -221,7 +227,8 @@ class NewTable:
                         hint=f"The columns are {', '.join(columns.names[:20])}.",
                         column=name[:100],
                     )
-                _check_role(argument, name, type_)
+                if argument != "record_key" or self._has_meta_fields or pa.types.is_nested(type_):
+                    _check_role(argument, name, type_)
             if len(set(names)) != len(names):
                 raise InvalidQueryError(f"{argument} names a column more than once.")
 

@@ -31,7 +31,12 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
+from hoodie_py.writer.handles.meta_columns import (
+    RowStamp,
+    add_empty_columns,
+    find_missing_columns,
+    make_file_batches,
+)
 from hoodie_py.writer.records import WriteRecords
 
 
@@ -145,7 +150,8 @@ class AppendTask:
         for batch in make_file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
-            yield encode_block(BlockType.AVRO_DATA, self._make_headers(here), encode_records(batch, schema))
+            content = encode_records(add_empty_columns(batch, self.facts.schema.empty), schema)
+            yield encode_block(BlockType.AVRO_DATA, self._make_headers(here), content)
         places = np.flatnonzero(~as_rows)
         if len(places):
             deletes = records.take(places)

@@ -71,6 +71,7 @@ class CommitFacts:
             sink,
             self.schema.arrow,
             self.schema.avro,
+            empty=self.schema.empty,
             codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
             row_group_bytes=self.file.row_group_bytes,

@@ -154,8 +154,11 @@ class _MergedRowReader(MergeReader):
 
 
 def _set_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Return rows with other values in some meta columns; a table without meta fields has none of them."""
     for name, values in columns.items():
-        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        at = rows.schema.get_field_index(name)
+        if at >= 0:
+            rows = rows.set_column(at, name, values)
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,14 @@ def make_file_batches(
         meta = stamp.make_columns(join_chunks(records.keys.slice(start, count)), first + start)
         columns = [_pick_column(meta, rows, field, count) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def add_empty_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Put meta columns without values in front of the rows of a table without meta fields; its files have them."""
+    if not names:
+        return batch
+    nulls = [pa.nulls(batch.num_rows, pa.string()) for _ in names]
+    return pa.RecordBatch.from_arrays([*nulls, *batch.columns], names=[*names, *batch.schema.names])
 
 
 def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:

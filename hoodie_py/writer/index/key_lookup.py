@@ -199,7 +199,8 @@ class KeyLookup:
 
     def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
         base = open_by_extension(self._snapshot.files, base_file, self._snapshot.times)
-        if keys is not None and not keys.may_hold(base.key_facts, base.num_rows):
+        # Java writes no keys into footers of tables without meta fields; others may spell them as they like.
+        if keys is not None and not self.record_keys.virtual and not keys.may_hold(base.key_facts, base.num_rows):
             return
         schema = self._snapshot.schema.arrow
         columns = pa.schema([schema.field(name) for name in self._key_columns])

@@ -6,7 +6,8 @@ If they differ, updates double rows and deletes find nothing. Hudi's writers mak
   unless an option asks for texts. Flink writes dates and timestamps in other ways.
 * Some releases name the field in a complex key of one field, others do not.
 
-The table does not say which it has. So some of its rows are read, and their keys made again.
+The table does not say which it has. So some of its rows are read, and their keys made again. A table without meta
+fields has no keys to compare, and its partition paths are those of its files.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import to_booleans
+from hoodie_py.arrow.arrays import repeat_value, to_booleans
 from hoodie_py.arrow.fields import find_field_type, find_top_level_name
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import PARTITION_PATH_FIELD, RECORD_KEY_FIELD
@@ -56,11 +57,12 @@ def check_spelling(
         generator = replace(generator, key_fields=())
     if not known.issuperset(generator.partition_fields):
         generator = replace(generator, partition_fields=(), times={})
+    if generator.virtual:
+        generator = replace(generator, key_fields=())
     if not generator.columns or not _may_differ(generator, schema):
         return
     wanted = [
-        RECORD_KEY_FIELD,
-        PARTITION_PATH_FIELD,
+        *(() if generator.virtual else (RECORD_KEY_FIELD, PARTITION_PATH_FIELD)),
         *dict.fromkeys(find_top_level_name(schema, name) for name in generator.columns),
     ]
     for file_slice in _sample_slices(snapshot, partitions):
@@ -128,7 +130,11 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
             at = int(other.argmax())
             raise _make_error("record keys", stored[at].as_py(), made[at].as_py(), generator, place)
     if generator.partition_fields:
-        stored, made = found.column(PARTITION_PATH_FIELD), generator.make_partition_paths(found)
+        made = generator.make_partition_paths(found)
+        if generator.virtual:
+            stored = pa.chunked_array([repeat_value(file_slice.partition_path, pa.string(), len(made))])
+        else:
+            stored = found.column(PARTITION_PATH_FIELD)
         other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
         if other.all():
             raise _make_error("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)

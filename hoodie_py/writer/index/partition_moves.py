@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_booleans
+from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.arrow.fields import read_field_values
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.names import PARTITION_PATH_FIELD
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.table.snapshot import Snapshot
@@ -77,13 +76,14 @@ def _read_existing(
 ) -> tuple[WriteRecords, np.ndarray]:
     """Read the table's records of moving keys; also return the number of the existing record for each moving one."""
     keys = join_chunks(records.keys.take(from_numpy(moving)))
-    tables, which, read = [], np.full(len(moving), NOWHERE), 0
+    tables, paths, which, read = [], [], np.full(len(moving), NOWHERE), 0
     for number in np.unique(locations.slice_numbers).tolist():
         here = np.flatnonzero(locations.slice_numbers == number)
         rows, key_numbers = lookup.read_rows(locations.slices[number], keys.take(from_numpy(here)))
         which[here[key_numbers]] = read + np.arange(len(key_numbers))
         read += len(key_numbers)
         tables.append(rows)
+        paths.append(repeat_value(locations.slices[number].partition_path, pa.string(), len(rows)))
     assert (which != NOWHERE).all()  # a global look-up finds only keys that a merged read has
     table = pa.concat_tables(tables)
     batches = [conform_batch(batch, records.rows.schema) for batch in table.to_batches()]
@@ -93,11 +93,10 @@ def _read_existing(
         for name, column in zip(fields, records.ordering, strict=True)
     )
     own_keys = [lookup.record_keys.read_keys(batch) for batch in table.to_batches()]
-    paths = table.column(PARTITION_PATH_FIELD)
     found = WriteRecords(
         pa.Table.from_batches(batches, records.rows.schema),
         pa.chunked_array(own_keys, pa.string()),
-        paths,
+        pa.chunked_array(paths, pa.string()),
         None,
         ordering,
     )

@@ -18,7 +18,8 @@ from enum import Enum, auto
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidQueryError, InvalidTableError
+from hoodie_py.arrow.fields import find_field_type
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.hashing_metadata import (
     BUCKET_FOLDER,
     CONSISTENT_FOLDER,
@@ -86,6 +87,10 @@ def _find_index(
     names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()
     shown = _classify(groups, names)
     options = settings.options
+    if not snapshot.config.populate_meta_fields:
+        hashed = shown in (_FileGroupKind.BUCKETS, _FileGroupKind.RANGES)
+        if hashed or IndexSettings.from_options(options).is_bucket:
+            _refuse_hashed_dates(snapshot)
     if shown in (_FileGroupKind.NOTHING, _FileGroupKind.OTHER):
         index = IndexSettings.from_options(options)
         if index.is_bucket and shown is _FileGroupKind.OTHER:
@@ -123,6 +128,23 @@ def _find_index(
             table=snapshot.config.name,
         )
     return replace(index, buckets=number)
+
+
+def _refuse_hashed_dates(snapshot: Snapshot) -> None:
+    """Refuse buckets of keys that have dates, without meta fields: Java hashes another text than its readers compare.
+
+    Raises:
+        UnsupportedFeatureError: names the column.
+    """
+    config = snapshot.config
+    for name in config.record_key_fields:
+        type_ = find_field_type(snapshot.schema.arrow, name)
+        if type_ is not None and pa.types.is_date(type_):
+            raise UnsupportedFeatureError(
+                "Writing with a bucket index to a table without meta fields whose record key has a date.",
+                column=name,
+                table=config.name,
+            )
 
 
 def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:

@@ -76,10 +76,11 @@ def conform_input(
     check_names(table.schema)
     columns = select_user_columns(table.schema)
     if known is None:
-        schema = parse_output_schema(make_schema_text(columns, snapshot.config.name), META_FIELDS)
+        text, populated = make_schema_text(columns, snapshot.config.name), snapshot.config.populate_meta_fields
+        schema = parse_output_schema(text, META_FIELDS if populated else (), () if populated else META_FIELDS)
     else:
         meta = [name for name in known.arrow.names if name in NOT_DATA]
-        schema = parse_output_schema(evolve_schema(known.table, columns), meta)
+        schema = parse_output_schema(evolve_schema(known.table, columns), meta, known.empty)
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)

@@ -27,6 +27,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.config.table_config import TableConfig, find_timestamp_keygen_settings
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.options import write as write_keys
+from hoodie_py.reader.record.record_key import format_key_values
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.keygen.time_pattern import LAST_MILLI, UTC_MILLIS
 from hoodie_py.writer.keygen.timestamp import PartitionTime
@@ -35,6 +36,8 @@ from hoodie_py.writer.row_errors import refuse_rows
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
 _HANDLED = (*_PLAIN_KEY, "COMPLEX", "NON_PARTITION", "CUSTOM")
+VIRTUAL_KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+"""Key generators of tables without meta fields (Hudi ``HoodieTableMetaClient.validateTableProperties``)."""
 _FIRST_MILLI = -12_219_292_800_000  # 1582-10-15; for days before it Java uses the Julian calendar
 _MICROS_IN_MILLI = 1000
 _FIRST_WITH_NAMED_KEYS = 9  # from this table version on, a complex key of one field always names the field
@@ -54,6 +57,7 @@ class KeyGenerator:
         times: the format of each partition field that is a formatted time.
         hive_style, url_encode: the style of partition paths.
         times_in_millis: partition fields whose values count milliseconds, as files keep them.
+        virtual: whether the table stores no keys: they are those that readers compute from rows (``RecordKeys``).
         slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
         text_zone: the zone of timestamps written as texts; None if they are written as microseconds.
     """
@@ -67,6 +71,7 @@ class KeyGenerator:
     slashed_dates: bool = False
     text_zone: str | None = None
     times_in_millis: frozenset[str] = frozenset()
+    virtual: bool = False
 
     @classmethod
     def from_config(
@@ -90,12 +95,15 @@ class KeyGenerator:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
             raise InvalidTableError(f"Key generator {generator} takes one key field.", table=config.name)
+        virtual = not config.populate_meta_fields
+        if virtual and generator not in VIRTUAL_KEY_GENERATORS:
+            raise make_virtual_keys_error(generator).locate(table=config.name)
         as_texts = write_keys.CONSISTENT_TIMESTAMPS.read(given)
         partitioned = generator != "NON_PARTITION"
         partition_fields = config.partition_fields if partitioned else ()
         return cls(
             key_fields=fields,
-            named=len(fields) > 1 or (generator == "COMPLEX" and _is_single_key_named(config, given)),
+            named=len(fields) > 1 or (not virtual and generator == "COMPLEX" and _is_single_key_named(config, given)),
             partition_fields=partition_fields,
             times=_read_partition_times(config, generator, given),
             hive_style=config.hive_style_partitioning,
@@ -103,6 +111,7 @@ class KeyGenerator:
             slashed_dates=config.slash_separated_date_partitioning
             and (generator == "CUSTOM" or len(partition_fields) == 1),
             text_zone=(timezone or "UTC") if as_texts else None,
+            virtual=virtual,
         )
 
     @classmethod
@@ -129,9 +138,7 @@ class KeyGenerator:
             InvalidQueryError: a key field is missing, or rows have no key; names the first rows.
             UnsupportedFeatureError: keys cannot be made of a key field's type.
         """
-        texts = [
-            format_values(_read_column(table, name, "record key"), name, self.text_zone) for name in self.key_fields
-        ]
+        texts = [self._format_key_field(_read_column(table, name, "record key"), name) for name in self.key_fields]
         columns = ",".join(self.key_fields)
         missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]
         nowhere = missing[0]
@@ -145,6 +152,11 @@ class KeyGenerator:
             parts.append(pa.scalar(f"{',' if at else ''}{name}:"))
             parts.append(pc.fill_null(pc.if_else(pc.equal(text, ""), _EMPTY, text), _NULL))
         return _join_columns(parts, "")
+
+    def _format_key_field(self, values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+        if not self.virtual:
+            return format_values(values, name, self.text_zone)
+        return pa.chunked_array([format_key_values(chunk, name) for chunk in values.chunks], pa.string())
 
     def make_partition_paths(self, table: pa.Table) -> pa.ChunkedArray:
         """Make the relative partition path of every row.
@@ -202,6 +214,14 @@ class KeyGenerator:
         if self.slashed_dates and not is_time and not part.startswith("-"):
             part = part.replace("-", "/")
         return part
+
+
+def make_virtual_keys_error(generator: str) -> UnsupportedFeatureError:
+    """Make the error for a table without meta fields whose keys cannot be computed from its columns."""
+    return UnsupportedFeatureError(
+        f"A table without meta fields with the key generator {generator}.",
+        hint=f"Java Hudi refuses it as well; give one of {', '.join(VIRTUAL_KEY_GENERATORS)}.",
+    )
 
 
 def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:

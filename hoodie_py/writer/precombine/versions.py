@@ -74,7 +74,7 @@ class RecordVersions:
         self._portion = MemoryBudget.from_options(ReadOptions(options=options))
         whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)
         data = list(records.rows.schema) if whole else _select_ordering_columns(records.rows.schema, fields)
-        meta = _list_meta_columns(records.rows.schema) if whole else []
+        meta = _list_meta_columns(records.rows.schema) if whole and config.populate_meta_fields else []
         self._store = RowStore(pa.schema([*meta, *(field.with_nullable(True) for field in data)]))
         for each in (records, *(() if existing is None else (existing,))):
             for batch in _iterate_batches(each, self._store.schema):

@@ -16,7 +16,6 @@ from tests.writer.compaction_tables import QUICK, completed, leftovers, missing,
 
 REFUSED = {
     "flink_part_timestamp": "partitions by a timestamp column",
-    "nometa_": "without meta fields",
     "partition_metafile_": "partition metafiles",
     "schema_on_read": "schema-on-read",
     "blocks_hfile": "HFILE_DATA",

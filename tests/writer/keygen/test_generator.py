@@ -278,3 +278,23 @@ def test_times_that_java_spells_by_another_calendar_are_refused(micros: int) -> 
     with pytest.raises(InvalidQueryError, match="1582 to 9999") as caught:
         format_java_timestamps(values, "at", "UTC")
     assert caught.value.where["rows"] == [1]
+
+
+NO_META = {"hoodie__populate__meta__fields": "false"}
+
+
+def test_keys_without_meta_fields_are_those_that_readers_compute() -> None:
+    day = {"id": [dt.date(1970, 1, 11)], "part": ["p"], "other": ["q"]}
+    assert _keys(day, "id", **NO_META) == ["10"]
+    assert _keys(day, "id", "COMPLEX", partitions="part,other", **NO_META) == ["10"]  # Java's writers would name it
+    assert _keys(day, "id,part", "COMPLEX", **NO_META) == ["id:10,part:p"]
+    assert _keys({"id": pa.array([0.1], pa.float32())}, "id", **NO_META) == ["0.1"]
+    assert _keys({"id": [b"\x01"]}, "id", **NO_META) == ["01"]
+    with pytest.raises(InvalidQueryError, match="null or empty"):
+        _keys({"id": ["a", ""]}, "id", **NO_META)
+
+
+@pytest.mark.parametrize("generator", ["TIMESTAMP", "CUSTOM"])
+def test_key_generators_that_java_refuses_without_meta_fields(generator: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=f"without meta fields with the key generator {generator}"):
+        _keys({"id": ["a"]}, "id", generator, **NO_META)
