@@ -28,7 +28,6 @@ from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.write_client import Writer
-from tests.corpus import corpus_names, unpack
 from tests.writer.compaction_tables import QUICK, leftovers, writable
 from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row, schema_of, session
 
