@@ -21,8 +21,10 @@ from hoodie_py.formats.names import (
     parse_log_file_name,
 )
 from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.timeline.loader import TableTimeline
 
+_KNOWN = (".parquet", ".orc", ".lance")
 _MOST_FILES = 8
 _FRAME_HEAD = 14
 _FIRST_READ = 1 << 20
@@ -75,9 +77,13 @@ def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
             parsed = parse_log_file_name(name)
             return None if parsed is None or parsed.is_cdc else _read_log_schema(files, path)
         base = parse_base_file_name(name)
-        if base is None or base.extension != ".parquet" or base.instant == METADATA_BOOTSTRAP_INSTANT:
+        if base is None or base.instant == METADATA_BOOTSTRAP_INSTANT or base.extension not in _KNOWN:
             return None
-        return _read_parquet_schema(files, path)
+        if base.extension == ".parquet":
+            return _read_parquet_schema(files, path)
+        from hoodie_py.reader.base.file_formats import open_by_extension
+
+        return open_by_extension(files, BaseFile(path, 0, base.instant, base.file_id)).schema
 
 
 def _iterate_written_files(timeline: TableTimeline, instants: Iterable[Instant]) -> Iterator[str]:
