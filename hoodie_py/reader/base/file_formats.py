@@ -8,7 +8,6 @@ other formats than Parquet are imported when a file needs them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -105,7 +104,7 @@ def open_by_extension(
         FileMissingError: the file is missing.
         UnsupportedFeatureError: there is no reader for the format.
     """
-    extension = PurePosixPath(base_file.path).suffix
+    extension = f".{base_file.name.rpartition('.')[2]}"
     if extension == ".parquet":
         return BaseFileReader(files, base_file, times, instants)
     if extension == ".hfile":
