@@ -11,11 +11,14 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import FileMissingError, HoodieError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.testing import local_s3
 from hoodie_py.writer.handles.data_file import DataFile
-from tests.writer.bootstrapped_tables import KINDS, ROWS, Bootstrapped, contents, read_sources
+from tests.bootstrap import move_sources
+from tests.writer.bootstrapped_tables import COMPLETED, KINDS, ROWS, Bootstrapped, contents, read_sources
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -189,3 +192,79 @@ def test_new_rows_do_not_go_to_a_skeleton_of_a_large_source(tmp_path: Path) -> N
     (path,) = whole_files(base)
     assert not path.name.startswith("group")
     assert contents(base) == {**kind.rows(), "k100": kind.row(100, at=0)}
+
+
+@both_types
+def test_changes_have_the_images_of_sources(kind: Bootstrapped, tmp_path: Path) -> None:
+    base = kind.create(tmp_path, {"hoodie.table.cdc.enabled": "true"})
+    table = HoodieTable.open(base)
+    table.upsert([kind.row(0, 2, "b"), kind.row(100, at=0)], options=QUICK)
+    table.delete([f"k{ROWS}"], options=QUICK)
+    if kind.merge_on_read:
+        table.compact(options=QUICK)
+    images = [
+        tuple({} if row[side] is None else {n: row[side][n] for n in kind.schema.names} for side in ("before", "after"))
+        for row in HoodieTable.open(base).changes(start=COMPLETED, as_structs=True).to_arrow().to_pylist()
+    ]
+    old = kind.rows()
+    want = [({}, kind.row(100, at=0)), (old["k0"], kind.row(0, 2, "b")), (old[f"k{ROWS}"], {})]
+    assert sorted(images, key=repr) == sorted(want, key=repr)
+
+
+@pytest.mark.parametrize("positions", ["true", "false"])
+def test_logs_with_and_without_positions(positions: str, tmp_path: Path) -> None:
+    kind = Bootstrapped()
+    base = kind.create(tmp_path)
+    options = {**QUICK, "hoodie.write.record.positions": positions}
+    table = HoodieTable.open(base)
+    table.upsert([kind.row(3, 2, "b")], options=options)
+    table.delete(["k1"], options=options)
+    (log,) = {each.path for each in table.file_slices()[0].log_files[:1]}
+    assert table.inspect.log_blocks(log)["has_positions"].to_pylist() == [positions == "true"]
+    want = {key: row for key, row in kind.rows().items() if key != "k1"} | {"k3": kind.row(3, 2, "b")}
+    assert contents(base) == want
+    table.compact(options=QUICK)
+    assert contents(base) == want
+
+
+def test_skeletons_are_no_buckets(tmp_path: Path) -> None:
+    kind = Bootstrapped()
+    base = kind.create(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    with pytest.raises(HoodieError):
+        HoodieTable.open(base).upsert([kind.row(0, 2, "b")], options={**QUICK, **bucket})
+    assert sorted(tmp_path.rglob("*")) == before
+    assert contents(base) == kind.rows()
+
+
+@pytest.mark.s3
+def test_table_and_sources_in_one_bucket(tmp_path: Path) -> None:
+    """Java spells such places with s3a."""
+    kind = Bootstrapped()
+    base = kind.create(tmp_path)
+    with local_s3("bootstrapped") as s3:
+        move_sources(base, f"file:{tmp_path}", s3.uri.replace("s3:", "s3a:"))
+        move_sources(base, str(tmp_path), s3.uri.replace("s3:", "s3a:"))
+        files = TableFiles.open(s3.uri, s3.storage_options)
+        for path in tmp_path.rglob("*"):
+            if path.is_file():
+                files.put(path.relative_to(tmp_path).as_posix(), path.read_bytes())
+        table = HoodieTable.open(f"{s3.uri}/table", s3.storage_options)
+        assert contents(table) == kind.rows()
+        table.upsert([kind.row(0, 2, "b")], options=QUICK)
+        want = {**kind.rows(), "k0": kind.row(0, 2, "b")}
+        assert contents(table) == want
+        instant = str(table.schedule_compaction(options=QUICK))
+        plan = table.refresh()._snapshot.timeline.find_compaction_plan(instant)
+        assert plan is not None
+        assert [each.bootstrap_file for each in plan.operations] == [
+            f"{s3.uri.replace('s3:', 's3a:')}/source/part=p0/data.parquet"
+        ]
+        table.run_compaction(instant, options=QUICK)
+        table.upsert([kind.row(0, 3, "c")], options=QUICK)
+        table.compact(options=QUICK)
+        table.clean(1, options={**QUICK, "hoodie.clean.delete.bootstrap.base.file": "true"})
+        assert contents(HoodieTable.open(f"{s3.uri}/table", s3.storage_options)) == {**want, "k0": kind.row(0, 3, "c")}
+        assert not files.exists("source/part=p0/data.parquet")
+        assert files.exists("source/part=p1/data.parquet")
