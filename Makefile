@@ -128,7 +128,7 @@ bench-java: $(BENCH_STAMP) java-note
 	$(BENCH) -m tests.benchmarks.spark --java $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
 
-# Every truncation and bit flip of a choice of files, then MINUTES of coverage-guided fuzzing for each parser (75 minutes in all).
+# Every truncation and bit flip of a choice of files, then MINUTES of coverage-guided fuzzing for each parser (80 minutes in all).
 fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet 'atheris>=3.0'
 	$(BIN)/python -m tests.fuzz.sweep

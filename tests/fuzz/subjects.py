@@ -144,6 +144,7 @@ _LOGS = (
     ("basic_mor_v6_part", {BlockType.AVRO_DATA}),
     ("basic_mor_v8_nonpart", {BlockType.AVRO_DATA}),
     ("basic_mor_v9_part", {BlockType.AVRO_DATA}),
+    ("blocks_hfile_mor_v8", {BlockType.HFILE_DATA}),
     ("blocks_parquet_mor_v8", {BlockType.PARQUET_DATA}),
     ("commit_time_deletes_mor_v8", {BlockType.DELETE}),
     ("event_time_deletes_mor_v6", {BlockType.DELETE}),

@@ -19,6 +19,7 @@ STRIDE = 61
 SAMPLE = (
     "log/basic_mor_v6_part",
     "log/basic_mor_v9_part",
+    "log/blocks_hfile_mor_v8",
     "log/blocks_parquet_mor_v8",
     "log/is_deleted_column_mor_v9",
     "log/many_row_groups_mor_v9",

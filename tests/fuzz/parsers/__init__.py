@@ -19,6 +19,7 @@ NAMES = (
     "commit_json",
     "deletes",
     "hfile",
+    "hfile_records",
     "kryo",
     "lance_layout",
     "log_framing",
