@@ -34,6 +34,11 @@ class IndexEntry:
     size: int
     key: bytes
 
+    @property
+    def end(self) -> int:
+        """The offset of the block's end."""
+        return self.offset + self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Index:

@@ -8,13 +8,15 @@ The rules that keep this safe with hostile files:
 * the index is followed exactly as many levels as the trailer says, and every place lies before the root index;
 * at each level blocks come in rising order of offsets, so that no block is read twice;
 * the plain bytes of all blocks together are limited by the bytes that the file has for them;
-* a file with other than the promised number of entries, or with keys out of order, is an error.
+* a file with other than the promised number of entries, with keys out of order, or with keys that its index denies is
+  an error. So where a scan is no error, look-ups find what it finds.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
@@ -37,6 +39,14 @@ _READ_AT_ONCE = 4 << 20  # bytes of neighbouring data blocks that one request fe
 _LEAF_LEVEL = 2  # the level above data blocks, which are level 1
 SCHEMA = "schema"
 KeyRange = tuple[bytes | None, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A data block in the index; ``beyond`` is a key that is not less than its last one, None if none is known."""
+
+    entry: IndexEntry
+    beyond: bytes | None
 
 
 class HFile:
@@ -167,44 +177,54 @@ class HFile:
         Ranges are sorted and include both ends; None is no bound. Raises as ``iterate_entries``.
         """
         before: bytes | None = None
-        for block in self._fetch(self.find_places(ranges)):
+        for place, block in self._fetch(self._find_places(ranges)):
             split = split_data_block(block)
             if not len(split):
                 continue
-            if before is not None and split.get_key(0) < before:
+            first, last = split.get_key(0), split.get_key(len(split) - 1)
+            if before is not None and first < before:
                 raise CorruptFileError("The keys of an HFile are not sorted.", block_offset=block.offset)
-            before = split.get_key(len(split) - 1)
+            if first < place.entry.key or (place.beyond is not None and last > place.beyond):
+                raise CorruptFileError("An HFile block has keys that its index denies.", block_offset=block.offset)
+            before = last
             yield split
 
-    def find_places(self, ranges: Sequence[KeyRange]) -> Iterator[IndexEntry]:
-        """Yield the places of the data blocks that ``find_blocks`` yields, of which none is read."""
+    def _find_places(self, ranges: Sequence[KeyRange]) -> Iterator[_Place]:
+        """Yield the places of the data blocks that may have keys of some ranges."""
         levels = max(self.trailer.levels, 1)
-        return self._descend(self._root, ranges, levels, [-1] * (levels + 1))
+        return self._descend(self._root, ranges, levels, [-1] * (levels + 1), None)
 
-    def _descend(self, index: Index, ranges: Sequence[KeyRange], level: int, passed: list[int]) -> Iterator[IndexEntry]:
-        """Yield the places of data blocks below an index block; ``passed`` has the last offset at each level."""
+    def _descend(
+        self, index: Index, ranges: Sequence[KeyRange], level: int, passed: list[int], beyond: bytes | None
+    ) -> Iterator[_Place]:
+        """Yield the places of data blocks below an index block.
+
+        ``passed`` has the last offset at each level; no key below is greater than ``beyond``.
+        """
         chosen: dict[int, list[KeyRange]] = {}
         for each in ranges:
             for number in index.find_span(*each):
                 chosen.setdefault(number, []).append(each)
         for number, inside in chosen.items():
             entry = index.entries[number]
+            last = index.keys[number + 1] if number + 1 < len(index.keys) else beyond
             if entry.offset <= passed[level]:
                 raise CorruptFileError("An HFile's index does not go forward.", offset=entry.offset)
             passed[level] = entry.offset
             if level == 1:
-                yield entry
+                yield _Place(entry, last)
                 continue
             inner = parse_inner_index(self._read_at(entry), self.trailer.root, leaf=level == _LEAF_LEVEL)
-            yield from self._descend(inner, inside, level - 1, passed)
+            if inner.keys and (inner.keys[0] < entry.key or (last is not None and inner.keys[-1] > last)):
+                raise CorruptFileError("The levels of an HFile's index contradict each other.", offset=entry.offset)
+            yield from self._descend(inner, inside, level - 1, passed, last)
 
-    def _fetch(self, places: Iterator[IndexEntry]) -> Iterator[Block]:
+    def _fetch(self, places: Iterator[_Place]) -> Iterator[tuple[_Place, Block]]:
         """Read data blocks, neighbours with one request."""
-        group: list[IndexEntry] = []
+        group: list[_Place] = []
         for place in places:
             if group and (
-                place.offset != group[-1].offset + group[-1].size
-                or place.offset + place.size - group[0].offset > _READ_AT_ONCE
+                place.entry.offset != group[-1].entry.end or place.entry.end - group[0].entry.offset > _READ_AT_ONCE
             ):
                 yield from self._read_group(group)
                 group = []
@@ -212,14 +232,14 @@ class HFile:
         if group:
             yield from self._read_group(group)
 
-    def _read_group(self, group: Sequence[IndexEntry]) -> Iterator[Block]:
-        start, stop = group[0].offset, group[-1].offset + group[-1].size
-        data = self._source.read(start, stop)
-        for entry in group:
-            yield self._parse(data, entry.offset - start, entry.size, start)
+    def _read_group(self, group: Sequence[_Place]) -> Iterator[tuple[_Place, Block]]:
+        start = group[0].entry.offset
+        data = self._source.read(start, group[-1].entry.end)
+        for place in group:
+            yield place, self._parse(data, place.entry.offset - start, place.entry.size, start)
 
     def _read_at(self, entry: IndexEntry) -> Block:
-        return self._parse(self._source.read(entry.offset, entry.offset + entry.size), 0, entry.size, entry.offset)
+        return self._parse(self._source.read(entry.offset, entry.end), 0, entry.size, entry.offset)
 
     def _read_loaded(self, offset: int) -> Block:
         """Return a block behind the last data block, which opening has read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -39,6 +40,10 @@ def shorten(last: bytes, first: bytes) -> bytes:
         if first[:size] > last:
             return first[:size]
     return first
+
+
+def shorten_wrongly(wrong: bytes, last: bytes, first: bytes) -> bytes:
+    return wrong if first == b"b2" else shorten(last, first)
 
 
 class Counted:
@@ -220,6 +225,25 @@ def test_keys_out_of_order_are_an_error() -> None:
         read_all(make_hfile(one, Layout(per_block=1)))
     with pytest.raises(CorruptFileError, match="of an HFile are not sorted"):
         read_all(make_hfile(one, Layout(per_block=1, shorten=lambda last, _: last)))
+
+
+def test_an_index_that_denies_the_keys_of_its_blocks_is_an_error() -> None:
+    """Otherwise look-ups would miss what a scan finds."""
+    some = [(b"b%d" % number, b"") for number in range(8)]
+    for wrong in (b"b0", b"b3"):  # not greater than the keys before the block, and greater than its first one
+        for fan_out in (2, 1000):
+            shortened = partial(shorten_wrongly, wrong)
+            layout = Layout(per_block=2, fan_out=fan_out, shorten=shortened)
+            with pytest.raises(CorruptFileError, match="index denies"):
+                read_all(make_hfile(some, layout))
+
+
+def test_levels_of_an_index_that_contradict_each_other_are_an_error() -> None:
+    maker = FileMaker(Layout())
+    block = maker.add(b"DATABLK*", encode_entry(b"b", b""))
+    offset, size, _ = maker.add_inner(b"IDXLEAF2", [(*block, b"b")])
+    with pytest.raises(CorruptFileError, match="contradict"):
+        read_all(with_root(maker, [(offset, size, b"c")], 1, 2))
 
 
 @pytest.mark.parametrize("count", [-1, 3, 1 << 30])
