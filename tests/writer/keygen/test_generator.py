@@ -54,9 +54,8 @@ def _paths(rows: dict[str, Any], partitions: str, generator: str = "SIMPLE", **m
 
 
 _NOT_FROM_COLUMNS = {
-    "bootstrap_metadata_only_cow_v9": "keys were taken from elsewhere",
-    "bootstrap_metadata_only_mor_v9": "keys were taken from elsewhere",
-    "bootstrap_full_record_cow_v8": "keys were taken from elsewhere",
+    "bootstrap_metadata_only_cow_v9": "sources lack the partition column",
+    "bootstrap_metadata_only_mor_v9": "sources lack the partition column",
     "flink_part_timestamp": "the table does not say how its generator spells times",
     "nometa_cow_v9": "keys are not stored",
     "nometa_mor_v6": "keys are not stored",
