@@ -83,7 +83,7 @@ KINDS = {
     "days": Kind(9, folders=("2020/01/01", "2020/01/02"), stored=True, options=PLAIN),
     "some-partitions": Kind(9, options=ONE_REGION, completed="00000000000002"),
     "orc": Kind(9, options=ORC, orc=True),
-    "orc-cow": Kind(8, "COPY_ON_WRITE", options=ORC, orc=True),
+    "orc-v8": Kind(8, options=ORC, orc=True),
 }
 
 
