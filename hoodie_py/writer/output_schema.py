@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFea
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
+from hoodie_py.formats.timeline.commit_metadata import LATEST_SCHEMA_KEY, SCHEMA_KEY
 from hoodie_py.table.snapshot import Snapshot
 
 NOT_DATA = (*META_FIELDS, OPERATION_FIELD)
@@ -38,6 +39,7 @@ class OutputSchema:
         table: the Avro schema (JSON) without meta columns, as commits record it; the stored text if nothing changed.
         defaults: values other than null for rows of files that lack the column.
         empty: meta columns that files have and rows do not: in tables without meta fields they are null in every row.
+        latest: the table's schema with ids (JSON), which every commit carries on; None without schema-on-read.
     """
 
     arrow: pa.Schema
@@ -45,6 +47,13 @@ class OutputSchema:
     table: str
     defaults: dict[str, Any] = field(default_factory=dict)
     empty: tuple[str, ...] = ()
+    latest: str | None = None
+
+    @property
+    def commit_texts(self) -> dict[str, str]:
+        """What a commit's extra metadata says of the schema."""
+        texts = {SCHEMA_KEY: self.table}
+        return texts if self.latest is None else {**texts, LATEST_SCHEMA_KEY: self.latest}
 
 
 def load_output_schema(snapshot: Snapshot) -> OutputSchema:
@@ -61,7 +70,8 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
         )
     meta = [name for name in snapshot.schema.arrow.names if name in NOT_DATA]
     empty = () if snapshot.config.populate_meta_fields else META_FIELDS
-    return parse_output_schema(stored, meta, empty, instant=snapshot.schema.instant)
+    found = parse_output_schema(stored, meta, empty, instant=snapshot.schema.instant)
+    return replace(found, latest=snapshot.schema.latest_schema)
 
 
 def parse_output_schema(

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, UnsupportedFeatureError
-from hoodie_py.files import TableFiles
+from hoodie_py.errors import ConflictError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
 from hoodie_py.formats.names import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.instants import RESTORE
-from hoodie_py.table.schema.history import SCHEMA_FOLDER
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partition_values import is_formatted_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
@@ -117,8 +115,6 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError(f"Writing base files of format {config.base_file_format[:40]!r}.")
     if config.partition_metafile_base_format:
         yield UnsupportedFeatureError("Writing to a table whose partition metafiles are in the base file format.")
-    if _has_files(snapshot.files, SCHEMA_FOLDER):
-        yield UnsupportedFeatureError("Writing to a table with a schema-on-read history.")
     pending = snapshot.timeline.timeline.select_pending()
     for instant in pending.instants:
         if instant.request_time in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):
@@ -134,10 +130,3 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
             hint="Finish it with Java Hudi.",
             instant=restores.instants[0].request_time,
         )
-
-
-def _has_files(files: TableFiles, folder: str) -> bool:
-    try:
-        return any(not info.is_dir and not info.name.endswith(".crc") for info in files.list(folder))
-    except FileMissingError:
-        return False

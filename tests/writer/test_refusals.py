@@ -46,13 +46,6 @@ def test_tables_with_such_properties(changes: dict[str, str | None], text: str, 
     refused(base, text)
 
 
-def test_a_schema_on_read_history(tmp_path: Path) -> None:
-    base = writable("basic_mor_v9_part", tmp_path)
-    (base / ".hoodie/.schema").mkdir(exist_ok=True)
-    (base / f".hoodie/.schema/{PENDING}.schemacommit").write_text("{}")
-    refused(base, "schema-on-read")
-
-
 def test_a_pending_restore(tmp_path: Path) -> None:
     base = writable("basic_mor_v9_part", tmp_path)
     (base / f".hoodie/timeline/{PENDING}.restore.requested").write_bytes(b"")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
 from hoodie_py.formats.names import CDC_SUFFIX
-from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
 from hoodie_py.table.snapshot import Snapshot
@@ -28,6 +28,7 @@ from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback.recovery import list_rollbacks_to_finish
+from hoodie_py.writer.timeline.schema_commits import check_same_columns, remove_schema_history, save_schema_history
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import (
@@ -134,6 +135,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     with session.hold_lock() as holding:
         now = session.look()
         _check(session, intent, now)
+        check_same_columns(now, intent.schema.latest)
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         forget_finished(session, now)
         instant = session.clock.take(find_newest_time(now.timeline.timeline))
@@ -214,20 +216,26 @@ class _WriteCompletion:
                 "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
             )
         check_writable(now)
+        check_same_columns(now, begun.intent.schema.latest, begun.instant)
         MetadataTable.check_records(now, begun.session.settings.metadata_mode, new_keys=claims.changes_keys)
         check_conflicts(claims, begun.intent.snapshot, now)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
         """Check the files of the results and remove those of other attempts."""
-        return FileChanges(added=_settle_files(self.begun, self.results))
+        changes = FileChanges(added=_settle_files(self.begun, self.results))
+        latest, session = self.begun.intent.schema.latest, self.begun.session
+        if latest is not None:
+            time = session.clock.take(find_newest_time(now.timeline.timeline))
+            save_schema_history(now, self.begun.instant, time, latest)
+        return changes
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
         intent, run_id = self.begun.intent, str(self.begun.facts.run_id)
         metadata = CommitMetadata(
             operation_type=intent.operation.name,
-            extra_metadata={**intent.extra_metadata, RUN_ID: run_id, SCHEMA_KEY: intent.schema.table},
+            extra_metadata={**intent.extra_metadata, RUN_ID: run_id, **intent.schema.commit_texts},
             write_stats=collect_stats(self.results),
             replaced_file_ids=intent.claims.replaced or {},
         )
@@ -291,6 +299,8 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
     """Remove the write's entries in the metadata table, its data files, then its instant. Call it under the lock."""
     files = begun.facts.files
     try:
+        if begun.intent.schema.latest is not None:
+            remove_schema_history(files, begun.instant)
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)
         for state in (INFLIGHT, REQUESTED):  # twice, as tasks may still publish until the inflight file is gone

@@ -7,14 +7,14 @@ attempt left. The work is one task for each file group. On failure the compactio
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock as ThreadLock
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.names import METADATA_FOLDER
-from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
@@ -23,6 +23,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
@@ -68,7 +69,7 @@ class _OpenCompaction:
     plan: CompactionPlan
     tasks: tuple[CompactionTask, ...]
     known_rollbacks: frozenset[str]
-    table_schema: str
+    schema_texts: Mapping[str, str]
     run_id: int
 
 
@@ -185,6 +186,7 @@ def _plan_tasks(
     slices: Sequence[FileSlice],
     merger: Merger | None,
 ) -> _OpenCompaction:
+    snapshot = _with_schema_of(snapshot, pending.request_time)
     schema = load_output_schema(snapshot)
     facts = CommitFacts(
         files=snapshot.files,
@@ -210,7 +212,27 @@ def _plan_tasks(
         for index, each in enumerate(slices)
     )
     known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
-    return _OpenCompaction(replace(pending, state=REQUESTED), plan, tasks, known, schema.table, facts.run_id)
+    return _OpenCompaction(replace(pending, state=REQUESTED), plan, tasks, known, schema.commit_texts, facts.run_id)
+
+
+def _with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
+    """Return the table with the columns that it had at the compaction's instant, where files are matched by theirs.
+
+    Columns may have been altered since the compaction was planned (Hudi ``InternalSchemaCache``).
+    """
+    if snapshot.schema.latest_schema is None:
+        return snapshot
+    schema = resolve_schema(snapshot.timeline, instant)
+    if schema.latest_schema == snapshot.schema.latest_schema:
+        return snapshot
+    return Snapshot(
+        snapshot.files,
+        snapshot.config,
+        snapshot.timeline,
+        timezone=snapshot.timezone,
+        view=snapshot.view,
+        schema=schema,
+    )
 
 
 class _ProgressMeter:
@@ -319,7 +341,7 @@ class _CompactionCompletion:
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
-        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), SCHEMA_KEY: self.begun.table_schema}
+        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), **self.begun.schema_texts}
         stats = collect_stats(self.results)
         metadata = CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
         return write_commit_metadata(metadata, now.config.timeline_layout)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -80,7 +81,15 @@ def conform_input(
         schema = parse_output_schema(text, META_FIELDS if populated else (), () if populated else META_FIELDS)
     else:
         meta = [name for name in known.arrow.names if name in NOT_DATA]
-        schema = parse_output_schema(evolve_schema(known.table, columns), meta, known.empty)
+        schema = replace(
+            parse_output_schema(evolve_schema(known.table, columns), meta, known.empty), latest=known.latest
+        )
+        if known.latest is not None and schema.table != known.table:
+            raise UnsupportedFeatureError(
+                "New or wider columns in a write to a table with schema-on-read.",
+                hint="Alter the table first (ALTER TABLE of Spark SQL with hoodie.schema.on.read.enable).",
+                table=snapshot.config.name,
+            )
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)

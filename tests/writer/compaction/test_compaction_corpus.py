@@ -17,7 +17,6 @@ from tests.writer.compaction_tables import QUICK, completed, leftovers, missing,
 REFUSED = {
     "flink_part_timestamp": "partitions by a timestamp column",
     "partition_metafile_": "partition metafiles",
-    "schema_on_read": "schema-on-read",
     "blocks_hfile": "HFILE_DATA",
     "old15_blocks_hfile": "HFILE_DATA",
     "blocks_mixed_mor_v6": "HFILE_DATA",

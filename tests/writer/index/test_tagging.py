@@ -26,7 +26,7 @@ from integration.corpus_mergers import CORPUS_MERGERS
 from tests.corpus import corpus_names, load_case, unpack
 from tests.writer.compaction_tables import writable
 
-UNREADABLE = ("nometa_", "schema_on_read", "blocks_hfile", "old15_blocks_hfile", "blocks_mixed_mor_v6")
+UNREADABLE = ("nometa_", "blocks_hfile", "old15_blocks_hfile", "blocks_mixed_mor_v6")
 NOT_HERE = ("clustering_pending_", "null_ordering_bigint_", "custom_cancel_deviations_", "partition_metafile_")
 TABLES = [name for name in corpus_names() if not name.startswith((*UNREADABLE, *NOT_HERE))]
 SIMPLE = WriteSettings.from_options({})

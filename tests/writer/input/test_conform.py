@@ -116,7 +116,7 @@ def test_the_first_rows_make_the_schema_of_a_table_that_has_none(tmp_path: Path)
 def test_what_java_wrote_fits_its_table(name: str, tmp_path: Path) -> None:
     table = HoodieTable.open(unpack(name, tmp_path))
     config = table.config
-    if config.drop_partition_columns or name.startswith("schema_on_read") or "_hoodie_operation" in table.schema.names:
+    if config.drop_partition_columns or "_hoodie_operation" in table.schema.names:
         with pytest.raises(UnsupportedFeatureError):
             conformed(pa.table({}), table._snapshot, {})
         return

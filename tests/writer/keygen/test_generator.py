@@ -60,8 +60,6 @@ _NOT_FROM_COLUMNS = {
     "nometa_cow_v9": "keys are not stored",
     "nometa_mor_v6": "keys are not stored",
     "partition_equals_sign_mor_v6": "a value with = is not written",
-    "schema_on_read_cow_v8_reuse": "columns go by id",
-    "schema_on_read_mor_v9": "columns go by id",
 }
 _VALUE_ONLY = {COMPLEX_KEY_VALUE_ONLY: "false"}
 

@@ -1,0 +1,168 @@
+"""Writes to tables with schema-on-read carry the schema with ids and its history on."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import ConflictError, HoodieTable, StorageError, UnsupportedFeatureError
+from hoodie_py.table.schema.history import find_history_file
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.commit.write_commit import _WriteCompletion
+from hoodie_py.writer.timeline.schema_commits import check_same_columns
+from tests.corpus import corpus_names
+from tests.writer.compaction_tables import writable
+
+NAMES = [name for name in corpus_names() if name.startswith("schema_on_read")]
+MOR, COMPACTED = "schema_on_read_mor_v9", "schema_on_read_compacted_mor_v6"
+
+
+def data(base: Path) -> pa.Table:
+    table = HoodieTable.open(base)
+    return table.scan(columns=[name for name in table.schema.names if not name.startswith("_hoodie_")]).to_arrow()
+
+
+def newest(base: Path) -> dict[str, str]:
+    return newest_of(base, snapshot(base).timeline.list_completed_writes()[-1].request_time)
+
+
+def newest_of(base: Path, instant: str) -> dict[str, str]:
+    timeline = snapshot(base).timeline
+    found = next(each for each in timeline.list_completed_writes() if each.request_time == instant)
+    return dict(timeline.read_metadata(found).extra_metadata)
+
+
+def snapshot(base: Path) -> Snapshot:
+    return open_snapshot(str(base))
+
+
+def data_fields(schema: str) -> list[Any]:
+    """The fields without meta columns, which Java records where it keeps ids, and elsewhere it does not."""
+    return [each for each in json.loads(schema)["fields"] if not each["name"].startswith("_hoodie_")]
+
+
+def history(base: Path) -> tuple[str, bytes]:
+    timeline = snapshot(base).timeline
+    path = find_history_file(timeline)
+    assert path is not None
+    return path, (base / path).read_bytes()
+
+
+def rows(table: pa.Table) -> list[str]:
+    kept = [name for name in table.column_names if name != "_hoodie_file_name"]
+    return sorted(map(str, table.select(kept).to_pylist()))
+
+
+def states(base: Path, instant: str) -> set[str]:
+    return {each.name.partition(".")[2] for each in (base / ".hoodie/.schema").glob(f"{instant}*")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_write_carries_schema_and_history_on(name: str, tmp_path: Path) -> None:
+    base = writable(name, tmp_path)
+    before, (_, text) = newest(base), history(base)
+    found = data(base)
+    for write in ("upsert", "insert", "delete"):
+        done: Any
+        if write == "delete":
+            done = HoodieTable.open(base).delete([found["id"][0].as_py()])
+        else:
+            done = getattr(HoodieTable.open(base), write)(found.slice(0, 1))
+        path, now = history(base)
+        assert now == text
+        assert path.rpartition("/")[2].startswith(done.instant)
+        assert states(base, done.instant) == {
+            "schemacommit", "schemacommit.requested", "schemacommit.inflight",
+        }  # fmt: skip
+        assert newest(base)["latest_schema"] == before["latest_schema"]
+        assert data_fields(newest(base)["schema"]) == data_fields(before["schema"])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "mor" in name])
+def test_compaction_records_the_schema_and_changes_no_row(name: str, tmp_path: Path) -> None:
+    base = writable(name, tmp_path)
+    before, texts = HoodieTable.open(base).scan().to_arrow(), newest(base)
+    HoodieTable.open(base).compact()
+    for query_type in ("snapshot", "read_optimized"):
+        assert rows(HoodieTable.open(base).scan(query_type=query_type).to_arrow()) == rows(before)
+    assert newest(base)["latest_schema"] == texts["latest_schema"]
+
+
+def rename(base: Path, old: str, new: str) -> str:
+    """Commit a rename as ALTER TABLE does: no files, and another schema. Return its instant."""
+    path, text = history(base)
+    texts = newest(base)
+    instant = datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+    schema, latest = json.loads(texts["schema"]), json.loads(texts["latest_schema"])
+    for field in (*schema["fields"], *latest["fields"]):
+        field["name"] = new if field["name"] == old else field["name"]
+    latest["version_id"] = int(instant)
+    extra = {"schema": json.dumps(schema), "latest_schema": json.dumps(latest)}
+    body = {"partitionToWriteStats": {}, "extraMetadata": extra, "operationType": "ALTER_SCHEMA"}
+    versions = {"schemas": [latest, *json.loads(text)["schemas"]]}
+    name = f"{instant}_{instant}"
+    (base / f".hoodie/timeline/{name}.deltacommit").write_text(json.dumps(body))
+    (base / path).with_name(f"{name}.schemacommit").write_text(json.dumps(versions))
+    return instant
+
+
+def test_columns_altered_since_the_compaction_was_planned(tmp_path: Path) -> None:
+    base = writable(MOR, tmp_path)
+    planned = HoodieTable.open(base).schedule_compaction()
+    assert planned is not None
+    rename(base, "amount", "total")
+    before = HoodieTable.open(base).scan().to_arrow()
+    assert sum(value is not None for value in before["total"].to_pylist()) > 3
+    HoodieTable.open(base).run_compaction(planned)
+    assert rows(HoodieTable.open(base).scan().to_arrow()) == rows(before)
+    assert "amount" in newest_of(base, planned)["latest_schema"]
+
+
+def test_a_write_is_refused_once_the_columns_were_altered(tmp_path: Path) -> None:
+    base = writable(MOR, tmp_path)
+    before = snapshot(base)
+    latest, last = before.schema.latest_schema, before.timeline.list_completed_writes()[-1].request_time
+    check_same_columns(before, latest)
+    instant = rename(base, "amount", "total")
+    now = snapshot(base)
+    check_same_columns(now, latest, last)  # the alteration is newer than the write
+    for at in (None, instant):
+        with pytest.raises(ConflictError, match="altered"):
+            check_same_columns(now, latest, at)
+    with pytest.raises(ConflictError, match="altered"):
+        check_same_columns(now, None)  # a write that began before there were ids
+
+
+def test_a_write_that_fails_leaves_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = writable(MOR, tmp_path)
+    found, before = data(base), sorted((base / ".hoodie/.schema").iterdir())
+
+    def fail(*_: Any) -> Any:
+        raise StorageError("no more room", operation="write", path="x")
+
+    monkeypatch.setattr(_WriteCompletion, "make_content", fail)
+    with pytest.raises(StorageError):
+        HoodieTable.open(base).upsert(found.slice(0, 1))
+    assert sorted((base / ".hoodie/.schema").iterdir()) == before
+    assert rows(HoodieTable.open(base).scan().to_arrow()) == rows(HoodieTable.open(base).scan().to_arrow())
+
+
+def test_new_columns_are_refused(tmp_path: Path) -> None:
+    base = writable(MOR, tmp_path)
+    found = data(base)
+    with pytest.raises(UnsupportedFeatureError, match="schema-on-read"):
+        HoodieTable.open(base).upsert(found.append_column("more", pa.array(["x"] * found.num_rows)))
+
+
+def test_a_lost_history_begins_anew(tmp_path: Path) -> None:
+    base = writable(COMPACTED, tmp_path)
+    for path in (base / ".hoodie/.schema").iterdir():
+        path.unlink()
+    before = rows(HoodieTable.open(base).scan().to_arrow())
+    HoodieTable.open(base).upsert(data(base).slice(0, 0))
+    assert rows(HoodieTable.open(base).scan().to_arrow()) == before
