@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _TAIL = 1 << 20  # bytes at the end of a file that are read first: the footer, with a bloom filter of some 430 KB
+_HUDI_KEY = b"orc.avro.schema"  # the schema, in files that Hudi wrote
 _OUT_OF_RANGE = "out of range for nanosecond"
 
 
@@ -132,7 +133,7 @@ class OrcFileReader:
             with self._name_damage():
                 footer = self._fetch(stripe, names)
                 whole = self._decode(number, stripe, names)
-                repair = make_instants(footer.zone)
+                repair = make_instants(footer.zone, by_hudi=_HUDI_KEY in self._layout.metadata)
             for start in range(0, stripe.rows, rows):
                 with self._name_damage():
                     batch = conform(whole.slice(start, rows), repair)

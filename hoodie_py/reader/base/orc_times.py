@@ -3,16 +3,24 @@
 Hudi stores times in UTC as ORC's TIMESTAMP (``AvroOrcUtils``). Java's readers turn them back by the time zone that each
 stripe names. Arrow's reader gives what the clock showed, in nanoseconds without a zone. In the hour that a clock shows
 twice, the first one is taken.
+
+Java Hudi 1.2.0 writes times before 1970, other than whole milliseconds, with a negative fraction. Its own reader fails
+on them. Arrow's takes them for the last millisecond of a second, so in Hudi's files a time that lies there is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
+
+from hoodie_py.arrow.arrays import to_numbers
+from hoodie_py.errors import UnsupportedFeatureError
 
 _CLOCK = pa.timestamp("ns")
 _INSTANT = pa.timestamp("us", "UTC")
+_SECOND, _MILLISECOND = 1_000_000, 1_000
 _UTC = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "Etc/Zulu"})
 
 
@@ -32,33 +40,37 @@ def to_instant_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def make_instants(zone: str) -> Callable[[pa.Array], pa.Array]:
+def make_instants(zone: str, *, by_hudi: bool = False) -> Callable[[pa.Array], pa.Array]:
     """Return a function that gives a column of a stripe the type of ``to_instant_type``.
 
-    It raises pyarrow.ArrowInvalid if the zone is not known.
+    It raises pyarrow.ArrowInvalid if the zone is not known, and UnsupportedFeatureError for times in a file that was
+    written ``by_hudi``, if their fraction is lost.
     """
 
     def convert(array: pa.Array) -> pa.Array:
         target = to_instant_type(array.type)
-        return array if target.equals(array.type) else _convert(array, target, zone)
+        return array if target.equals(array.type) else _convert(array, target, zone, by_hudi)
 
     return convert
 
 
-def _convert(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
+def _convert(array: pa.Array, target: pa.DataType, zone: str, by_hudi: bool) -> pa.Array:
     if target.equals(array.type):
         return array
     if pa.types.is_timestamp(target):
-        return _to_instants(array, zone)
+        return _to_instants(array, zone, by_hudi)
     if pa.types.is_struct(target):
-        children = [_convert(array.field(at), target.field(at).type, zone) for at in range(target.num_fields)]
+        children = [_convert(array.field(at), target.field(at).type, zone, by_hudi) for at in range(target.num_fields)]
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
     if pa.types.is_list(target):
-        children = [_convert(array.values, target.value_type, zone)]
+        children = [_convert(array.values, target.value_type, zone, by_hudi)]
     else:
         entries = pa.StructArray.from_arrays(
-            [_convert(array.keys, target.key_type, zone), _convert(array.items, target.item_type, zone)],
+            [
+                _convert(array.keys, target.key_type, zone, by_hudi),
+                _convert(array.items, target.item_type, zone, by_hudi),
+            ],
             fields=[target.key_field, target.item_field],
         )
         children = [entries]
@@ -67,10 +79,20 @@ def _convert(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
     )
 
 
-def _to_instants(array: pa.Array, zone: str) -> pa.Array:
+def _to_instants(array: pa.Array, zone: str, by_hudi: bool) -> pa.Array:
     import pyarrow.compute as pc
 
     micros = pc.floor_temporal(array, unit="microsecond").cast(pa.timestamp("us"))
+    if by_hudi:
+        _check_fractions(to_numbers(micros.cast(pa.int64())))
     if zone in _UTC:
         return micros.cast(_INSTANT)
     return pc.assume_timezone(micros, zone, ambiguous="earliest", nonexistent="latest").cast(_INSTANT)
+
+
+def _check_fractions(micros: np.ndarray) -> None:
+    if ((micros < 0) & (micros % _SECOND > _SECOND - _MILLISECOND)).any():
+        raise UnsupportedFeatureError(
+            "Times before 1970 that Hudi wrote to an ORC file: their fractions of a second are lost.",
+            hint="Leave the column out.",
+        )

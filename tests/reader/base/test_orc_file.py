@@ -166,6 +166,16 @@ def test_what_a_clock_showed_becomes_an_instant() -> None:
     ]  # fmt: skip
 
 
+def test_fractions_that_hudi_lost_are_refused() -> None:
+    nanos = -(10**9)
+    array = pa.array([0, nanos + 456_000, None, -3 * nanos, 2 * nanos], pa.int64()).cast(pa.timestamp("ns"))
+    make_instants("UTC", by_hudi=True)(array)
+    lost = pa.array([{"t": [0, nanos - 456_000]}], pa.struct({"t": pa.list_(pa.timestamp("ns"))}))
+    assert make_instants("UTC")(lost).to_pylist()[0]["t"][1].microsecond == 999_544
+    with pytest.raises(UnsupportedFeatureError, match="before 1970"):
+        make_instants("UTC", by_hudi=True)(lost)
+
+
 def test_nested_times_of_a_slice() -> None:
     type_ = pa.map_(pa.string(), pa.list_(pa.struct({"t": pa.timestamp("ns"), "n": pa.int8()})))
     rows = [None, [("a", None)], [("b", [{"t": 0, "n": 1}, None])], [("c", [{"t": None, "n": 2}])]]
