@@ -6,7 +6,7 @@ The rule: it calls the strategy of a read, one pair at a time, so it shows what 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.custom import CustomStrategy
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.merge.strategies import CommitTimeStrategy, MergeStrategy
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats, WantedKeys
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 from hoodie_py.reader.record.row_store import NO_ROW
@@ -151,7 +151,7 @@ def _find_base_version(
 ) -> tuple[Version, BufferedBatch] | None:
     if file_slice.base_file is None:
         return None
-    base = open_base_file(info, file_slice.base_file, options)
+    base = open_base_file(replace(info, keys=WantedKeys((key,))), file_slice.base_file, options)
     row = _find_base_row(log, base, info, key)
     if row is None:
         return None

@@ -213,9 +213,13 @@ def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def count_records(block: LogBlock) -> int | None:
-    """Count the records of Avro and delete blocks; None for other types, which tell only when decoded."""
+    """Count the records of Avro, HFile and delete blocks; None for other types, which tell only when decoded."""
     if block.type is BlockType.DELETE:
         return len(decode_deletes(block.content).keys)
+    if block.type is BlockType.HFILE_DATA:
+        from hoodie_py.formats.hfile.reader import HFile
+
+        return HFile.from_bytes(block.content).entries
     if block.type in {BlockType.AVRO_DATA, BlockType.CDC_DATA} and len(block.content) >= _AVRO_COUNT.stop:
         return int.from_bytes(block.content[_AVRO_COUNT], "big", signed=True)
     return None

@@ -24,10 +24,13 @@ def test_blocks_of_a_log(hoodie, corpus) -> None:
     assert all(block["instant"] == block["headers"]["INSTANT_TIME"] for block in found)
 
 
-def test_parquet_blocks_are_counted(hoodie, corpus) -> None:
-    found = [block for path in log_files(corpus("blocks_parquet_mor_v8")) for block in blocks_of(hoodie, path)]
-    assert all(block["records"] > 0 for block in found if block["type"] == "PARQUET_DATA")
-    assert "PARQUET_DATA" in {block["type"] for block in found}
+@pytest.mark.parametrize(
+    ("name", "kind"), [("blocks_parquet_mor_v8", "PARQUET_DATA"), ("blocks_hfile_mor_v8", "HFILE_DATA")]
+)
+def test_blocks_of_other_formats_are_counted(hoodie, corpus, name: str, kind: str) -> None:
+    found = [block for path in log_files(corpus(name)) for block in blocks_of(hoodie, path)]
+    assert all(block["records"] > 0 for block in found if block["type"] == kind)
+    assert kind in {block["type"] for block in found}
 
 
 def test_rollbacks_say_of_what(hoodie, corpus) -> None:
