@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie_py.formats.parquet.decoder import _cast
+from hoodie_py.formats.parquet.decoder import cast_to_spark_type
 
 
 def to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert the columns of a batch, by place, to the fields of a schema that ``spark_schema`` gave for it."""
     if batch.schema.equals(schema):
         return batch
-    arrays = [_cast(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
+    arrays = [cast_to_spark_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
     if not arrays:
         return batch
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
