@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import orc
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
@@ -210,6 +211,34 @@ def test_sources_of_another_format_are_refused_by_name(tmp_path: Path) -> None:
     other = Pair(tmp_path, replace(pair.base, source=replace(pair.base.source, path="x.csv", size=None)))
     with pytest.raises(UnsupportedFeatureError, match=rf"csv format.*{tmp_path}/source/x\.csv"):
         other.open()
+
+
+@pytest.mark.parametrize("groups", [None, [0], [1]])
+def test_both_files_may_be_orc_files(groups: list[int] | None, tmp_path: Path) -> None:
+    """A base file in the ORC format has a source in the ORC format."""
+    rows = 60_000
+    pair = make_pair(tmp_path, rows)
+    skeleton, source = tmp_path / "table" / pair.base.path, tmp_path / "source" / "x.parquet"
+    orc.write_table(pq.read_table(skeleton), skeleton.with_suffix(".orc"), compression="zlib")
+    orc.write_table(pq.read_table(source), source.with_suffix(".orc"), stripe_size=1 << 16, batch_size=1024)
+    size = source.with_suffix(".orc").stat().st_size
+    assert pair.base.source is not None
+    base = replace(
+        pair.base,
+        path=pair.base.path.replace(".parquet", ".orc"),
+        size=skeleton.with_suffix(".orc").stat().st_size,
+        source=replace(pair.base.source, path="x.orc", size=size),
+    )
+    both = Pair(tmp_path, base)
+    sizes = list(both.open().group_rows)
+    assert len(sizes) > 1
+    start, count = (0, rows) if groups is None else (sum(sizes[: groups[0]]), sizes[groups[0]])
+    found = both.read(["id", KEY], 999, groups)
+    assert [row["id"] for row in found] == list(range(start, start + count))
+    assert all(row[KEY] == f"{KEY}-{row['id']}" for row in found)
+    source.with_suffix(".orc").write_bytes(b"ORC" + bytes(size - 3))
+    with pytest.raises(CorruptFileError, match=rf"{tmp_path}/source/x\.orc"):
+        both.open()
 
 
 @pytest.mark.parametrize("linked", ["x.parquet", "inside/x.parquet"])
