@@ -19,6 +19,7 @@ from tests.bootstrap import make_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string()), ("part", pa.string())])
 ROWS = 6  # in each source file
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 COMPLETED = "20200101000000000"
 
 
@@ -91,6 +92,8 @@ class Bootstrapped:
         return {**found, "part": self._to_value(value)} if self.is_partitioned else found
 
     def _to_value(self, text: str) -> Any:
+        if text == NO_VALUE:
+            return None
         return int(text) if pa.types.is_integer(self.type) else text
 
     def _make_rows(self, number: int, value: str) -> list[dict[str, Any]]:
@@ -137,6 +140,7 @@ KINDS = [
     Bootstrapped(partitions=("",)),
     Bootstrapped(merge_on_read=False, partitions=("",)),
     Bootstrapped(stored=True),
+    Bootstrapped(merge_on_read=False, partitions=(NO_VALUE, "p1")),
     Bootstrapped(merge_on_read=False, partitions=("2020", "2021"), type=pa.int32()),
 ]
 

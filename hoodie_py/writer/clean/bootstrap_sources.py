@@ -6,7 +6,7 @@ nothing can read any more:
 * The bootstrap index names the source for a base file that the same plan removes.
 * It lies in the folder that was bootstrapped, in the kind of store that the table lies in. A folder that a reader was
   told to read instead does not count.
-* No base file that stays has the same source.
+* No base file that stays has the same source, and it is no file of the table itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def find_sources(snapshot: Snapshot, removed: Removed) -> dict[str, tuple[Source
     """Return by partition the sources that only removed base files have.
 
     Raises:
-        InvalidTableError: a source lies outside the folder that was bootstrapped.
+        InvalidTableError: a source lies outside the folder that was bootstrapped, or in the table.
         FileMissingError: the bootstrap index is gone.
         UnsupportedFeatureError: a source lies in another kind of store than the table.
     """
@@ -43,7 +43,8 @@ def find_sources(snapshot: Snapshot, removed: Removed) -> dict[str, tuple[Source
         sources = tuple(each for each in _iterate_sources(snapshot, partition, names) if each.uri not in staying)
         if sources:
             found[partition] = sources
-            _open_folder(snapshot.files, sources[0])
+            for source in sources:
+                _open_folder(snapshot.files, source)
     return found
 
 
@@ -91,7 +92,14 @@ def _open_folder(files: TableFiles, source: SourceFile) -> TableFiles:
             path=source.folder,
             hint=f"Clean without {DELETE_BOOTSTRAP_SOURCE}, and delete them yourself.",
         )
-    return files.open_other(source.folder)
+    folder = files.open_other(source.folder)
+    if f"{folder.uri.rstrip('/')}/{source.path}".startswith(files.uri.rstrip("/") + "/"):
+        raise InvalidTableError(
+            "The bootstrap index names a file of the table itself as a source to delete.",
+            path=source.path,
+            hint=f"Clean without {DELETE_BOOTSTRAP_SOURCE}.",
+        )
+    return folder
 
 
 def _iterate_sources(snapshot: Snapshot, partition: str, names: Collection[str]) -> Iterator[SourceFile]:

@@ -145,6 +145,21 @@ def test_sources_in_another_kind_of_store_are_never_deleted(tmp_path: Path, monk
         find_sources(HoodieTable.open(base)._snapshot, {"part=p0": [f"group0_0-1-1_{'0' * 13}1.parquet"]})
 
 
+def test_files_of_the_table_itself_are_no_sources_to_delete(tmp_path: Path) -> None:
+    """Whatever a table of others says of its folder and index."""
+    base = make_rewritten(Bootstrapped(9, False), tmp_path)
+    live = next(path for path in (base / "part=p0").glob("group0_*.parquet") if "0000001" not in path.name)
+    places = {f"part=p{i}": {f"group{i}": (f"file:{live}", live.stat().st_size)} for i in range(2)}
+    for path, content in make_index({**places, "part=p1": {"group1": (f"file:{base}/x.parquet", 1)}}).items():
+        (base / path).write_bytes(content)
+    properties = base / ".hoodie/hoodie.properties"
+    properties.write_bytes(update_properties(properties.read_bytes(), {"hoodie.bootstrap.base.path": str(tmp_path)}))
+    with pytest.raises(InvalidTableError, match="a file of the table itself"):
+        HoodieTable.open(base).clean(1, options=DELETE)
+    assert live.exists()
+    assert HoodieTable.open(base).clean(1, options=QUICK).files_deleted
+
+
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     base = make_rewritten(Bootstrapped(9, False), tmp_path)
     folder, outside = tmp_path / "source/part=p0", tmp_path / "outside"
