@@ -25,6 +25,9 @@ class MappedBaseFile:
     """One open base file under the names and types of a read.
 
     ``schema`` has the columns of the table as a read returns them.
+
+    Raises:
+        CorruptFileError: the file contradicts the history of the table's schema.
     """
 
     def __init__(self, inner: OpenBaseFile, mapper: ColumnMapper, schema: pa.Schema) -> None:
@@ -35,6 +38,15 @@ class MappedBaseFile:
         self._nulls = NullColumns()
         self._types = {field.name: field for field in inner.schema}
         stored = {field.name: mapper.find_stored_name(field.name) for field in schema}
+        for name, held in stored.items():
+            if held is not None and held not in inner.columns and name in inner.columns:
+                raise CorruptFileError(
+                    f"By the history of the table's schema the file has {held!r}, which is {name!r} now; it has "
+                    f"{name!r} alone.",
+                    path=self.path,
+                    column=name,
+                    hint="The history in .hoodie/.schema is not that of these files; restore it.",
+                )
         self._stored = {name: held for name, held in stored.items() if held is not None and held in inner.columns}
         self.columns = frozenset(self._stored)
         changed = {name for name in self.columns if not mapper.is_same(name, inner.schema)}
