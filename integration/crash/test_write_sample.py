@@ -38,6 +38,8 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
         ("made mor 8", "insert"), ("made cow 6", "bulk insert"), ("made mor 6", "delete"),
         ("made cow 9", "delete by filter"), ("made mor 9", "insert overwrite"),
         ("made cow 6", "insert overwrite table"), ("made cow 9 cdc", "upsert"), ("made cow 6 cdc", "delete"),
+        ("made mor 9 virtual", "upsert"), ("made mor 6 virtual", "delete"), ("made cow 9 virtual", "delete by filter"),
+        ("made cow 9 virtual", "insert overwrite"),
         ("made mor 9", "create"), ("mdt_files_mor_v9", "upsert"), ("old15_metadata_mor", "insert overwrite"),
         ("mdt_all_cow_v9", "delete"), ("mdt_files_mor_v9 as 8", "insert"),
         ("bootstrapped mor 9", "upsert"), ("bootstrapped cow 9", "upsert"), ("bootstrapped cow 9", "delete"),

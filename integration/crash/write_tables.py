@@ -18,10 +18,11 @@ from tests.writer.bootstrapped_tables import Bootstrapped
 
 MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
 CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
+VIRTUAL = ("made mor 6 virtual", "made cow 9 virtual", "made mor 9 virtual")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
 WITHOUT_NEW_KEYS = ("mdt_all_cow_v9",)  # its record index is Java's affair
-WRITE_TABLES = (*MADE, *CAPTURING, *WITH_METADATA, *EMPTY)
+WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *EMPTY)
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
@@ -32,7 +33,7 @@ _sources = tempfile.TemporaryDirectory()  # as long as this process lives, all c
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    "bootstrapped ..." names sources on the local disk, others are Java's.
+    "... virtual" has no meta fields, "bootstrapped ..." names sources on the local disk, others are Java's.
     """
     words = name.split()
     if words[0] == "bootstrapped":
@@ -46,7 +47,7 @@ def write_table(name: str) -> State:
     return made
 
 
-def _made(kind: str, version: str, *captures: str, empty: bool) -> State:
+def _made(kind: str, version: str, *traits: str, empty: bool) -> State:
     with tempfile.TemporaryDirectory() as folder:
         made = HoodieTable.create(
             f"{folder}/t",
@@ -57,7 +58,10 @@ def _made(kind: str, version: str, *captures: str, empty: bool) -> State:
             table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
             table_version=int(version),
             name="t",
-            properties={"hoodie.table.cdc.enabled": str(bool(captures)).lower()},
+            properties={
+                "hoodie.table.cdc.enabled": str("cdc" in traits).lower(),
+                "hoodie.populate.meta.fields": str("virtual" not in traits).lower(),
+            },
         )
         if not empty:
             made.upsert([_row(number, 1) for number in range(8)], QUICK)

@@ -83,7 +83,8 @@ def delete(table: HoodieTable, subject: WriteSubject) -> Any:
 def delete_where(table: HoodieTable, subject: WriteSubject) -> Any:
     one_thread()
     keys = ", ".join(f"'{key}'" for key in subject.keys)
-    return table.delete(f"{KEY} in ({keys})", subject.options)
+    column = KEY if table.config.populate_meta_fields else "id"
+    return table.delete(f"{column} in ({keys})", subject.options)
 
 
 def insert_overwrite(table: HoodieTable, subject: WriteSubject) -> Any:
@@ -128,7 +129,7 @@ class Write:
 def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubject:
     """Look at a table and think of what to write to it."""
     table = open_table(files)
-    found = table.scan().to_arrow()
+    found = _with_places(table, table.scan().to_arrow())
     config = table.config
     if not len(found):
         return _of_empty(table, options)
@@ -192,7 +193,15 @@ def rows_of(found: pa.Table) -> dict[tuple[str, str], str]:
 
 def rows_at(files: TableFiles, query_type: str = "snapshot") -> dict[tuple[str, str], str]:
     """Return the rows of a table as it is now."""
-    return rows_of(open_table(files).scan(query_type=query_type).to_arrow())
+    table = open_table(files)
+    return rows_of(_with_places(table, table.scan(query_type=query_type).to_arrow()))
+
+
+def _with_places(table: HoodieTable, found: pa.Table) -> pa.Table:
+    """Return rows with key and partition path, which those of a table without meta fields do not have."""
+    if table.config.populate_meta_fields:
+        return found
+    return found.append_column(KEY, found.column("id")).append_column(PARTITION, found.column("part"))
 
 
 def strays(snapshot: Snapshot, new: list[str]) -> list[str]:

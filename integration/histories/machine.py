@@ -38,10 +38,10 @@ FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 LONGEST_TRACE = 70
 
 _KINDS = [
-    Kind(version, merge_on_read, mode, wide, buckets, partitioned, change_data)
-    for version, merge_on_read, mode, wide, buckets, partitioned, change_data in itertools.product(
+    Kind(version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual)
+    for version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual in itertools.product(
         (9, 8, 6), (True, True, True, False), (EVENT_TIME, EVENT_TIME, CUSTOM, COMMIT_TIME), (False, True),
-        (0, 0, 2), (True, False), ("", "", "", *CHANGE_DATA),
+        (0, 0, 2), (True, False), ("", "", "", *CHANGE_DATA), (False, False, True),
     )
 ]  # fmt: skip
 _IDS = st.sampled_from([f"k{number}" for number in range(4)])

@@ -49,6 +49,7 @@ class Kind:
         buckets: of a bucket index; 0 for a simple index.
         partitioned: whether by ``part``.
         change_data: how much its change logs have; empty for a table without change data.
+        virtual: whether it has no meta fields, and keys are computed.
     """
 
     version: int
@@ -58,12 +59,14 @@ class Kind:
     buckets: int = 0
     partitioned: bool = True
     change_data: str = ""
+    virtual: bool = False
 
     def __str__(self) -> str:
         parts = [
             f"v{self.version}", "mor" if self.merge_on_read else "cow", self.mode.split("_")[0].lower(),
             "long" if self.wide else "int", f"bucket{self.buckets}" if self.buckets else "simple",
             "part" if self.partitioned else "flat", *([self.change_data.lower()] if self.change_data else []),
+            *(["virtual"] if self.virtual else []),
         ]  # fmt: skip
         return "-".join(parts)
 
