@@ -32,8 +32,8 @@ from hoodie_py.spark.distributed.payloads import choose_labels
 from tests.spark.distributed.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
 from tests.writer.change_tables import list_change_files, read_records
-from tests.writer.compaction_tables import leftovers, orphans
-from tests.writer.written_tables import SCHEMA
+from tests.writer.compaction_tables import QUICK, leftovers, orphans
+from tests.writer.written_tables import SCHEMA, Kind
 
 STREAMS = pytest.mark.skipif(
     not hasattr(datasource, "DataSourceStreamArrowWriter"), reason="NOT TESTED: this PySpark writes no Arrow streams"
@@ -79,6 +79,50 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
     assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
     assert spark.catalog.listTables() == []
     assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+
+
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_tables_without_meta_fields(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": type_}
+    kind = Kind(9, type_ == "MERGE_ON_READ", virtual=True)
+    kind.create(tmp_path / "want")
+    for at, (operation, data) in enumerate(steps(5)[:6]):
+        getattr(HoodieTable.open(tmp_path / "want"), operation)(data)
+        if at % 2 or operation in ("delete", "insert"):
+            write(frame(data), str(tmp_path / "ours"), operation, **options)
+        else:
+            more = {"hoodie.datasource.write.operation": operation, "hoodie.populate.meta.fields": "false"}
+            frame(data).write.format("hoodie").mode("append").options(**options, **more).save(str(tmp_path / "ours"))
+        assert seen(tmp_path / "ours") == seen(tmp_path / "want"), operation
+    ours = HoodieTable.open(tmp_path / "ours")
+    assert ours.schema.names == SCHEMA.names
+    if kind.merge_on_read:
+        ours.compact(engine=spark, options=QUICK)
+        assert HoodieTable.open(tmp_path / "ours").scan(query_type="read_optimized").count() == len(
+            seen(tmp_path / "want")
+        )
+    with pytest.raises(PySparkException, match="says 'true'"):
+        frame(rows(range(1), 1)).write.format("hoodie").mode("append").options(
+            **options, **{"hoodie.populate.meta.fields": "true"}
+        ).save(str(tmp_path / "ours"))
+    assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+
+
+@STREAMS
+def test_a_stream_into_a_table_without_meta_fields(spark: Any, frame: Any, tmp_path: Path) -> None:
+    Kind(9, True, virtual=True).create(tmp_path / "t")
+    frame(rows(range(10), 1)).write.parquet(str(tmp_path / "in"))
+    for at in range(2):
+        frame(rows(range(at * 5, at * 5 + 10), at)).write.mode("append").parquet(str(tmp_path / "in"))
+        stream = spark.readStream.schema(frame(rows(range(1), 1)).schema).parquet(str(tmp_path / "in"))
+        writer = stream.writeStream.format("hoodie").options(**OPTIONS)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / "c"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "t"))
+        )
+        assert query.awaitTermination(300)
+    assert len(seen(tmp_path / "t")) == 15
 
 
 @pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])

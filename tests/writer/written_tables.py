@@ -37,22 +37,25 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What kind of table; one that ``captures`` has change data."""
+    """What kind of table; one that ``captures`` has change data, a ``virtual`` one no meta fields."""
 
     version: int
     merge_on_read: bool
     partitioned: bool = True
     captures: bool = False
+    virtual: bool = False
 
     def __str__(self) -> str:
         kind = "mor" if self.merge_on_read else "cow"
         name = f"v{self.version}-{kind}-{'part' if self.partitioned else 'flat'}"
-        return f"{name}-cdc" if self.captures else name
+        return f"{name}{'-cdc' if self.captures else ''}{'-virtual' if self.virtual else ''}"
 
     def create(self, base: Path, **more: Any) -> Path:
         """Make an empty table."""
         if self.captures:
             more = {**more, "properties": {"hoodie.table.cdc.enabled": "true", **more.get("properties", {})}}
+        if self.virtual:
+            more = {**more, "properties": {"hoodie.populate.meta.fields": "false", **more.get("properties", {})}}
         HoodieTable.create(
             base,
             SCHEMA,

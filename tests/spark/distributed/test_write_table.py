@@ -34,6 +34,9 @@ CASES = [
     (Kind(8, False, True), "SIMPLE"),
     (Kind(6, True, True), "SIMPLE"),
     (Kind(6, False, False), "BUCKET"),
+    (Kind(9, True, virtual=True), "SIMPLE"),
+    (Kind(8, True, virtual=True), "BUCKET"),
+    (Kind(6, False, virtual=True), "GLOBAL_SIMPLE"),
 ]
 
 
