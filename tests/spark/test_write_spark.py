@@ -86,7 +86,7 @@ def test_tables_without_meta_fields(spark: Any, frame: Any, tmp_path: Path, type
     options = {**OPTIONS, "hoodie.datasource.write.table.type": type_}
     kind = Kind(9, type_ == "MERGE_ON_READ", virtual=True)
     kind.create(tmp_path / "want")
-    for at, (operation, data) in enumerate(steps(5)[:6]):
+    for at, (operation, data) in enumerate(steps(5)[:4]):
         getattr(HoodieTable.open(tmp_path / "want"), operation)(data)
         if at % 2 or operation in ("delete", "insert"):
             write(frame(data), str(tmp_path / "ours"), operation, **options)
