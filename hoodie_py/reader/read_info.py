@@ -50,7 +50,7 @@ class ReadInfo:
         instants: the commits whose base rows merge with the log, for incremental reads; None for all.
         bootstrapped: whether the base file is of a metadata-only bootstrap: its source may lack partition columns.
         unfilled: partition columns that such a source must have, as the partition path gives no value of their type.
-        numbers: string columns that log blocks hold as times; a read returns the numbers of those times as text.
+        numbers: string columns that files hold as times; a read returns the numbers of those times as text.
         expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
         keys: the only record keys that the query wants, where its filter tells and base files are HFiles.
         mappings: where columns are matched by id, their names in files of each instant; None where names match.
@@ -96,8 +96,8 @@ class ReadInfo:
         return name in self.fallbacks and bool(self.schema.field(name).type == schema.field(name).type)
 
     @property
-    def block_times(self) -> pa.Schema | None:
-        """``times`` for log blocks: of columns in ``numbers`` plain longs, as Java's String.valueOf has them."""
+    def file_times(self) -> pa.Schema | None:
+        """``times`` of files: of columns in ``numbers`` plain longs, as Java's String.valueOf has them in log blocks."""
         if self.times is None or not self.numbers:
             return self.times
         return pa.schema([field.with_type(pa.int64()) if field.name in self.numbers else field for field in self.times])

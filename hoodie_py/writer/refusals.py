@@ -13,7 +13,6 @@ from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
 from hoodie_py.formats.names import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.partition_values import is_formatted_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
 
@@ -77,15 +76,6 @@ def _iterate_problems(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError(
             "Compaction of a COPY_ON_WRITE table.", hint="Such a table has no log files to compact."
         )
-    times = snapshot.schema.times
-    for name in () if times is None else times.names:
-        if is_formatted_time(snapshot.config, name):
-            # A scan returns such a column as text: log rows give their numbers, base rows give nothing.
-            yield UnsupportedFeatureError(
-                "Compaction of a table that the timestamp key generator partitions by a timestamp column.",
-                hint="Compact it with Java Hudi or Flink.",
-                column=name,
-            )
     yield from _iterate_features(snapshot)
 
 
@@ -113,8 +103,6 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError("Writing to a table with several base file formats.")
     if config.base_file_format != "PARQUET":
         yield UnsupportedFeatureError(f"Writing base files of format {config.base_file_format[:40]!r}.")
-    if config.partition_metafile_base_format:
-        yield UnsupportedFeatureError("Writing to a table whose partition metafiles are in the base file format.")
     pending = snapshot.timeline.timeline.select_pending()
     for instant in pending.instants:
         if instant.request_time in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):

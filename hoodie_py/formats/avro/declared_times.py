@@ -93,6 +93,8 @@ def retype_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.
 def _correct_type(stored: pa.DataType, declared: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(declared):
         return declared if _is_mistyped(stored, declared) else stored
+    if pa.types.is_int64(declared) and pa.types.is_timestamp(stored):
+        return declared
     if pa.types.is_struct(declared) and pa.types.is_struct(stored):
         return pa.struct([_correct_field(field, declared) for field in stored])
     if pa.types.is_list(declared) and pa.types.is_list(stored):

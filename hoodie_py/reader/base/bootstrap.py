@@ -76,9 +76,9 @@ def _open_stored(
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)
-        skeleton = open_by_extension(info.files, base_file, info.times)
+        skeleton = open_by_extension(info.files, base_file, info.file_times)
         uri = f"{folder.uri.rstrip('/')}/{source.path}"
-        reader = BootstrapFileReader(skeleton, _open_source(folder, source, uri, info.times), uri, instants)
+        reader = BootstrapFileReader(skeleton, _open_source(folder, source, uri, info.file_times), uri, instants)
         check_filled(info, reader)
         return reader
     if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
@@ -89,7 +89,7 @@ def _open_stored(
         )
     directories = SPILL_PATH.read(options.options)
     return open_by_extension(
-        info.files, base_file, info.times, instants, info.keys, directory=directories[0] if directories else None
+        info.files, base_file, info.file_times, instants, info.keys, directory=directories[0] if directories else None
     )
 
 

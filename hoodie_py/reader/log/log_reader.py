@@ -217,7 +217,7 @@ class LogReader:
         self.spill.close()
 
     def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
-        times, mappings = self.info.block_times, self.info.mappings
+        times, mappings = self.info.file_times, self.info.mappings
         mapper = None if mappings is None else BlockMapper(mappings, self.schema, times)
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper)
 

@@ -92,7 +92,7 @@ def _map_images(batch: pa.RecordBatch, mapper: ColumnMapper) -> pa.RecordBatch:
 
 def _nest_times(info: ReadInfo, mapper: ColumnMapper | None) -> pa.Schema | None:
     """Return the declared times of images, whose columns are one level down."""
-    times = info.block_times if mapper is None else mapper.rename_types(info.block_times)
+    times = info.file_times if mapper is None else mapper.rename_types(info.file_times)
     if times is None:
         return None
     return pa.schema([pa.field(name, pa.struct(list(times))) for name in (BEFORE, AFTER)])

@@ -20,7 +20,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, ensure_partition, is_named_after, make_run_id
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
@@ -253,7 +253,7 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
     for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
         listed |= {info.path: info.size for info in listing if not info.is_dir}
         if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
-            ensure_partition(begun.facts.files, partition, begun.instant)
+            begun.facts.ensure_partition(partition)
     for path, size in (file for result in results for file in result.sizes.items()):
         if listed.get(path) != size:
             raise ConflictError("A file of this write was removed or changed.", path=path, instant=begun.instant)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.names import MarkerType, make_base_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, ensure_partition
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, make_file_batches
 from hoodie_py.writer.records import WriteRecords
@@ -42,7 +42,7 @@ class InsertTask:
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, name)
         rows = 0
         try:
-            ensure_partition(self.facts.files, self.partition_path, self.facts.instant)
+            self.facts.ensure_partition(self.partition_path)
             with DataFile(self.facts, marker) as file:
                 writer = self.facts.open_base_writer(file.sink)
                 for part in parts:

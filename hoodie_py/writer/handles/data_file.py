@@ -29,6 +29,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_writer import BaseFileWriter
+from hoodie_py.formats.parquet.facts_file import make_facts_file
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -64,6 +65,11 @@ class CommitFacts:
     def make_token(self, index: int) -> str:
         """Make a write token for an attempt at task number ``index``."""
         return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
+
+    def ensure_partition(self, partition_path: str) -> None:
+        """Make a folder a partition, in the form that the table asks for; errors as ``ensure_partition``."""
+        in_base_format = self.config.partition_metafile_base_format
+        ensure_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
     def open_base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
         """Open a writer of one of the commit's base files."""
@@ -238,21 +244,23 @@ class OutputFile:
         self.close()
 
 
-def ensure_partition(files: TableFiles, partition_path: str, instant: str) -> None:
+def ensure_partition(files: TableFiles, partition_path: str, instant: str, *, in_base_format: bool = False) -> None:
     """Make a folder a partition if it is not one; to be called before the first data file is written there.
 
     Readers that list folders, and Java when it rebuilds the metadata table, skip folders without its metafile (Hudi
-    ``HoodiePartitionMetadata``).
+    ``HoodiePartitionMetadata``). ``in_base_format`` makes it a Parquet file without rows, with the facts in its footer.
 
     Raises:
         CommitStateUnknownError: the store did not say whether the file was written.
         StorageError: the store refused.
     """
-    path = f"{partition_path}/{PARTITION_METAFILE}" if partition_path else PARTITION_METAFILE
+    name = f"{PARTITION_METAFILE}.parquet" if in_base_format else PARTITION_METAFILE
+    path = f"{partition_path}/{name}" if partition_path else name
     if files.exists(path):
         return
     depth = partition_path.count("/") + 1 if partition_path else 0
-    content = format_properties({"commitTime": instant, "partitionDepth": str(depth)}, comment="partition metadata")
+    facts = {"commitTime": instant, "partitionDepth": str(depth)}
+    content = make_facts_file(facts) if in_base_format else format_properties(facts, comment="partition metadata")
     try:
         files.put_if_absent(path, content, unique=True)
     except ConflictError:

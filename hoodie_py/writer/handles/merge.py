@@ -26,7 +26,7 @@ from hoodie_py.reader.record.record import DELETE, NO_OPERATION
 from hoodie_py.reader.record_reader import MergeReader
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.handles.change_file import ChangeFile
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, ensure_partition
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.records import WriteRecords
@@ -67,7 +67,7 @@ class RewriteTask:
         incoming = list(self._make_incoming(records, stamp))
         try:
             if base is None:
-                ensure_partition(self.facts.files, partition, self.facts.instant)
+                self.facts.ensure_partition(partition)
             with (
                 ChangeFile(self.facts, None if base is None else marker) as changes,
                 _MergedRowReader(self, incoming, stamp, changes) as reader,

@@ -77,6 +77,17 @@ def test_it_says_when_it_was_made_and_how_deep_it_lies(path: str, depth: str, tm
     assert found == {"commitTime": "20260101000000001", "partitionDepth": depth}
 
 
+def test_it_may_be_a_parquet_file(corpus: Callable[[str], Path], tmp_path: Path) -> None:
+    ensure_partition(TableFiles.open(tmp_path), "p0", "20260101000000001", in_base_format=True)
+    ours, java = (
+        pq.ParquetFile(root / "p0" / f"{PARTITION_METAFILE}.parquet").metadata
+        for root in (tmp_path, corpus("partition_metafile_parquet_mor_v9"))
+    )
+    assert ours.metadata == {b"commitTime": b"20260101000000001", b"partitionDepth": b"1"}
+    assert ours.metadata.keys() < java.metadata.keys()
+    assert ours.num_rows == java.num_rows == 0
+
+
 def test_the_first_of_two_tasks_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = TableFiles.open(tmp_path)
     ensure_partition(files, "p", "20260101000000001")
