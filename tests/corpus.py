@@ -19,6 +19,7 @@ from tests.bootstrap import move_sources
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGED = ROOT / "tests" / "data" / "corpus"
 WHOLE = ROOT.parent / "shared" / "corpus"
+REPORTS = ROOT.parent / "shared" / "reports"  # tables of other writers and of public bug reports
 
 
 @cache
@@ -27,9 +28,15 @@ def corpus_names() -> tuple[str, ...]:
     return tuple(sorted({case.parent.name for place in (WHOLE, PACKAGED) for case in place.glob("*/case.json")}))
 
 
+@cache
+def report_names() -> tuple[str, ...]:
+    """Names of the tables of other writers that are not packaged, sorted; none where they are not at hand."""
+    return tuple(sorted({case.parent.name for case in REPORTS.glob("*/case.json")} - {*corpus_names()}))
+
+
 def case_folder(name: str) -> Path:
     """The packed folder of a reference table; skips the test where it is not at hand."""
-    for place in (WHOLE, PACKAGED):
+    for place in (WHOLE, PACKAGED, REPORTS):
         if (place / name / "case.json").is_file():
             return place / name
     pytest.skip(f"NOT TESTED: reference table {name} is neither in tests/data/corpus nor in {WHOLE}")
