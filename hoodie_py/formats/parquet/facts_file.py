@@ -14,6 +14,6 @@ import pyarrow.parquet as pq
 def make_facts_file(facts: Mapping[str, str]) -> bytes:
     """Return the bytes of a file with these keys and values in its footer."""
     sink = pa.BufferOutputStream()
-    empty = pa.schema([pa.field("dummyint", pa.int64())], metadata=dict(facts)).empty_table()
-    pq.write_table(empty, sink, store_schema=False)
+    with pq.ParquetWriter(sink, pa.schema({"dummyint": pa.int64()}), store_schema=False) as writer:
+        writer.add_key_value_metadata(dict(facts))
     return bytes(sink.getvalue())

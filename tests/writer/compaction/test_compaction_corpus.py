@@ -19,7 +19,10 @@ from tests.corpus import corpus_names, load_case, report_names
 from tests.writer.compaction_tables import QUICK, completed, leftovers, missing, orphans, rows, writable
 
 REFUSED = {
-    "peer_hudirs_v9_trips_lance_mor": "[Ll]ance",
+    "peer_hudirs_v9_trips_lance_mor": "Writing base files of format 'LANCE'",
+    "lance_": "Writing base files of format 'LANCE'",
+    "orc_": "Writing base files of format 'ORC'",
+    "schema_on_read": "schema-on-read",
     "peer_prestohive_stock_ticks_mor": "version [34], which is only read",
 }
 WITHOUT_METADATA = ("peer_hudirs_table_all_data_types_mor",)  # the table's properties name files that are not there
@@ -52,7 +55,7 @@ def test_rows_stay(name: str, tmp_path: Path) -> None:
     table = HoodieTable.open(base)
     before, schema, gone = rows(table), table.schema, missing(base)
     had_logs, commits = any(each.log_files for each in table.file_slices()), completed(table, "commit")
-    result = table.compact(options={**QUICK, **({METADATA_MODE.key: "disable"} if name in WITHOUT_METADATA else {})})
+    result = table.compact(options={**QUICK, **({str(METADATA_MODE): "disable"} if name in WITHOUT_METADATA else {})})
     if not had_logs:
         assert result.instant is None
         return
@@ -87,7 +90,8 @@ def test_up_to_version_6_a_pending_write_is_in_the_way(name: str, tmp_path: Path
     pending = caught.value.where["instant"]
     before = rows(table)
     table.rollback(pending, options=QUICK)
-    assert HoodieTable.open(base).compact(options=QUICK).instant is not None
+    has_logs = any(each.log_files for each in HoodieTable.open(base).file_slices())
+    assert (HoodieTable.open(base).compact(options=QUICK).instant is not None) == has_logs
     assert rows(HoodieTable.open(base)) == before
 
 
