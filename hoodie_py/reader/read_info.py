@@ -97,7 +97,7 @@ class ReadInfo:
 
     @property
     def file_times(self) -> pa.Schema | None:
-        """``times`` of files: of columns in ``numbers`` plain longs, as Java's String.valueOf has them in log blocks."""
+        """``times`` of files: of columns in ``numbers`` plain longs, as Java's String.valueOf prints them."""
         if self.times is None or not self.numbers:
             return self.times
         return pa.schema([field.with_type(pa.int64()) if field.name in self.numbers else field for field in self.times])
