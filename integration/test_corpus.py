@@ -12,6 +12,7 @@ import pytest
 from hoodie_py.testing import local_s3
 from integration.corpus_compare import differences
 from integration.corpus_queries import Query, check, parameters
+from tests.corpus import packaged_names
 
 KINDS = ("snapshot", "read_optimized")
 IN_TIME = ("time_travel", "incremental", "cdc")
@@ -39,7 +40,8 @@ WITH_RANGES = (
 IN_SPARK = ("basic_cow_v9_part", "basic_mor_v9_part", "event_time_updates_mor_v9", "types_mor_v9")
 
 
-@pytest.mark.parametrize("query", parameters((*KINDS, *IN_TIME)))
+# The reference collection's own judge, a step of .ci/run, asks all tables; these are asked wherever the tests run.
+@pytest.mark.parametrize("query", parameters((*KINDS, *IN_TIME), packaged_names()))
 def test_local_files(query: Query, corpus: Callable[[str], Path]) -> None:
     check(query, str(corpus(query.case)))
 

@@ -29,6 +29,12 @@ def corpus_names() -> tuple[str, ...]:
 
 
 @cache
+def packaged_names() -> tuple[str, ...]:
+    """Names of the reference tables in tests/data, sorted."""
+    return tuple(sorted(case.parent.name for case in PACKAGED.glob("*/case.json")))
+
+
+@cache
 def report_names() -> tuple[str, ...]:
     """Names of the tables of other writers that are not packaged, sorted; none where they are not at hand."""
     return tuple(sorted({case.parent.name for case in REPORTS.glob("*/case.json")} - {*corpus_names()}))

@@ -36,7 +36,6 @@ def refused(base: Path, text: str) -> None:
     [
         ({"hoodie.table.base.file.format": "ORC"}, "format 'ORC'"),
         ({"hoodie.table.multiple.base.file.formats.enable": "true"}, "several base file formats"),
-        ({"hoodie.partition.metafile.use.base.format": "true"}, "partition metafiles"),
         ({"hoodie.table.type": "COPY_ON_WRITE"}, "COPY_ON_WRITE"),
     ],
 )
@@ -55,8 +54,8 @@ def test_a_pending_restore(tmp_path: Path) -> None:
 def test_a_plan_is_not_run_once_the_table_has_changed(tmp_path: Path) -> None:
     base = writable("basic_mor_v9_part", tmp_path)
     HoodieTable.open(base).schedule_compaction(options=QUICK)
-    with_properties(base, {"hoodie.partition.metafile.use.base.format": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="partition metafiles"):
+    with_properties(base, {"hoodie.table.multiple.base.file.formats.enable": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="several base file formats"):
         HoodieTable.open(base).run_compaction(options=QUICK)
 
 

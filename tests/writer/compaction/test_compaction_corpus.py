@@ -22,7 +22,6 @@ REFUSED = {
     "peer_hudirs_v9_trips_lance_mor": "Writing base files of format 'LANCE'",
     "lance_": "Writing base files of format 'LANCE'",
     "orc_": "Writing base files of format 'ORC'",
-    "schema_on_read": "schema-on-read",
     "peer_prestohive_stock_ticks_mor": "version [34], which is only read",
 }
 WITHOUT_METADATA = ("peer_hudirs_table_all_data_types_mor",)  # the table's properties name files that are not there
