@@ -3,13 +3,15 @@
 Beyond what matching by name widens (``by_name``): numbers and strings to decimals, decimals to other precisions,
 strings to dates. Numbers go to decimals by way of their texts in Java, rounded half up (``HoodieAvroUtils``,
 ``rewriteRecordWithNewSchema``); a float 1.1 becomes 1.10, not 1.10000002. Each distinct value is converted once.
+
+A value that does not fit the new type is an error: Java makes nulls of some, and a compaction would make them last.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 from decimal import ROUND_HALF_UP, Context, Decimal, DecimalException
 from typing import Any
 
@@ -53,7 +55,7 @@ def _convert_texts(array: pa.Array, target: pa.DataType, convert: Callable[[str]
     try:
         values = pa.array([None if text is None else convert(text) for text in coded.dictionary.to_pylist()], target)
     except (ValueError, OverflowError, DecimalException, pa.ArrowException) as error:
-        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
+        raise _make_error(array, target, error) from error
     return take(values, coded.indices)
 
 
@@ -61,7 +63,7 @@ def _convert_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return convert_distinct(array, target, lambda text: _round(text, target))
     except (ValueError, DecimalException, pa.ArrowException) as error:
-        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
+        raise _make_error(array, target, error) from error
 
 
 def _round(text: str, target: pa.DataType) -> Decimal:
@@ -71,14 +73,10 @@ def _round(text: str, target: pa.DataType) -> Decimal:
 
 
 def _parse_date(text: str) -> date:
-    """Read a date as java.sql.Date.valueOf does: days past a month's end count into the next one."""
     found = _DATE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text[:40]!r} is no date")
-    year, month, day = map(int, found.groups())
-    if not 1 <= day <= 31:
-        raise ValueError(f"{text[:40]!r} is no date")
-    return date(year, month, 1) + timedelta(day - 1)
+    return date(*map(int, found.groups()))
 
 
 def _rescale(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -89,4 +87,11 @@ def _rescale(array: pa.Array, target: pa.DataType) -> pa.Array:
         wide = pa.decimal256(76, max(target.scale, array.type.scale))
         return array.cast(wide).cast(target)
     except pa.ArrowException as error:
-        raise CorruptFileError(f"A value stored as {array.type} does not fit {target}: {error}") from error
+        raise _make_error(array, target, error) from error
+
+
+def _make_error(array: pa.Array, target: pa.DataType, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"A value stored as {array.type} does not fit {target}: {error}",
+        hint="Alter the column to a type that holds all its values, such as string.",
+    )

@@ -63,6 +63,7 @@ UNFIT: list[tuple[pa.DataType, pa.DataType, Any]] = [
     (decimal(10, 2), decimal(4, 2), Decimal("12345.00")),
     (TEXT, pa.date32(), "today"),
     (TEXT, pa.date32(), "2021-13-01"),
+    (TEXT, pa.date32(), "2021-02-30"),
 ]
 
 
