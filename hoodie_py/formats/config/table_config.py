@@ -211,6 +211,10 @@ class TableConfig:
         """Whether this is the metadata table of another table."""
         return self.payload_class == METADATA_PAYLOAD
 
+    def is_keyed_by(self, column: str) -> bool:
+        """Say whether the values of a column, as text, are the record keys."""
+        return self.record_key_fields == (column,) and self.key_generator != "COMPLEX"
+
     @property
     def merge_ordering_fields(self) -> tuple[str, ...]:
         """The ordering fields that a merge reads: none in a table with commit-time ordering."""

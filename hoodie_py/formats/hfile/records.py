@@ -1,7 +1,8 @@
 """Decodes the values of an HFile, Avro records without a header, into columns (Hudi ``HoodieAvroHFileReaderImplBase``).
 
-The rule: a record's ``key`` field is stored empty, because the HFile has it as the entry's key. So an empty text in a
-column of that name reads as the entry's key. Rows come in key order.
+The rule: Java's writer stores an empty text in any field named ``key``, because it takes it for the record key, which
+the HFile has as the entry's key. Where the column is the record key, it reads as the entry's key. Where it is not, its
+value is lost, and reading it is an error. Rows come in key order.
 """
 
 from __future__ import annotations
@@ -26,22 +27,26 @@ def decode_hfile_parts(
     columns: Collection[str] | None,
     size: int,
     times: pa.Schema | None = None,
+    *,
+    keyed: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of an HFILE_DATA log block, about ``size`` bytes of entries at a time.
 
     ``text`` is the schema in the block's header, which counts if the HFile has none. ``columns`` are top-level columns
     to decode, None for all; names that the schema does not have are ignored. ``times`` are those that the table
-    declares otherwise (``declared_times``). At least one batch comes.
+    declares otherwise (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. At least one
+    batch comes.
 
     Raises:
-        CorruptFileError: the content is no HFile, a damaged one, or its values are not records of the schema.
+        CorruptFileError: the content is no HFile, a damaged one, or its values are not records of the schema; or the
+            values of a column ``key`` are lost.
         UnsupportedFeatureError: an HFile or a schema of a kind that is not handled.
     """
     hfile = HFile.from_bytes(content)
     schema = parse_schema(hfile, text).apply_times(times)
     found = False
     for block in hfile.iterate_blocks():
-        for batch in decode_data_block(block, schema, columns, size):
+        for batch in decode_data_block(block, schema, columns, size, keyed=keyed):
             found = True
             yield batch
     if not found:
@@ -63,7 +68,7 @@ def parse_schema(hfile: HFile, text: str | None = None) -> AvroSchema:
 
 
 def decode_data_block(
-    block: DataBlock, schema: AvroSchema, columns: Collection[str] | None, size: int
+    block: DataBlock, schema: AvroSchema, columns: Collection[str] | None, size: int, *, keyed: bool
 ) -> Iterator[pa.RecordBatch]:
     """Decode the entries of one data block, about ``size`` bytes of them at a time; arguments and errors as above."""
     start = 0
@@ -71,7 +76,7 @@ def decode_data_block(
         beyond = int(np.searchsorted(block.value_ends, block.starts[start] + size, "right"))
         stop = min(max(beyond, start + 1), len(block))
         try:
-            yield _decode_entries(block, start, stop, schema, columns)
+            yield _decode_entries(block, start, stop, schema, columns, keyed)
         except HoodieError as error:
             if "record" in error.where:
                 error.where["record"] += start
@@ -80,7 +85,7 @@ def decode_data_block(
 
 
 def _decode_entries(
-    block: DataBlock, start: int, stop: int, schema: AvroSchema, columns: Collection[str] | None
+    block: DataBlock, start: int, stop: int, schema: AvroSchema, columns: Collection[str] | None, keyed: bool
 ) -> pa.RecordBatch:
     first = int(block.starts[start])
     last = int(block.value_ends[stop - 1])
@@ -90,16 +95,22 @@ def _decode_entries(
     at = batch.schema.get_field_index(KEY_FIELD)
     if at < 0 or not pa.types.is_string(batch.schema.field(at).type):
         return batch
-    return batch.set_column(at, batch.schema.field(at), _fill_keys(batch.column(at), block, start, stop))
+    return batch.set_column(at, batch.schema.field(at), _fill_keys(batch.column(at), block, start, stop, keyed))
 
 
-def _fill_keys(stored: pa.Array, block: DataBlock, start: int, stop: int) -> pa.Array:
+def _fill_keys(stored: pa.Array, block: DataBlock, start: int, stop: int, keyed: bool) -> pa.Array:
     """Return the column with the entries' keys in the place of empty texts."""
     import pyarrow.compute as pc
 
     empty = pc.equal(stored, "")
     if not to_booleans(empty).any():
         return stored
+    if not keyed:
+        raise CorruptFileError(
+            "The writer of an HFile did not keep the values of the column 'key', which is not the record key.",
+            hint="Java Hudi takes any column of that name for the record key. Read the other columns.",
+            column=KEY_FIELD,
+        )
     try:
         keys = block.read_keys(start, stop).cast(pa.string())
     except pa.ArrowInvalid:

@@ -30,6 +30,7 @@ from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 _TAIL = 64 << 10  # bytes at the end that opening a file fetches
 _DECODED_AT_ONCE = 8 << 20  # bytes of entries
 _BLOOM_BLOCK, _BLOOM_TYPE = "bloomFilter", "bloomFilterTypeCode"
+_METADATA_RECORD = "HoodieMetadataRecord"  # whose column ``key`` is the record key
 _FACTS = {BLOOM_TYPE_KEY: _BLOOM_TYPE, MIN_KEY: "minRecordKey", MAX_KEY: "maxRecordKey"}
 
 
@@ -60,6 +61,7 @@ class HFileReader:
             self._avro = parse_schema(self._hfile).apply_times(times)
         except HoodieError as error:
             raise error.locate(path=self.path) from None
+        self._keyed = self._avro.record.name.rpartition(".")[2] == _METADATA_RECORD
         self.columns = frozenset(self._avro.arrow.names)
         self.retyped: frozenset[str] = frozenset()
 
@@ -147,7 +149,7 @@ class HFileReader:
     def _decode(self, block: DataBlock, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         names = [name for name in schema.names if name in self.columns]
         if names:
-            return decode_data_block(block, self._avro, names, _DECODED_AT_ONCE)
+            return decode_data_block(block, self._avro, names, _DECODED_AT_ONCE, keyed=self._keyed)
         return iter([conform_batch(make_batch_without_columns(len(block)), schema)])
 
     def _keep_commits(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

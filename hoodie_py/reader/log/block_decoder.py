@@ -28,7 +28,7 @@ class BlockDecoder:
 
     The list of blocks, in merge order, belongs to the decoder, which frees contents once they are decoded. ``times``
     are columns whose declared type may differ from that in blocks (``declared_times``). With a ``mapper`` rows come out
-    under the names and types of the read.
+    under the names and types of the read. ``keyed`` says whether a column ``key`` is the record key, as HFiles lack it.
     """
 
     def __init__(
@@ -38,12 +38,15 @@ class BlockDecoder:
         size: int = TOGETHER,
         times: pa.Schema | None = None,
         mapper: BlockMapper | None = None,
+        *,
+        keyed: bool = True,
     ) -> None:
         self._blocks = blocks
         self._columns = columns
         self._size = min(size, TOGETHER)
         self._times = times
         self._mapper = mapper
+        self._keyed = keyed
         self._decoded: dict[int, pa.RecordBatch] = {}
 
     def read_records(self, index: int) -> Iterator[pa.RecordBatch]:
@@ -100,7 +103,7 @@ class BlockDecoder:
             if block.type is BlockType.PARQUET_DATA:
                 batches = decode_parquet_parts(block.content, columns, self._size, times)
             elif block.type is BlockType.HFILE_DATA:
-                batches = _decode_hfile(block, columns, self._size, times)
+                batches = _decode_hfile(block, columns, self._size, times, self._keyed)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
                 schema = parse_block_schema(block, times)
                 batches = decode_avro_parts(block.content, schema, columns, self._size)
@@ -155,11 +158,11 @@ class BlockDecoder:
 
 
 def _decode_hfile(
-    block: LogBlock, columns: Sequence[str], size: int, times: pa.Schema | None
+    block: LogBlock, columns: Sequence[str], size: int, times: pa.Schema | None, keyed: bool
 ) -> Iterator[pa.RecordBatch]:
     from hoodie_py.formats.hfile.records import decode_hfile_parts  # few tables have such blocks
 
-    return decode_hfile_parts(block.content, block.schema_text, columns, size, times)
+    return decode_hfile_parts(block.content, block.schema_text, columns, size, times, keyed=keyed)
 
 
 def _count_entries(block: LogBlock) -> int:

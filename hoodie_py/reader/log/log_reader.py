@@ -45,6 +45,8 @@ from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
 
+HFILE_KEY = "key"  # the column that HFile blocks leave to their keys
+
 
 @dataclass(frozen=True, slots=True)
 class BlockEntries:
@@ -219,7 +221,8 @@ class LogReader:
     def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
         times, mappings = self.info.file_times, self.info.mappings
         mapper = None if mappings is None else BlockMapper(mappings, self.schema, times)
-        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper)
+        keyed = self.info.config.is_keyed_by(HFILE_KEY)
+        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper, keyed=keyed)
 
     def _scan(self) -> list[ScannedBlock]:
         info, logs, strict = self.info, self.file_slice.log_files, self.options.integrity == "strict"

@@ -25,7 +25,7 @@ from tests.formats.hfile.layouts import Layout, make_hfile
 Corpus = Callable[[str], Path]
 TABLES = ("blocks_hfile_mor_v8", "blocks_mixed_mor_v6", "old15_blocks_hfile_mor")
 SCHEMA = json.dumps({
-    "type": "record", "name": "r", "fields": [
+    "type": "record", "name": "HoodieMetadataRecord", "fields": [
         {"name": "key", "type": "string"},
         {"name": "n", "type": ["null", "long"]},
         {"name": "s", "type": {"type": "array", "items": "string"}},
@@ -106,6 +106,15 @@ def test_many_records_are_decoded_in_columns(monkeypatch: pytest.MonkeyPatch) ->
     data, expected = content(3000)
     monkeypatch.setattr("hoodie_py.formats.avro.row_decoder.decode_rows", None)
     assert rows(decode_hfile_parts(memoryview(data), None, None, 1 << 24)) == expected
+
+
+def test_a_column_named_key_that_is_not_the_record_key_is_lost() -> None:
+    """Java's writer stores it empty, whatever it was."""
+    data, _ = content(3)
+    with pytest.raises(CorruptFileError, match="did not keep") as raised:
+        rows(decode_hfile_parts(data, None, None, 99, keyed=False))
+    assert raised.value.where["column"] == "key"
+    assert rows(decode_hfile_parts(data, None, ["n"], 99, keyed=False)) == [{"n": None}, {"n": 1}, {"n": 2}]
 
 
 def test_a_key_that_the_value_has_stays() -> None:
