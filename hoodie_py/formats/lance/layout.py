@@ -30,6 +30,7 @@ _FIRST_VERSION = (0, 3)  # of format 2, which says 0.3 or 2.0
 _LAST_KNOWN = (2, 3)  # later versions may lay columns out in another way
 _PLACE = struct.Struct("<QQ")
 _PACKED = b"packed"  # a struct with this in its metadata is one column
+_BLOB = b"blob"  # a field with this in its metadata has values outside of its pages
 _MOST_BUFFERS = 1 << 20
 
 
@@ -47,8 +48,9 @@ class Footer:
 class _Field:
     name: str = ""
     number: int = 0
-    parent: int = -1
+    parent: int = 0  # as the format leaves zeros out; that of top-level fields is -1
     is_packed: bool = False
+    is_blob: bool = False
     children: list[_Field] = field(default_factory=list)
 
     def count_columns(self, version: tuple[int, int]) -> int:
@@ -56,6 +58,10 @@ class _Field:
             return 1
         own = 1 if version == (2, 0) else 0
         return own + sum(child.count_columns(version) for child in self.children)
+
+    @property
+    def has_blobs(self) -> bool:
+        return self.is_blob or any(child.has_blobs for child in self.children)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +73,21 @@ class LanceLayout:
         columns: names of the top-level columns, in order.
         metadata: of the schema.
         start: the first byte behind the pages; the rest of the file is needed to read anything.
+        has_null_structs: whether the format can store a struct as null.
     """
 
     rows: int
     columns: tuple[str, ...]
     metadata: Mapping[bytes, bytes]
     start: int
+    has_null_structs: bool
     _buffers: tuple[tuple[Range, ...], ...]  # of each stored column
     _stored: Mapping[str, range] | None  # the stored columns of each top-level column; None where they do not add up
+    _scattered: frozenset[str]  # top-level columns with values whose places only their pages tell
 
     def find_ranges(self, names: Collection[str]) -> list[Range] | None:
         """Return the places of the pages of some columns, ascending; None if the file must be read as a whole."""
-        if self._stored is None:
+        if self._stored is None or self._scattered.intersection(names):
             return None
         found = (self._buffers[at] for name in self.columns if name in names for at in self._stored[name])
         return sorted({place for places in found for place in places})
@@ -143,7 +152,9 @@ def read_layout(tail: bytes, size: int, footer: Footer) -> LanceLayout:
     names = tuple(each.name for each in fields)
     if len(set(names)) < len(names):
         raise CorruptFileError("A Lance file has two columns of one name.")
-    return LanceLayout(rows, names, metadata, footer.start, buffers, _assign(fields, footer.version, len(buffers)))
+    scattered = frozenset(each.name for each in fields if each.has_blobs)
+    stored = _assign(fields, footer.version, len(buffers))
+    return LanceLayout(rows, names, metadata, footer.start, footer.version != (2, 0), buffers, stored, scattered)
 
 
 def _assign(fields: Sequence[_Field], version: tuple[int, int], count: int) -> Mapping[str, range] | None:
@@ -183,10 +194,10 @@ def _make_tree(listed: Sequence[_Field]) -> list[_Field]:
         if each.number in known:
             raise CorruptFileError("A Lance file has two fields of one number.")
         parent = known.get(each.parent)
-        if parent is not None:
-            parent.children.append(each)
-        elif each.parent < 0:
+        if each.parent < 0:
             top.append(each)
+        elif parent is not None:
+            parent.children.append(each)
         else:
             raise CorruptFileError("A field of a Lance file has no parent.")
         known[each.number] = each
@@ -205,8 +216,10 @@ def _read_field(data: bytes) -> _Field:
             made.number = _as_signed(value)
         elif number == 4:
             made.parent = _as_signed(value)
-        elif number == 10 and isinstance(value, bytes):
-            made.is_packed |= _as_bytes(dict(read_fields(value)).get(1)) == _PACKED
+        elif number in (9, 10) and isinstance(value, bytes):  # the name of an extension; an entry of the metadata
+            made.is_blob |= _BLOB in value
+            if number == 10:
+                made.is_packed |= _as_bytes(dict(read_fields(value)).get(1)) == _PACKED
     return made
 
 

@@ -7,7 +7,7 @@ of a remote one a read copies the pages of its columns first (``local_copy``).
 The library cannot filter: rows are filtered when they are read. A file has no statistics of its columns, but the
 range and the bloom filter of its keys, as other base files have.
 
-Format 2.0, which Hudi 1.2 writes, cannot say that a struct is null: it reads as a struct of nulls, as in Java.
+Format 2.0, which Hudi 1.2 writes, cannot say that a struct is null (``null_structs``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hoodie_py.errors import locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.lance.layout import LanceLayout, read_footer, read_layout
 from hoodie_py.reader.base.lance.local_copy import copy_parts
+from hoodie_py.reader.base.lance.null_structs import restore_batch
 from hoodie_py.reader.base.lance.process import check_installed, read_batches, read_schema
 from hoodie_py.reader.base.stored_columns import StoredColumns, select_commits
 from hoodie_py.reader.file_slice import BaseFile
@@ -128,7 +129,11 @@ class LanceFileReader:
             with self._open(names) as path:
                 for start, stop in ranges:
                     with closing(read_batches(path, names, start, stop - start, rows)) as batches:
-                        yield from (conform(batch, None) for batch in batches)
+                        for batch in batches:
+                            yield conform(self._restore(batch, schema), None)
+
+    def _restore(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        return batch if self._layout.has_null_structs else restore_batch(batch, schema)
 
     def _find_rows(self, groups: Sequence[int] | None) -> list[tuple[int, int]]:
         """Return where the rows of some groups begin and end; groups in a row are one range."""

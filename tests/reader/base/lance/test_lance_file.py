@@ -141,6 +141,35 @@ def test_a_far_read_fetches_the_pages_of_its_columns_only(tmp_path: Path, monkey
     assert not list(tmp_path.glob("hoodie_py-spill-*"))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nested_columns_may_come_first(tmp_path: Path, version: str) -> None:
+    table = make_table(9).select(["st", "deep", "i"])
+    base = write(tmp_path, table, version)
+    for far in (False, True):
+        reader = open_file(tmp_path, base, far=far)
+        assert reader.columns == {"st", "deep", "i"}
+        assert reader._layout.find_ranges(["st"])
+        assert read(reader, ["i", "st"]).to_pylist() == table.select(["i", "st"]).to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS[:2])
+def test_far_blobs_which_lie_outside_of_the_pages(
+    tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hoodie_py.reader.base.lance.lance_file as module
+
+    monkeypatch.setattr(module, "_TAIL", 1024)
+    data = [None if number == 7 else random.Random(number).randbytes(20_000) for number in range(40)]
+    field = pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    blobs = pa.StructArray.from_arrays(
+        [pa.array(data, pa.large_binary()), pa.array(range(40))], fields=[field, pa.field("n", pa.int64())]
+    )
+    base = write(tmp_path, pa.Table.from_arrays([blobs], schema=pa.schema([pa.field("b", blobs.type)])), version)
+    for far in (False, True):
+        found = read(open_file(tmp_path, base, far=far), ["b"]).column("b").to_pylist()
+        assert [row["data"] for row in found] == data
+
+
 def test_batches_groups_and_reads_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hoodie_py.reader.base.lance.lance_file as module
 
