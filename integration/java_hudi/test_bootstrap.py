@@ -37,7 +37,7 @@ ORC = {
 class Kind:
     """A bootstrap: the table's version and type, the source's folders, whether its files have the partition column.
 
-    Of ORC files Java bootstraps only those without timestamps.
+    Of ORC files Java bootstraps only those without timestamps. With ``numbers`` the partition column has whole numbers.
     """
 
     version: int
@@ -47,17 +47,28 @@ class Kind:
     options: dict[str, str] = field(default_factory=dict)
     completed: str = "00000000000001"
     orc: bool = False
+    numbers: bool = False
 
     @property
     def is_partitioned(self) -> bool:
         return self.folders != ("",)
+
+    @property
+    def any_part(self) -> str | None:
+        """A value of the partition column, of which Java takes the type alone."""
+        if not self.is_partitioned:
+            return None
+        return "7" if self.numbers else "x"
 
     def make_rows(self, numbers: Iterable[int], part: str | None, ts: int = 1) -> pa.Table:
         """Rows as they are written: the partition column is the last, if there is a value for it.
 
         Java's full-record bootstrap silently loses all rows if another column is the last of the table.
         """
-        rows = pa.Table.from_pylist([make_row(number, ts, name=f"at {ts}", part=part) for number in numbers], SCHEMA)
+        value = int(part) if self.numbers and part is not None else part
+        at = SCHEMA.get_field_index("part")
+        schema = SCHEMA.set(at, pa.field("part", pa.int32())) if self.numbers else SCHEMA
+        rows = pa.Table.from_pylist([make_row(number, ts, name=f"at {ts}", part=value) for number in numbers], schema)
         others = [name for name in SCHEMA.names if name != "part" and not (self.orc and name == "at")]
         return rows.select(others if part is None else [*others, "part"])
 
@@ -82,13 +93,14 @@ KINDS = {
     "column-in-files": Kind(9, folders=("p0", "p1"), stored=True, options=PLAIN),
     "days": Kind(9, folders=("2020/01/01", "2020/01/02"), stored=True, options=PLAIN),
     "some-partitions": Kind(9, options=ONE_REGION, completed="00000000000002"),
+    "numbers": Kind(9, folders=("part=1", "part=2"), numbers=True),
     "orc": Kind(9, options=ORC, orc=True),
     "orc-v8": Kind(8, options=ORC, orc=True),
 }
 
 
 WITH_METADATA = ("v9", "v9-cow", "v8", "v6", "some-partitions")
-WITHOUT = ("v9", "v6-cow", "flat", "column-in-files", "days")
+WITHOUT = ("v9", "v6-cow", "flat", "column-in-files", "days", "numbers")
 OURS = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.parquet.small.file.limit": "0"}
 SERVICES = (
     "hoodie.write.table.version", "hoodie.write.auto.upgrade", "hoodie.metadata.enable",
@@ -104,7 +116,7 @@ def test_every_state_of_a_bootstrapped_table_reads_as_in_java(java: JavaSession,
     options = make_options(kind, tmp_path / "source")
     java.write(
         table,
-        kind.make_rows(range(2), "x" if kind.is_partitioned else None),
+        kind.make_rows(range(2), kind.any_part),
         options,
         operation="bootstrap",
         mode="overwrite",
@@ -132,7 +144,7 @@ def test_java_goes_on_from_what_we_wrote(java: JavaSession, name: str, metadata:
     before = read_files(tmp_path / "source")
     options = make_options(kind, tmp_path / "source") | {"hoodie.metadata.enable": str(metadata).lower()}
     services = {name: options[name] for name in SERVICES}
-    column = "x" if kind.is_partitioned else None
+    column = kind.any_part
     java.write(table, kind.make_rows(range(2), column), options, operation="bootstrap", mode="overwrite")
     first = kind.folders[0].rpartition("=")[2] if kind.is_partitioned else None
 
