@@ -76,6 +76,18 @@ def test_a_commit_that_the_table_does_not_have_does_not_count(name: str, corpus_
     assert all(set(after[key]) <= set(names) for key, names in before.items())
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_earlier_states_list_fewer_files(name: str, corpus: Corpus) -> None:
+    table = HoodieTable.open(str(metadata(corpus(name))))
+    times = [each.request_time for each in table.timeline if each.is_write and each.request_time.startswith("2")]
+    counts = []
+    for time in times:
+        rows = table.scan(as_of=time, filter="type = 2", columns=["filesystemMetadata"]).to_arrow().to_pylist()
+        counts.append(sum(len(row["filesystemMetadata"]) for row in rows))
+    assert counts == sorted(counts)
+    assert 0 < counts[0] < counts[-1]
+
+
 def test_commits_that_make_partitions_count_though_the_table_does_not_have_them(corpus: Corpus) -> None:
     valid = find_valid(metadata(corpus("old15_metadata_mor"))) or frozenset()
     assert any(each.startswith("0" * 14) for each in valid)
