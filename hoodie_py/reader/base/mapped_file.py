@@ -14,11 +14,12 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.reader.base.file_formats import OpenBaseFile
-from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
 from hoodie_py.reader.schema_evolution.by_name import NullColumns
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+    from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
 
 
 class MappedBaseFile:

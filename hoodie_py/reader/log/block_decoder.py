@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,7 +19,9 @@ from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, LogBlock
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log.log_files import ScannedBlock
-from hoodie_py.reader.schema_evolution.by_id import BlockMapper, ColumnMapper
+
+if TYPE_CHECKING:
+    from hoodie_py.reader.schema_evolution.by_id import BlockMapper, ColumnMapper
 
 TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
 

@@ -40,7 +40,6 @@ from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
-from hoodie_py.reader.schema_evolution.by_id import BlockMapper
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
@@ -220,7 +219,11 @@ class LogReader:
 
     def _make_decoder(self, blocks: list[ScannedBlock]) -> BlockDecoder:
         times, mappings = self.info.file_times, self.info.mappings
-        mapper = None if mappings is None else BlockMapper(mappings, self.schema, times)
+        mapper = None
+        if mappings is not None:
+            from hoodie_py.reader.schema_evolution.by_id import BlockMapper  # few tables need it
+
+            mapper = BlockMapper(mappings, self.schema, times)
         keyed = self.info.config.is_keyed_by(HFILE_KEY)
         return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper, keyed=keyed)
 
