@@ -90,6 +90,30 @@ def check_columns(names: Sequence[str], schema: pa.Schema) -> None:
         seen.add(name)
 
 
+def relax_structs(field: pa.Field) -> pa.Field:
+    """Return a field with nullable fields in all structs inside it, as Spark's answers have them.
+
+    Where a struct is null, so are its fields, and Arrow's casts refuse a null in a required one. A type without such
+    fields stays the same object.
+    """
+    type_ = _relax(field.type)
+    return field if type_ is field.type else field.with_type(type_)
+
+
+def _relax(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        inner = [relax_structs(each).with_nullable(True) for each in type_]
+        same = all(each.equals(old, check_metadata=True) for each, old in zip(inner, type_, strict=True))
+        return type_ if same else pa.struct(inner)
+    if pa.types.is_list(type_):
+        item = relax_structs(type_.value_field)
+        return type_ if item.type.equals(type_.value_type) else pa.list_(item)
+    if pa.types.is_map(type_):
+        value = relax_structs(type_.item_field)
+        return type_ if value.type.equals(type_.item_type) else pa.map_(type_.key_field, value)
+    return type_
+
+
 def make_nullable(fields: Iterable[pa.Field]) -> pa.Schema:
     """Return a schema of the fields, each made nullable."""
     return pa.schema([field if field.nullable else field.with_nullable(True) for field in fields])

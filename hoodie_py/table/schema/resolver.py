@@ -10,6 +10,7 @@ The rules (Hudi ``TableSchemaResolver``):
 * Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
   string.
 * Partition columns that a timestamp key generator formats are strings, as in Spark.
+* Fields of structs are nullable, as in Spark, whatever the stored schema says.
 * Schema-on-read matches renamed, dropped and re-added columns by id, as the schema with ids says that the same write
   recorded (``by_id``). Tables that only store such a schema are told apart from tables that need it.
 """
@@ -22,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie_py.arrow.fields import relax_structs
 from hoodie_py.errors import InvalidTableError, locate_errors
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.declared_times import list_declared_times
@@ -95,7 +97,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
             "The table's columns are unknown: no commit, no create schema and no data file has them.",
             table=config.name,
         )
-    fields = [each for each in arrow if each.name not in META_FIELDS and each.name != OPERATION_FIELD]
+    fields = [relax_structs(each) for each in arrow if each.name not in META_FIELDS and each.name != OPERATION_FIELD]
     fields = _add_partition_columns(config, fields)
     if config.populate_meta_fields:
         with_operation = data is not None and OPERATION_FIELD in data.names
