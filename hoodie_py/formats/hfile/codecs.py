@@ -26,6 +26,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, BZIP2, ZSTD = 2, 1, 3, 4, 5, 6
 _FREE_BYTES = 16 << 20  # plain bytes that any block may have, whatever its compressed size
+_MOST_MEMBERS = 16
 _INT = struct.Struct(">i")
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
@@ -68,17 +69,25 @@ def decompress(codec: int, payload: bytes, size: int, *, offset: int) -> bytes:
 
 def _inflate(payload: bytes, size: int) -> bytes:
     plain = bytearray()
-    while payload and len(plain) < size:  # Hadoop's compressor may write several members
+    members = 0
+    while len(plain) < size:  # Hadoop's compressor may write several members
+        members += 1
+        if members > _MOST_MEMBERS:  # each costs a copy of what follows
+            raise ValueError("there are too many members")
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        plain += stream.decompress(payload, size - len(plain))
+        plain += stream.decompress(payload, size - len(plain) + 1)  # a byte more than there is, to reach the end
         if not stream.eof:
-            break
+            raise EOFError("a stream is cut short, or longer than its block")
         payload = stream.unused_data
     return bytes(plain)
 
 
 def _decompress_bzip2(payload: bytes, size: int) -> bytes:
-    return bz2.BZ2Decompressor().decompress(payload, size)
+    stream = bz2.BZ2Decompressor()
+    plain = stream.decompress(payload, size + 1)
+    if not stream.eof:
+        raise EOFError("a stream is cut short, or longer than its block")
+    return plain
 
 
 def _decompress_zstd(payload: bytes, size: int) -> bytes:
