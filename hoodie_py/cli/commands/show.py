@@ -13,6 +13,8 @@ from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, Ta
 from hoodie_py.cli.values import format_count, format_size
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hoodie_py.table.snapshot import Snapshot
 
 
@@ -61,12 +63,20 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "timeline_timezone": config.timezone,
         "instant": snapshot.instant,
         "files": _count_files(snapshot),
-        "columns": None if columns is None else [{"name": each.name, "type": str(each.type)} for each in columns],
+        "columns": None if columns is None else [_describe_column(each) for each in columns],
         "columns_problem": problem,
     }
 
 
-def _count_files(snapshot: Snapshot) -> dict[str, int]:
+def _describe_column(field: pa.Field) -> dict[str, str]:
+    """Return name and Arrow type, and Hudi's type where that is another: VECTOR, VARIANT, BLOB."""
+    from hoodie_py.formats.logical_types import read_type_name
+
+    kind = read_type_name(field)
+    return {"name": field.name, "type": str(field.type), **({} if kind is None else {"hudi_type": kind})}
+
+
+def _count_files(snapshot: Snapshot) -> dict[str, Any]:
     slices = snapshot.list_slices()
     bases = [each.base_file for each in slices if each.base_file is not None]
     logs = [log for each in slices for log in each.log_files]
@@ -75,6 +85,7 @@ def _count_files(snapshot: Snapshot) -> dict[str, int]:
         "file_groups": len(slices),
         "base_files": len(bases),
         "base_bytes": sum(base.size for base in bases),
+        "base_formats": sorted({base.name.rpartition(".")[2] for base in bases}),
         "log_files": len(logs),
         "log_bytes": sum(log.size for log in logs),
     }
@@ -89,7 +100,7 @@ def _print(found: dict[str, Any]) -> None:
     if not found["columns"]:
         print_note(found["columns_problem"] or "The table has no columns yet: nothing has been written to it.")
         return
-    rows = [(column["name"], column["type"]) for column in found["columns"]]
+    rows = [(column["name"], column.get("hudi_type", column["type"])) for column in found["columns"]]
     console.print(build_table([Column("column", style="bold"), Column("type")], rows))
 
 
@@ -99,8 +110,9 @@ def _make_pairs(found: dict[str, Any]) -> list[tuple[str, str | None]]:
     if merge == "CUSTOM":
         merge += f" ({found['payload_class'] or found['merge_strategy_id'] or 'no strategy id'})"
     counts = [format_count(files["partitions"], "partition"), format_count(files["file_groups"], "file group")]
+    formats = ", ".join(("", *files["base_formats"])) if set(files["base_formats"]) - {"parquet"} else ""
     sizes = [
-        f"{format_count(files['base_files'], 'base file')} ({format_size(files['base_bytes'])})",
+        f"{format_count(files['base_files'], 'base file')} ({format_size(files['base_bytes'])}{formats})",
         f"{format_count(files['log_files'], 'log file')} ({format_size(files['log_bytes'])})",
     ]
     return [

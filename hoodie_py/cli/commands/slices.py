@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from hoodie_py.cli.values import format_count, format_size
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
+
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 
 Where = Annotated[
     str | None,
@@ -68,6 +71,11 @@ def list_paths(file_slice: FileSlice) -> list[str]:
     return [*base, *(log.path for log in file_slice.log_files)]
 
 
+def _shorten(file_id: str) -> str:
+    """Return the first part of a random id; others, as those of a metadata table, are whole."""
+    return file_id[:8] if _RANDOM_ID.match(file_id) else file_id
+
+
 def _print(found: list[FileSlice]) -> None:
     from hoodie_py.cli.console import Column, build_table, make_stdout, print_note
 
@@ -85,7 +93,7 @@ def _print(found: list[FileSlice]) -> None:
     rows = [
         [
             each.partition_path or "(the table)",
-            each.file_id[:8],
+            _shorten(each.file_id),
             each.base_instant,
             "none" if each.base_file is None else format_size(each.base_file.size),
             str(len(each.log_files)) if each.log_files else "",

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie_py import HoodieTable
 from tests.corpus import case_folder
 
 TABLES = (
@@ -43,6 +45,7 @@ def test_files_are_counted(hoodie, corpus) -> None:
         "file_groups": 2,
         "base_files": len(on_disk) - len(logs),
         "base_bytes": sum(path.stat().st_size for path in set(on_disk) - set(logs)),
+        "base_formats": ["parquet"],
         "log_files": len(logs),
         "log_bytes": sum(path.stat().st_size for path in logs),
     }
@@ -53,3 +56,18 @@ def test_people_see_it_on_80_columns(hoodie, corpus) -> None:
     assert "MERGE_ON_READ, version 9" in shown
     assert "EVENT_TIME_ORDERING" in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_other_formats_than_parquet_are_named(hoodie, corpus) -> None:
+    metadata = corpus("mdt_all_mor_v9") / ".hoodie" / "metadata"
+    assert json.loads(hoodie("show", metadata, "--json").stdout)["files"]["base_formats"] == ["hfile"]
+    assert "KB, hfile)" in hoodie("show", metadata, env={"COLUMNS": "100"}).stdout
+
+
+def test_types_of_hudi_are_named(hoodie, tmp_path) -> None:
+    vector = pa.field("v", pa.list_(pa.field("element", pa.float32(), nullable=False)), metadata={"hudi_type": "VECTOR(3)"})
+    HoodieTable.create(tmp_path / "t", pa.schema([pa.field("id", pa.int64()), vector]), record_key="id")
+    column = json.loads(hoodie("show", tmp_path / "t", "--json").stdout)["columns"][-1]
+    assert column["hudi_type"].startswith("VECTOR(3")
+    assert column["type"].startswith("list<element: float")
+    assert "VECTOR(3" in hoodie("show", tmp_path / "t").stdout

@@ -41,3 +41,8 @@ def test_people_see_it_on_80_columns(hoodie, corpus) -> None:
     done = hoodie("slices", corpus("basic_mor_v9_part"), env={"COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "3 file slices" in done.stderr
+
+
+def test_file_groups_with_names_are_named_whole(hoodie, corpus) -> None:
+    shown = hoodie("slices", corpus("mdt_all_mor_v9") / ".hoodie" / "metadata", env={"COLUMNS": "120"}).stdout
+    assert "record-index-0000-0" in shown
