@@ -65,7 +65,9 @@ def test_other_formats_than_parquet_are_named(hoodie, corpus) -> None:
 
 
 def test_types_of_hudi_are_named(hoodie, tmp_path) -> None:
-    vector = pa.field("v", pa.list_(pa.field("element", pa.float32(), nullable=False)), metadata={"hudi_type": "VECTOR(3)"})
+    vector = pa.field(
+        "v", pa.list_(pa.field("element", pa.float32(), nullable=False)), metadata={"hudi_type": "VECTOR(3)"}
+    )
     HoodieTable.create(tmp_path / "t", pa.schema([pa.field("id", pa.int64()), vector]), record_key="id")
     column = json.loads(hoodie("show", tmp_path / "t", "--json").stdout)["columns"][-1]
     assert column["hudi_type"].startswith("VECTOR(3")
