@@ -17,6 +17,7 @@ from hoodie_py import HoodieTable, RecordMerger
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import META_FIELDS
+from hoodie_py.writer.handles import append
 from tests.corpus import corpus_names, unpack
 from tests.writer.compaction_tables import QUICK, orphans
 
@@ -173,6 +174,19 @@ def test_tables_that_java_wrote(name: str, tmp_path: Path) -> None:
         table.compact(options=QUICK)
     found = {row["id"]: row for row in HoodieTable.open(base).scan(query_type="read_optimized").to_arrow().to_pylist()}
     assert found == rows
+
+
+def test_deletes_as_java_spells_them_meet_no_row_by_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's readers show such rows as well: its delete blocks have dates as texts, its rows have days."""
+    encode = append.encode_delete_content
+    spelt = pa.array(["2020-01-02"])
+    lake = Lake(tmp_path / "t", "date", 6, merged=True)
+    lake.put("insert", [0, 1], 1, 1)
+    monkeypatch.setattr(append, "encode_delete_content", lambda _, paths, ordering: encode(spelt, paths, ordering))
+    assert lake.open().delete([lake.keys[0]], options=LOGS).rows_deleted == 1
+    lake.check()
+    lake.open().compact(options=QUICK)
+    lake.check("read_optimized")
 
 
 def test_records_move_between_partitions(tmp_path: Path) -> None:
