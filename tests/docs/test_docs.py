@@ -26,7 +26,7 @@ DEMO_TABLE = (
 )  # tests/cli/demo/test_demo.py sees to it that it is the demo's table
 MAKES_IT = "hoodie demo --no-spark --no-compact --keep demo_table"
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WITH_METADATA = ROOT / "tests" / "data" / "corpus" / "mdt_files_mor_v9"  # trips/, which Java wrote
+WITH_METADATA = ROOT / "tests" / "data" / "corpus" / "mdt_files_mor_v9"  # rides/, which Java wrote
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 
 
@@ -68,7 +68,7 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         packed.extractall("demo_table")
     with zipfile.ZipFile(WITH_METADATA / "table.zip") as packed:
         packed.extractall()
-    (tmp_path / WITH_METADATA.name).rename("trips")
+    (tmp_path / WITH_METADATA.name).rename("rides")
     names: dict[str, Any] = {"__name__": "__main__"}
     if uses_spark(page):
         names["spark"] = request.getfixturevalue("spark")
