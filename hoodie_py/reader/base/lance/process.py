@@ -7,6 +7,7 @@ with forked children: those start their own.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -226,4 +227,10 @@ def _forget_all() -> None:
         _idle.pop().forget()
 
 
+def _close_all() -> None:
+    while _idle:
+        _idle.pop().close()
+
+
 os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)
