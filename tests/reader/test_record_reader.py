@@ -53,11 +53,11 @@ class Group:
 
     def __init__(self, folder: Path, base: Sequence[str], *blocks: bytes) -> None:
         rows = pa.Table.from_pylist([record(key, i) for i, key in enumerate(base)], SCHEMA)
-        pq.write_table(rows, folder / "base", row_group_size=3)
+        pq.write_table(rows, folder / "base.parquet", row_group_size=3)
         name = LogFileName("f", "002", 1, "0-0-0")
         (folder / name.name).write_bytes(b"".join(blocks))
         logs = (LogFile(name.name, 0, name),) if blocks else ()
-        base_file = BaseFile("base", (folder / "base").stat().st_size, "001", "f") if base else None
+        base_file = BaseFile("base.parquet", (folder / "base.parquet").stat().st_size, "001", "f") if base else None
         self.file_slice = FileSlice("", "f", "001", base_file, logs)
         config = TableConfig.from_properties(PROPERTIES)
         self.info = ReadInfo(TableFiles.open(str(folder)), config, SCHEMA, {}, BlockRules())

@@ -379,8 +379,8 @@ def test_nobody_undoes_what_another_process_writes(tmp_path: Path) -> None:
 
 
 def test_tables_that_are_never_written(tmp_path: Path) -> None:
-    MOR.create(tmp_path, properties={"hoodie.partition.metafile.use.base.format": "true"})
-    with pytest.raises(UnsupportedFeatureError, match="partition metafiles"):
+    MOR.create(tmp_path, properties={"hoodie.table.multiple.base.file.formats.enable": "true"})
+    with pytest.raises(UnsupportedFeatureError, match="several base file formats"):
         put(tmp_path, records([row(1)]), WriteOperation.INSERT)
     assert len(HoodieTable.open(tmp_path).timeline) == 0
 
