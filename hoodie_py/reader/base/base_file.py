@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import filter_rows, make_batch_without_columns
+from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
-from hoodie_py.formats.names import COMMIT_TIME_FIELD
 from hoodie_py.formats.parquet.decoder import check_footer, find_column_chunk_ranges
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
 from hoodie_py.reader.base.dictionaries import find_coded_columns, to_plain_array, to_plain_type
 from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 
@@ -44,22 +42,13 @@ _Conform = Callable[[pa.RecordBatch], pa.RecordBatch]
 class BaseFileReader:
     """One open base file; ``times`` are columns whose declared type may differ from the file's (``declared_times``).
 
-    With ``instants`` batches have only the rows of these commits.
-
     Raises:
         CorruptFileError: the file is no Parquet file, or its footer is broken.
         FileMissingError: the file is missing.
     """
 
-    def __init__(
-        self,
-        files: TableFiles,
-        base_file: BaseFile,
-        times: pa.Schema | None = None,
-        instants: InstantRange | None = None,
-    ) -> None:
+    def __init__(self, files: TableFiles, base_file: BaseFile, times: pa.Schema | None = None) -> None:
         self.path = base_file.path
-        self._instants = instants
         self._ranged: Any = None
         self._buffer = 0
         try:
@@ -142,19 +131,6 @@ class BaseFileReader:
             CorruptFileError: pages that cannot be decoded.
             UnsupportedFeatureError: a column's stored type does not widen to the wanted type.
         """
-        if self._instants is None:
-            return self._read_all(schema, batch_rows, row_groups, coded, column_threads)
-        return self._read_commits(self._instants, schema, batch_rows, row_groups)
-
-    def _read_all(
-        self,
-        schema: pa.Schema,
-        batch_rows: int,
-        row_groups: Sequence[int] | None = None,
-        coded: Collection[str] = (),
-        column_threads: bool = False,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read rows whichever commit wrote them; arguments as for ``read_batches``."""
         names = [name for name in schema.names if name in self.columns]
         wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
         conform = self._make_conformer(schema, coded)
@@ -169,17 +145,6 @@ class BaseFileReader:
                 yield from self._read_row_group(
                     group, names, conform, batch_rows, column_threads and self._ranged is None
                 )
-
-    def _read_commits(
-        self, instants: InstantRange, schema: pa.Schema, batch_rows: int, row_groups: Sequence[int] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of some commits."""
-        at = schema.get_field_index(COMMIT_TIME_FIELD)
-        read = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
-        for batch in self._read_all(read, batch_rows, row_groups):
-            kept = filter_rows(batch, instants.make_mask(batch.column(read.get_field_index(COMMIT_TIME_FIELD))))
-            if kept.num_rows:
-                yield kept if at >= 0 else kept.select(schema.names)
 
     def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
         """Yield each row group when its column chunks are in memory; fetch a small next group's at the same time."""

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import filter_rows
 from hoodie_py.errors import (
     CorruptFileError,
     FileMissingError,
@@ -32,7 +31,7 @@ from hoodie_py.errors import (
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
+from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES, SPILL_PATH
 from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
@@ -60,7 +59,11 @@ def open_base_file(
         UnsupportedFeatureError: a source in another kind of store, a format without a reader, or a source without a
             partition column that it needs.
     """
-    opened = _open_stored(info, base_file, options, instants)
+    opened = _open_stored(info, base_file, options)
+    if instants is not None:
+        from hoodie_py.reader.base.file_view import CommitsView
+
+        opened = CommitsView(opened, instants)
     if info.mappings is None:
         return opened
     from hoodie_py.reader.base.mapped_file import MappedBaseFile
@@ -69,16 +72,14 @@ def open_base_file(
     return MappedBaseFile(opened, ColumnMapper(info.mappings.find(base_file.instant), info.schema), info.schema)
 
 
-def _open_stored(
-    info: ReadInfo, base_file: BaseFile, options: ReadOptions, instants: InstantRange | None
-) -> OpenBaseFile:
+def _open_stored(info: ReadInfo, base_file: BaseFile, options: ReadOptions) -> OpenBaseFile:
     """Open a base file under the names that it has."""
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)
         skeleton = open_by_extension(info.files, base_file, info.file_times)
         uri = f"{folder.uri.rstrip('/')}/{source.path}"
-        reader = BootstrapFileReader(skeleton, _open_source(folder, source, uri, info.file_times), uri, instants)
+        reader = BootstrapFileReader(skeleton, _open_source(folder, source, uri, info.file_times), uri)
         check_filled(info, reader)
         return reader
     if base_file.instant == METADATA_BOOTSTRAP_INSTANT:
@@ -89,7 +90,7 @@ def _open_stored(
         )
     directories = SPILL_PATH.read(options.options)
     return open_by_extension(
-        info.files, base_file, info.file_times, instants, info.keys, directory=directories[0] if directories else None
+        info.files, base_file, info.file_times, info.keys, directory=directories[0] if directories else None
     )
 
 
@@ -137,22 +138,17 @@ def list_allowed_stores(options: Mapping[str, str], environment: Mapping[str, st
 
 
 class BootstrapFileReader:
-    """One open skeleton file and its source; with ``instants`` batches have only the rows of these commits.
-
-    ``source_uri`` is for errors.
+    """One open skeleton file and its source; ``source_uri`` is for errors.
 
     Raises:
         CorruptFileError: the two do not belong together.
     """
 
-    def __init__(
-        self, skeleton: OpenBaseFile, source: OpenBaseFile, source_uri: str, instants: InstantRange | None = None
-    ) -> None:
+    def __init__(self, skeleton: OpenBaseFile, source: OpenBaseFile, source_uri: str) -> None:
         self.path = skeleton.path
         self._skeleton = skeleton
         self._source = source
         self._source_uri = source_uri
-        self._instants = instants
         if source.num_rows != skeleton.num_rows:
             raise CorruptFileError(
                 f"A bootstrapped base file has {skeleton.num_rows} rows, and its source file {source.num_rows}.",
@@ -200,36 +196,14 @@ class BootstrapFileReader:
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Read rows of both files side by side; as ``OpenBaseFile``."""
-        if self._instants is None:
-            return self._read_all(schema, batch_rows, row_groups, coded, column_threads)
-        return self._read_commits(self._instants, schema, batch_rows, row_groups)
-
-    def _read_commits(
-        self, instants: InstantRange, schema: pa.Schema, batch_rows: int, row_groups: Sequence[int] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of some commits."""
-        at = schema.get_field_index(COMMIT_TIME_FIELD)
-        read = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
-        for batch in self._read_all(read, batch_rows, row_groups, (), False):
-            kept = filter_rows(batch, instants.make_mask(batch.column(read.get_field_index(COMMIT_TIME_FIELD))))
-            if kept.num_rows:
-                yield kept if at >= 0 else kept.select(schema.names)
-
-    def _read_all(
-        self,
-        schema: pa.Schema,
-        batch_rows: int,
-        row_groups: Sequence[int] | None,
-        coded: Collection[str],
-        threads: bool,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read rows whichever commit wrote them; arguments as for ``read_batches``."""
         meta = pa.schema([field for field in schema if field.name in _META])
         data = pa.schema([field for field in schema if field.name not in _META])
-        source = partial(self._source.read_batches, data, batch_rows, row_groups, coded=coded, column_threads=threads)
+        source = partial(
+            self._source.read_batches, data, batch_rows, row_groups, coded=coded, column_threads=column_threads
+        )
         if not len(meta):
             return self._read_source(source)
-        skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, threads)
+        skeleton = self._read_skeleton(meta, batch_rows, row_groups, coded, column_threads)
         if not len(data):
             return skeleton
         return self._pair_batches(skeleton, self._read_source(source), schema.names)

@@ -16,7 +16,6 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import WantedKeys
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def open_by_extension(
     files: TableFiles,
     base_file: BaseFile,
     times: pa.Schema | None = None,
-    instants: InstantRange | None = None,
     keys: WantedKeys | None = None,
     *,
     directory: str | None = None,
@@ -106,17 +104,17 @@ def open_by_extension(
     """
     extension = f".{base_file.name.rpartition('.')[2]}"
     if extension == ".parquet":
-        return BaseFileReader(files, base_file, times, instants)
+        return BaseFileReader(files, base_file, times)
     if extension == ".hfile":
         from hoodie_py.reader.base.hfile_file import HFileReader
 
-        return HFileReader(files, base_file, times, instants, keys)
+        return HFileReader(files, base_file, times, keys)
     if extension == ".orc":
         from hoodie_py.reader.base.orc_file import OrcFileReader
 
-        return OrcFileReader(files, base_file, times, instants)
+        return OrcFileReader(files, base_file, times)
     if extension == ".lance":
         from hoodie_py.reader.base.lance.lance_file import LanceFileReader
 
-        return LanceFileReader(files, base_file, times, instants, directory)
+        return LanceFileReader(files, base_file, times, directory)
     raise UnsupportedFeatureError(f"Base files in the {extension[1:]} format are not supported.", path=base_file.path)

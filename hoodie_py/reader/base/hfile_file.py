@@ -13,17 +13,15 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import filter_rows, from_texts, make_batch_without_columns
+from hoodie_py.arrow.arrays import from_texts, make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile.data_block import DataBlock
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.hfile.records import decode_data_block, parse_schema
-from hoodie_py.formats.names import COMMIT_TIME_FIELD
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import WantedKeys
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 
@@ -35,7 +33,7 @@ _FACTS = {BLOOM_TYPE_KEY: _BLOOM_TYPE, MIN_KEY: "minRecordKey", MAX_KEY: "maxRec
 
 
 class HFileReader:
-    """One open HFile; ``times`` and ``instants`` are as for ``BaseFileReader``.
+    """One open HFile; ``times`` are as for ``BaseFileReader``.
 
     With ``keys`` only rows of these record keys are read.
 
@@ -50,11 +48,9 @@ class HFileReader:
         files: TableFiles,
         base_file: BaseFile,
         times: pa.Schema | None = None,
-        instants: InstantRange | None = None,
         keys: WantedKeys | None = None,
     ) -> None:
         self.path = base_file.path
-        self._instants = instants
         self._wanted = keys
         try:
             self._hfile = HFile(_FileSource(files, base_file))
@@ -112,14 +108,11 @@ class HFileReader:
         """
         if row_groups is not None and not row_groups:
             return
-        read = schema
-        if self._instants is not None and COMMIT_TIME_FIELD not in schema.names:
-            read = schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
-        conform = Conformer(read)
+        conform = Conformer(schema)
         try:
             for block in self._find_blocks():
-                for whole in self._decode(block, read):
-                    batch = self._keep_commits(conform(whole), schema)
+                for whole in self._decode(block, schema):
+                    batch = conform(whole)
                     for start in range(0, batch.num_rows, batch_rows):
                         yield batch.slice(start, batch_rows)
         except HoodieError as error:
@@ -151,14 +144,6 @@ class HFileReader:
         if names:
             return decode_data_block(block, self._avro, names, _DECODED_AT_ONCE, keyed=self._keyed)
         return iter([conform_batch(make_batch_without_columns(len(block)), schema)])
-
-    def _keep_commits(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Keep the rows of the wanted commits, and the wanted columns."""
-        if self._instants is None:
-            return batch
-        times = batch.column(batch.schema.get_field_index(COMMIT_TIME_FIELD))
-        kept = filter_rows(batch, self._instants.make_mask(times))
-        return kept if kept.num_columns == len(schema) else kept.select(schema.names)
 
 
 class _FileSource:

@@ -14,15 +14,14 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.reader.base.file_formats import OpenBaseFile
+from hoodie_py.reader.base.file_view import FileView
 from hoodie_py.reader.schema_evolution.by_name import NullColumns
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
     from hoodie_py.reader.schema_evolution.by_id import ColumnMapper
 
 
-class MappedBaseFile:
+class MappedBaseFile(FileView):
     """One open base file under the names and types of a read.
 
     ``schema`` has the columns of the table as a read returns them.
@@ -32,8 +31,7 @@ class MappedBaseFile:
     """
 
     def __init__(self, inner: OpenBaseFile, mapper: ColumnMapper, schema: pa.Schema) -> None:
-        self.path = inner.path
-        self._inner = inner
+        super().__init__(inner)
         self._mapper = mapper
         self._table = schema
         self._nulls = NullColumns()
@@ -52,7 +50,7 @@ class MappedBaseFile:
         self.columns = frozenset(self._stored)
         changed = {name for name in self.columns if not mapper.is_same(name, inner.schema)}
         self._changed = frozenset(changed)
-        self.retyped = self._changed | {name for name, held in self._stored.items() if held in inner.retyped}
+        self._retyped = self._changed | {name for name, held in self._stored.items() if held in inner.retyped}
 
     @property
     def stored_names(self) -> Mapping[str, str]:
@@ -60,29 +58,14 @@ class MappedBaseFile:
         return self._stored
 
     @property
-    def num_rows(self) -> int:
-        """The number of rows, without reading them."""
-        return self._inner.num_rows
+    def retyped(self) -> frozenset[str]:
+        """Columns whose statistics cannot be used: of a wrong type, or of another type than the read's."""
+        return self._retyped
 
     @property
     def schema(self) -> pa.Schema:
         """The stored columns, with the types that batches have."""
         return pa.schema([self._find_field(name) for name in self._table.names if name in self._stored])
-
-    @property
-    def group_rows(self) -> Sequence[int]:
-        """The number of rows of each part of the file that can be read alone."""
-        return self._inner.group_rows
-
-    @property
-    def footer(self) -> pq.FileMetaData | None:
-        """Sizes and statistics of the columns in each group, under the names in the file."""
-        return self._inner.footer
-
-    @property
-    def key_facts(self) -> Mapping[bytes, bytes]:
-        """What the file says of its record keys."""
-        return self._inner.key_facts
 
     def read_batches(
         self,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,9 +22,8 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.orc.layout import OrcLayout, Stripe, StripeFooter, read_stripe_footer, read_tail
 from hoodie_py.formats.parquet.decoder import estimate_width
 from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
-from hoodie_py.reader.base.stored_columns import StoredColumns, select_commits
+from hoodie_py.reader.base.stored_columns import StoredColumns
 from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.schema_evolution.by_name import conform_batch
 
 if TYPE_CHECKING:
@@ -44,13 +42,11 @@ class OrcFileReader:
         files: TableFiles,
         base_file: BaseFile,
         times: pa.Schema | None = None,
-        instants: InstantRange | None = None,
     ) -> None:
         from pyarrow import orc
 
         self.path = base_file.path
         self._files = files
-        self._instants = instants
         self._ranged: Any = None
         with self._name_damage():
             source = self._open_source(files, base_file)
@@ -119,7 +115,7 @@ class OrcFileReader:
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order with the schema's columns; as ``OpenBaseFile``. ``row_groups`` are stripes."""
-        return select_commits(self._instants, schema, partial(self._read, rows=batch_rows, groups=row_groups))
+        return self._read(schema, batch_rows, row_groups)
 
     def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         names = [name for name in schema.names if name in self.columns]

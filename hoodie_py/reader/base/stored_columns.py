@@ -1,22 +1,18 @@
-"""The columns of a base file of another format than Parquet, and how its rows become those of a read.
+"""StoredColumns: the columns of a base file of another format than Parquet, and how its rows become those of a read.
 
-StoredColumns: brings batches from the types of the file to Spark's types, then to the schema of a read.
-
-select_commits: leaves only the rows of some commits.
+Batches go from the types of the file to Spark's types, then to the schema of a read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import filter_rows, make_batch_without_columns
+from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
-from hoodie_py.formats.names import COMMIT_TIME_FIELD
 from hoodie_py.formats.parquet.decoder import cast_to_spark_type, convert_to_spark_schema
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.schema_evolution.by_name import Conformer
 
 Repair = Callable[[pa.Array], pa.Array]
@@ -62,18 +58,3 @@ class StoredColumns:
         if not arrays:
             return make_batch_without_columns(batch.num_rows)
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
-
-
-def select_commits(
-    instants: InstantRange | None, schema: pa.Schema, read: Callable[[pa.Schema], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """Read with a schema, and yield the rows of some commits, or all for None."""
-    if instants is None:
-        yield from read(schema)
-        return
-    at = schema.get_field_index(COMMIT_TIME_FIELD)
-    wanted = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
-    for batch in read(wanted):
-        kept = filter_rows(batch, instants.make_mask(batch.column(wanted.get_field_index(COMMIT_TIME_FIELD))))
-        if kept.num_rows:
-            yield kept if at >= 0 else kept.select(schema.names)

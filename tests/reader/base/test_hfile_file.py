@@ -13,6 +13,7 @@ from hoodie_py import CorruptFileError, HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet.bloom import BloomBuilder
 from hoodie_py.reader.base.file_formats import open_by_extension
+from hoodie_py.reader.base.file_view import CommitsView
 from hoodie_py.reader.base.hfile_file import HFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.instant_range import InstantRange
@@ -89,7 +90,7 @@ def test_rows_of_some_commits(tmp_path: Path, files: TableFiles) -> None:
     })  # fmt: skip
     entries = [(b"k%d" % i, b"\x02%d\x02%c" % (i, 97 + i)) for i in range(4)]
     base = write(tmp_path, make_hfile(entries, Layout(schema=schema)))
-    reader = HFileReader(files, base, instants=InstantRange("", "", only=("1", "3")))
+    reader = CommitsView(HFileReader(files, base), InstantRange("", "", only=("1", "3")))
     assert [row["a"] for row in rows(reader, pa.schema([("a", pa.string())]))] == ["b", "d"]
 
 

@@ -17,6 +17,7 @@ from hoodie_py import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.file_formats import open_by_extension
+from hoodie_py.reader.base.file_view import CommitsView
 from hoodie_py.reader.base.orc_file import OrcFileReader
 from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
 from hoodie_py.reader.file_slice import BaseFile
@@ -62,9 +63,9 @@ def write(root: Path, table: pa.Table, **options: Any) -> BaseFile:
     return BaseFile(NAME, (root / NAME).stat().st_size, "20260101000000000", "f1-0")
 
 
-def open_file(root: Path, base: BaseFile, instants: InstantRange | None = None, *, far: bool = False) -> OrcFileReader:
+def open_file(root: Path, base: BaseFile, *, far: bool = False) -> OrcFileReader:
     files: Any = TableFiles.open(str(root))
-    reader = open_by_extension(FarFiles(files) if far else files, base, None, instants)
+    reader = open_by_extension(FarFiles(files) if far else files, base)
     assert isinstance(reader, OrcFileReader)
     return reader
 
@@ -149,7 +150,7 @@ def test_a_far_read_fetches_the_streams_of_its_columns_only(tmp_path: Path, monk
 
 
 def test_only_rows_of_some_commits(tmp_path: Path) -> None:
-    reader = open_file(tmp_path, write(tmp_path, make_table(10)), InstantRange("2", "2"))
+    reader = CommitsView(open_file(tmp_path, write(tmp_path, make_table(10))), InstantRange("2", "2"))
     schema = pa.schema({"i": pa.int32()})
     found = pa.Table.from_batches(list(reader.read_batches(schema, 4)), schema)
     assert found.column("i").to_pylist() == [None, -3, -5, None, -9]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,9 +26,8 @@ from hoodie_py.formats.lance.layout import LanceLayout, read_footer, read_layout
 from hoodie_py.reader.base.lance.local_copy import copy_parts
 from hoodie_py.reader.base.lance.null_structs import restore_batch
 from hoodie_py.reader.base.lance.process import check_installed, read_batches, read_schema
-from hoodie_py.reader.base.stored_columns import StoredColumns, select_commits
+from hoodie_py.reader.base.stored_columns import StoredColumns
 from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.schema_evolution.by_name import conform_batch
 
 if TYPE_CHECKING:
@@ -53,13 +52,11 @@ class LanceFileReader:
         files: TableFiles,
         base_file: BaseFile,
         times: pa.Schema | None = None,
-        instants: InstantRange | None = None,
         directory: str | None = None,
     ) -> None:
         self.path = base_file.path
         self._files = files
         self._times = times
-        self._instants = instants
         self._directory = directory
         with locate_errors(path=self.path):
             check_installed()
@@ -113,7 +110,7 @@ class LanceFileReader:
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order with the schema's columns; as ``OpenBaseFile``."""
-        return select_commits(self._instants, schema, partial(self._read, rows=batch_rows, groups=row_groups))
+        return self._read(schema, batch_rows, row_groups)
 
     def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         ranges = self._find_rows(groups)

@@ -20,6 +20,7 @@ from hoodie_py import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.file_formats import open_by_extension
+from hoodie_py.reader.base.file_view import CommitsView
 from hoodie_py.reader.base.lance import process
 from hoodie_py.reader.base.lance.lance_file import LanceFileReader
 from hoodie_py.reader.file_slice import BaseFile
@@ -72,11 +73,9 @@ def write(root: Path, table: pa.Table, version: str = "2.0", metadata: dict[str,
     return BaseFile(NAME, (root / NAME).stat().st_size, "20260101000000000", "f1-0")
 
 
-def open_file(
-    root: Path, base: BaseFile, instants: InstantRange | None = None, *, far: bool = False
-) -> LanceFileReader:
+def open_file(root: Path, base: BaseFile, *, far: bool = False) -> LanceFileReader:
     files: Any = TableFiles.open(str(root))
-    reader = open_by_extension(FarFiles(files) if far else files, base, None, instants, str(root))
+    reader = open_by_extension(FarFiles(files) if far else files, base, directory=str(root))
     assert isinstance(reader, LanceFileReader)
     return reader
 
@@ -193,7 +192,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
 
 def test_only_rows_of_some_commits(tmp_path: Path) -> None:
     base = write(tmp_path, make_table(10))
-    reader = open_file(tmp_path, base, InstantRange("2", "2"))
+    reader = CommitsView(open_file(tmp_path, base), InstantRange("2", "2"))
     schema = pa.schema({"i": pa.int32()})
     found = pa.Table.from_batches(list(reader.read_batches(schema, 4)), schema)
     assert found.column("i").to_pylist() == [None, -3, -5, None, -9]
