@@ -72,3 +72,14 @@ _.look_up
 
 # Limits are read by their names
 _.archive_bytes
+
+# Definitions of indexes: builds of indexes, and the records of their partitions
+INDEX_DEFINITIONS_FILE
+BLOOM_FILTERS
+_.is_expression
+find_definitions_path
+find_index_version
+define_record_index
+define_column_stats
+define_secondary_index
+define_expression_index

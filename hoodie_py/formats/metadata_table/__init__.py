@@ -1,0 +1,1 @@
+"""What the partitions of a metadata table hold: keys, values and definitions of indexes."""
