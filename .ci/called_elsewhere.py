@@ -83,3 +83,22 @@ define_record_index
 define_column_stats
 define_secondary_index
 define_expression_index
+
+# Keys and values of the metadata table's statistics, which readers and writers of its partitions call
+_.ALL_PARTITIONS_TYPE
+_.FILES_TYPE
+_.COLUMN_STATS_TYPE
+_.BLOOM_FILTER_TYPE
+_.PARTITION_STATS_TYPE
+_.encode_file_names
+_.make_column_keys
+_.make_bloom_keys
+_.make_partition_keys
+_.make_expression_partition_keys
+_.make_column_prefixes
+_.make_column_partition_prefixes
+_.wrap_values
+_.make_value_types
+_.unwrap_values
+_.NO_VALUES
+_.V2
