@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks
+from hoodie_py.arrow.java_hash import compute_java_hashes
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import iterate_numbers, pack_error, run_step, unpack
@@ -26,7 +27,6 @@ from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.writer.index.bucket import compute_java_hashes
 from hoodie_py.writer.index.bucket_locations import assign_buckets
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.input.to_records import make_records

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, to_booleans, to_numbers
+from hoodie_py.arrow.java_hash import FACTOR, compute_java_hashes
 from hoodie_py.writer.index.xxhash import hash_xxhash32
 
 _DIGITS = 8
 _LIKELY_BUCKETS = 10_000
 _CHUNK_KEYS = 1 << 14
 _NULL, _EMPTY = "__null__", "__empty__"
-_FACTOR = np.uint32(31)  # of Java's hash codes; uint32 wraps around as Java's int does
 _POSITIVE = np.uint32(0x7FFFFFFF)  # a hash without its sign
 
 
@@ -84,53 +84,15 @@ def make_bucket_file_id(bucket: int) -> str:
     return f"{bucket:0{_DIGITS}d}{str(uuid.uuid4())[_DIGITS:]}-0"
 
 
-def compute_java_hashes(texts: pa.Array) -> np.ndarray:
-    """Compute Java's hash code of each string, as uint32; 0 for null, as in a list of strings."""
-    lengths, starts, units = _split_utf16(texts)
-    order = np.argsort(-lengths, kind="stable")
-    falling, first = lengths[order], starts[order]
-    hashes = np.zeros(len(lengths), np.uint32)
-    longest = int(falling[0]) if len(falling) else 0
-    # Sorted by falling length, the strings that have an i-th unit come first. Each step works on a shorter prefix.
-    counts = np.searchsorted(-falling, -np.arange(longest), side="left")
-    for i, count in enumerate(counts.tolist()):
-        active = hashes[:count]
-        active *= _FACTOR
-        active += units[first[:count] + i]
-    result = np.empty_like(hashes)
-    result[order] = hashes
-    return result
-
-
-def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return each string's length and start in UTF-16 units, and all units; a null is an empty string.
-
-    Java hashes UTF-16 units, Arrow keeps UTF-8.
-    """
-    large = texts.cast(pa.large_string()).fill_null("")
-    _, offset_buffer, data_buffer = large.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64, len(large) + 1, 8 * large.offset)
-    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
-    offsets = offsets - base
-    octets = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
-    if not size or int(octets.max()) < 0x80:  # ASCII, where bytes are units
-        return np.diff(offsets), offsets[:-1], octets
-    lead = (octets & 0xC0) != 0x80  # all bytes of a character but the first have these bits
-    widths = lead.astype(np.int64) + (octets >= 0xF0)  # characters of four bytes take two units
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])[offsets]
-    units = np.frombuffer(octets.tobytes().decode().encode("utf-16-le"), "<u2")
-    return np.diff(places), places[:-1], units
-
-
 def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     """Hash keys as Java hashes lists of strings: 31 + hash for a list of one string; uint32 without the sign."""
     composite = _find_composite(keys)
     if not composite.any():
-        return (compute_java_hashes(keys) + _FACTOR) & _POSITIVE
+        return (compute_java_hashes(keys) + FACTOR) & _POSITIVE
     hashes = np.empty(len(keys), np.uint32)
     plain = np.flatnonzero(~composite)
     if len(plain):
-        hashes[plain] = compute_java_hashes(keys.take(from_numpy(plain))) + _FACTOR
+        hashes[plain] = compute_java_hashes(keys.take(from_numpy(plain))) + FACTOR
     at = np.flatnonzero(composite)
     hashes[at] = _hash_composite_keys(keys.take(from_numpy(at)), hash_fields)
     return hashes & _POSITIVE
@@ -159,7 +121,7 @@ def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.nda
         codes = compute_java_hashes(pa.array(values, pa.string())).tolist()
         code = 1
         for each in codes:
-            code = (code * int(_FACTOR) + each) & 0xFFFFFFFF
+            code = (code * int(FACTOR) + each) & 0xFFFFFFFF
         hashes[i] = code
     return hashes
 
@@ -185,11 +147,11 @@ def _hash_regular_keys(
         has = np.flatnonzero(counts > i)
         place = firsts[has] + i
         has, place = has[counted[place]], place[counted[place]]
-        hashes[has] = hashes[has] * _FACTOR + codes[place]
+        hashes[has] = hashes[has] * FACTOR + codes[place]
         met[has] = True
     if not met.all():
         none = np.flatnonzero(~met)
-        hashes[none] = compute_java_hashes(keys.take(from_numpy(at[none]))) + _FACTOR
+        hashes[none] = compute_java_hashes(keys.take(from_numpy(at[none]))) + FACTOR
     return hashes
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hoodie_py.arrow.java_hash import compute_java_hashes
 from hoodie_py.writer.index.bucket import (
     compute_buckets,
-    compute_java_hashes,
     make_bucket_file_id,
     parse_bucket,
     split_key,
@@ -29,21 +29,6 @@ def test_buckets_are_those_of_java(fields: str) -> None:
     assert found.tolist() == list(expected)
 
 
-def _java_hash(text: str) -> int:
-    units = text.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for i in range(0, len(units), 2):
-        code = (31 * code + int.from_bytes(units[i : i + 2], "big")) & 0xFFFFFFFF
-    return code
-
-
-@given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))), st.integers(0, 3))
-def test_hashes_are_those_of_strings_one_by_one(texts: list[str | None], start: int) -> None:
-    expected = [0 if text is None else _java_hash(text) for text in texts]
-    assert compute_java_hashes(pa.array(texts, pa.string())).tolist() == expected
-    assert compute_java_hashes(pa.array(texts, pa.string()).slice(start)).tolist() == expected[start:]
-
-
 PIECES = st.sampled_from(["id", "ts", ":", ",", "a", "__null__", "__empty__", "é", "\U0001f600"])
 
 
@@ -55,7 +40,7 @@ def test_many_keys_at_once_have_the_buckets_of_each(keys: list[str], fields: tup
         values = split_key(key, fields) if "," in key and ":" in key else [key]
         code = 1
         for value in values:
-            code = (31 * code + (0 if value is None else _java_hash(value))) & 0xFFFFFFFF
+            code = (31 * code + int(compute_java_hashes(pa.array([value], pa.string()))[0])) & 0xFFFFFFFF
         expected.append((code & 0x7FFFFFFF) % 97)
     chunks = [pa.array(keys[:2], pa.string()), pa.array(keys[2:], pa.string())]
     assert compute_buckets(pa.chunked_array(chunks), fields, 97).tolist() == expected
