@@ -118,3 +118,6 @@ _.make_value_types
 _.unwrap_values
 _.NO_VALUES
 _.V2
+# The view of the metadata table, for makers of its partitions' records
+_.read_prefixes
+_.count_groups

@@ -19,6 +19,7 @@ from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.clock import InstantClock
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, completed, rows, writable
@@ -97,9 +98,9 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
             lost.append(True)
         return following(self, beyond)
 
-    def tell(self: MetadataTable, instant: str, **files: Any) -> None:
+    def tell(self: MetadataTable, change: MetadataCommit) -> None:
         made.append("metadata table")
-        commit(self, instant, **files)
+        commit(self, change)
 
     def complete_it(self: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
         made.append(inflight.action)

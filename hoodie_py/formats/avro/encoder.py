@@ -44,10 +44,23 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
 
     The batch has the columns of the schema, which the block's header has, in any order; other columns are ignored.
 
+    Errors are those of ``encode_values``.
+    """
+    values = encode_values(batch, schema)
+    sizes = _count_lengths(values)
+    prefix = _pack(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
+    return _HEADER.pack(DATA_VERSION, batch.num_rows) + join_bytes(join_pieces([prefix, values]))
+
+
+def encode_values(batch: pa.RecordBatch, schema: AvroSchema) -> pa.Array:
+    """Encode each row as the Avro binary form of a record, without its length: a column of ``large_binary``.
+
+    The batch is as for ``encode_records``.
+
     Raises:
         InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;
             ``where`` names the column.
-        UnsupportedFeatureError: a union of several types.
+        UnsupportedFeatureError: a union of several types whose column is no struct of their members.
     """
     pieces: Pieces = []
     for field in schema.record.fields:
@@ -61,9 +74,7 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
         except (pa.ArrowException, TypeError, ValueError) as error:
             message = f"Values of type {batch.column(place).type} do not fit the schema."
             raise InvalidTableError(message, column=field.name) from error
-    sizes = np.sum([_count_lengths(piece) for piece in pieces], axis=0, dtype=np.int64)
-    prefix = _pack(sizes.astype(">i4").view(np.uint8).reshape(-1, 4), _BARE)
-    return _HEADER.pack(DATA_VERSION, batch.num_rows) + join_bytes(join_pieces([prefix, *pieces]))
+    return join_pieces(pieces)
 
 
 def join_pieces(pieces: Sequence[pa.Array]) -> pa.Array:
@@ -93,7 +104,7 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
 
     Raises:
         InvalidTableError: a null or value that the type does not allow.
-        UnsupportedFeatureError: a union of several types.
+        UnsupportedFeatureError: a union of several types whose column is no struct of their members.
         pa.ArrowException, TypeError, ValueError: values of another type.
     """
     if not isinstance(node, Union):
@@ -102,7 +113,7 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
         return _encode_values(array, node, _BARE)
     branches = [branch for branch in node.branches if not is_null(branch)]
     if len(branches) > 1 and not find_wider_type(node.members):
-        raise UnsupportedFeatureError("Unions of several types cannot be written.")
+        return [_encode_members(array, node)]
     wide = [each for each in branches if isinstance(each, Primitive) and each.kind in ("long", "double")]
     branch = (wide or branches)[0]
     if array.null_count and not node.nullable:
@@ -263,6 +274,38 @@ def _encode_record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
     sizes = np.zeros(len(array), np.int64)
     sizes[lead.valid] = _count_lengths(joined)
     return [_make_lead(lead, len(array)), _make_piece(sizes, np.frombuffer(join_bytes(joined), np.uint8))]
+
+
+def _encode_members(array: pa.Array, node: Union) -> pa.Array:
+    """Encode a union of several types, given as a struct of its members of which at most one has a value in each row.
+
+    Raises:
+        InvalidTableError: two members have a value, or none has where null is no branch.
+        UnsupportedFeatureError: the column is no such struct.
+    """
+    if not pa.types.is_struct(array.type) or array.type.num_fields != len(node.members):
+        raise UnsupportedFeatureError("Values of a union of several types are not given member by member.")
+    present = is_valid(array)
+    taken = np.full(len(array), -1, np.int64)
+    encoded: list[pa.Array] = []
+    branches = [i for i, each in enumerate(node.branches) if not is_null(each)]
+    for i, (branch, member) in enumerate(zip(branches, node.members, strict=True)):
+        column = array.field(i)
+        mask = present & is_valid(column)
+        if (taken[mask] >= 0).any():
+            raise InvalidTableError("A value of a union has several members.")
+        taken[mask] = i
+        values = column.filter(pa.array(mask))
+        encoded.append(join_pieces(_encode_values(values, member, _Lead(2 * branch))))
+    if (taken < 0).any() and not node.nullable:
+        raise InvalidTableError("The schema does not allow a null here.")
+    null = next((i for i, each in enumerate(node.branches) if is_null(each)), 0)
+    encoded.append(repeat_piece(bytes([2 * null]), int((taken < 0).sum())))
+    # Rows of one member follow each other: ``order`` has each row's place in them.
+    taken[taken < 0] = len(node.members)
+    order = np.empty(len(array), np.int64)
+    order[np.argsort(taken, kind="stable")] = np.arange(len(array))
+    return pa.concat_arrays(encoded).take(pa.array(order))
 
 
 # Pieces --------------------------------------------------------------------------------------------------------------

@@ -22,9 +22,11 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.bootstrap_sources import check_sources, delete_source
 from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
-from hoodie_py.writer.transaction.commit_protocol import FileChanges, begin_instant, complete_instant
+from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import guard_run
 
 T = TypeVar("T")
@@ -143,7 +145,7 @@ def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
             extra_metadata=plan.extra_metadata,
             sources=plan.sources,
         )
-        complete_instant(session, alive, _CleanCompletion(session, instant, plan, metadata))
+        complete_instant(session, alive, _CleanCompletion(session, snapshot, instant, plan, metadata))
         return metadata
 
 
@@ -152,12 +154,17 @@ class _CleanCompletion:
     """How a clean completes."""
 
     session: WriteSession
+    snapshot: Snapshot
     instant: str
     plan: CleanPlan
     metadata: CleanMetadata
     adds_files: bool = False
     can_run_again: bool = False  # both runs tell the metadata table the same
     known_rollbacks: frozenset[str] = frozenset()
+
+    def describe(self) -> MetadataCommit:
+        """Return the removed files."""
+        return MetadataCommit(self.session, self.snapshot, self.instant, "clean", deleted=self.plan.files)
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer finished the clean or took it back."""
@@ -166,11 +173,10 @@ class _CleanCompletion:
             raise ConflictError("Another writer took the clean back while it ran.", instant=self.instant)
         return inflight
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Take back what an earlier attempt told the metadata table, if it ended right after that."""
         ensure_own()
         undo_metadata_commit(self.session.files, self.instant, ensure_own)
-        return FileChanges(deleted=self.plan.files)
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the clean metadata."""

@@ -23,7 +23,9 @@ from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, undo_metadata_commit
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.refusals import check_writable
@@ -32,7 +34,6 @@ from hoodie_py.writer.timeline.schema_commits import check_same_columns, remove_
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import (
-    FileChanges,
     begin_instant,
     collect_sizes,
     collect_stats,
@@ -203,6 +204,21 @@ class _WriteCompletion:
     can_run_again: bool = False  # another process rolls a write back; it never continues it
     known_rollbacks: frozenset[str] = frozenset()
 
+    def describe(self) -> MetadataCommit:
+        """Return the new files and the replaced file groups."""
+        begun = self.begun
+        return MetadataCommit(
+            begun.session,
+            begun.intent.snapshot,
+            begun.instant,
+            "write",
+            begun.intent.operation.name,
+            added=collect_sizes(self.results),
+            stats=collect_stats(self.results),
+            replaced=begun.intent.claims.replaced or {},
+            results=self.results,
+        )
+
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer rolled the write back or conflicts with it."""
         begun, claims = self.begun, self.begun.intent.claims
@@ -221,14 +237,13 @@ class _WriteCompletion:
         check_conflicts(claims, begun.intent.snapshot, now)
         return found
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""
-        changes = FileChanges(added=_settle_files(self.begun, self.results))
+        _settle_files(self.begun, self.results)
         latest, session = self.begun.intent.schema.latest, self.begun.session
         if latest is not None:
             time = session.clock.take(find_newest_time(now.timeline.timeline))
             save_schema_history(now, self.begun.instant, time, latest)
-        return changes
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
@@ -246,8 +261,8 @@ class _WriteCompletion:
         check_conflicts(self.begun.intent.claims, before, after, own=self.begun.instant)
 
 
-def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str, dict[str, int]]:
-    """Check that the files of the results are whole, remove those of other attempts, and return the sizes."""
+def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
+    """Check that the files of the results are whole, and remove those of other attempts."""
     partitions = sorted({result.stat.partition_path for result in results})
     listed: dict[str, int] = {}
     for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
@@ -258,7 +273,6 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> dict[str,
         if listed.get(path) != size:
             raise ConflictError("A file of this write was removed or changed.", path=path, instant=begun.instant)
     _remove_others(begun, results, listed)
-    return collect_sizes(results)
 
 
 def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:

@@ -34,6 +34,7 @@ from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
@@ -46,7 +47,6 @@ from hoodie_py.writer.rollback.attempt import (
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
-    FileChanges,
     begin_instant,
     collect_sizes,
     collect_stats,
@@ -63,8 +63,9 @@ _OPERATION = "COMPACT"
 
 @dataclass(frozen=True, slots=True)
 class _OpenCompaction:
-    """A compaction that has begun: its plan, its tasks, and the rollbacks of earlier attempts."""
+    """A compaction that has begun: the table then, its plan, its tasks, and the rollbacks of earlier attempts."""
 
+    snapshot: Snapshot
     instant: Instant
     plan: CompactionPlan
     tasks: tuple[CompactionTask, ...]
@@ -212,7 +213,8 @@ def _plan_tasks(
         for index, each in enumerate(slices)
     )
     known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
-    return _OpenCompaction(replace(pending, state=REQUESTED), plan, tasks, known, schema.commit_texts, facts.run_id)
+    requested = replace(pending, state=REQUESTED)
+    return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, facts.run_id)
 
 
 def _with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
@@ -309,6 +311,19 @@ class _CompactionCompletion:
         """Rollbacks of earlier attempts."""
         return self.begun.known_rollbacks
 
+    def describe(self) -> MetadataCommit:
+        """Return the new base files."""
+        return MetadataCommit(
+            self.session,
+            self.begun.snapshot,
+            self.begun.instant.request_time,
+            "compaction",
+            _OPERATION,
+            added=collect_sizes(self.results),
+            stats=collect_stats(self.results),
+            results=self.results,
+        )
+
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer changed the compaction, its plan or its file groups."""
         begun, instant = self.begun, self.begun.instant.request_time
@@ -325,7 +340,7 @@ class _CompactionCompletion:
         _find_slices(now, begun)
         return found
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""
         files, instant = self.session.files, self.begun.instant.request_time
         groups = [task.group for task in self.begun.tasks]
@@ -337,7 +352,6 @@ class _CompactionCompletion:
                     "A file of the compaction was removed or changed while it ran.", instant=instant, path=path
                 )
         remove_files(files, instant, groups, keep=written, check=ensure_own)
-        return FileChanges(added=collect_sizes(self.results))
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""

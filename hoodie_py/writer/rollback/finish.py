@@ -46,12 +46,9 @@ from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
-from hoodie_py.writer.metadata_table.metadata_table import (
-    MetadataTable,
-    is_compacted_in_metadata,
-    is_recorded_in_metadata,
-    undo_metadata_commit,
-)
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.undo import is_compacted_in_metadata, is_recorded_in_metadata, undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -174,7 +171,7 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metada
         delete_files(session.files, files)
         _remove_rollback_blocks(session.files, rollback)
         if metadata is not None:
-            metadata.commit(rollback, added={}, deleted=files)
+            metadata.commit(MetadataCommit(session, snapshot, rollback, "rollback", deleted=files))
     complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), target, files)
     remove_instant(session, snapshot, target)
     Markers(session.files, rollback).remove_all()

@@ -29,7 +29,7 @@ from hoodie_py.formats.timeline.instants import (
     Instant,
 )
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.metadata_table.metadata_table import undo_metadata_commit
+from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.finish import (
     begin_rollback,

@@ -21,7 +21,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -35,20 +34,11 @@ from hoodie_py.writer.handles.data_file import TaskResult, parse_run_id
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat, leave_heartbeats
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable, Names, Sizes
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.second_look import CompletedInstant
-
-
-@dataclass(frozen=True, slots=True)
-class FileChanges:
-    """What an instant does to the table's files: sizes in bytes of new ones, by partition path and name, and names of
-    those that go, by partition path.
-    """
-
-    added: Sizes = field(default_factory=dict)
-    deleted: Names = field(default_factory=dict)
 
 
 class Completion(Protocol):
@@ -69,11 +59,15 @@ class Completion(Protocol):
         """Request times of rollbacks of the instant's earlier attempts."""
         ...
 
+    def describe(self) -> MetadataCommit:
+        """Return what the instant does to the table, with the table as the operation found it."""
+        ...
+
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that the instant is this run's and that no other writer conflicts; return the inflight instant."""
         ...
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> FileChanges:
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check this run's files and remove those of lost attempts.
 
         ``ensure_own`` raises if the run has lost the lock or its heartbeat. Call it between the listing and the removal
@@ -122,17 +116,18 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         CommitStateUnknownError: it is unknown whether the commit landed, or whether it stays.
         StorageError: the store refused.
     """
+    change = MetadataTable.prepare(run.describe())
     with session.hold_lock() as holding:
         ensure_own = partial(alive.ensure_own, holding)
         now = session.look()
         inflight = run.check_still_ours(now)
-        changes = run.settle_files(now, ensure_own)
+        run.settle_files(now, ensure_own)
         if run.adds_files and not session.multi_writer:
             leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
         ensure_own()
         metadata = MetadataTable(session, now)
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
-            metadata.commit(inflight.request_time, added=changes.added, deleted=changes.deleted)
+            metadata.commit(change)
             completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
             content = run.make_content(now)
             ensure_own()  # the last thing before the commit

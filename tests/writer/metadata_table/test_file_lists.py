@@ -1,3 +1,5 @@
+"""Records of the partition ``files``, and their encoding."""
+
 from __future__ import annotations
 
 import io
@@ -6,12 +8,15 @@ import zipfile
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 
-from hoodie_py.errors import HoodieError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.files_partition import encode_commit_entries, encode_files_record, encode_partitions_record
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
+from hoodie_py.writer.metadata_table.delta_commit import encode_entries
+from hoodie_py.writer.metadata_table.file_lists import list_files
 from tests.corpus import WHOLE
 
 INFO = {
@@ -34,6 +39,11 @@ def schema(**changes: Any) -> str:
     return json.dumps(record | {"fields": FIELDS} | changes)
 
 
+def encode(rows: pa.Table, text: str) -> dict[str, bytes]:
+    keys, values = encode_entries(rows, AvroSchema.parse(text))
+    return dict(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+
+
 def decode(value: bytes, text: str) -> Any:
     return fastavro.schemaless_reader(io.BytesIO(value), fastavro.parse_schema(json.loads(text)), None)
 
@@ -42,8 +52,8 @@ NOTHING = dict.fromkeys([*META, "newerIndex"])
 
 
 def test_a_commit_becomes_a_record_for_each_partition_and_one_for_all() -> None:
-    entries = encode_commit_entries(schema(), {"p1": {"b": 5, "c": 6}, "": {"a": 1}}, {"p1": ["old"], "p0": ["gone"]})
-    found = {key.decode(): decode(value, schema()) for key, value in entries}
+    rows = list_files({"p1": {"b": 5, "c": 6}, "": {"a": 1}}, {"p1": ["old"], "p0": ["gone"]})
+    found = {key: decode(value, schema()) for key, value in encode(rows, schema()).items()}
     gone, none = {"size": 0, "isDeleted": True}, {"size": 0, "isDeleted": False}
     kept = [{"size": size, "isDeleted": False} for size in (1, 5, 6)]
     partition = NOTHING | {"key": "", "type": 2}
@@ -53,6 +63,11 @@ def test_a_commit_becomes_a_record_for_each_partition_and_one_for_all() -> None:
         "p0": partition | {"filesystemMetadata": {"gone": gone}},
         "p1": partition | {"filesystemMetadata": {"b": kept[1], "c": kept[2], "old": gone}},
     }
+
+
+def test_a_file_that_comes_and_goes_is_deleted() -> None:
+    [_, record] = list_files({"p": {"a": 5}}, {"p": ["a"]}).to_pylist()
+    assert record["filesystemMetadata"] == [("a", {"size": 0, "isDeleted": True})]
 
 
 def test_records_of_java_come_out_the_same() -> None:
@@ -71,17 +86,23 @@ def same(block: Any) -> bool:
     if not isinstance(block, LogBlock) or block.type is not BlockType.HFILE_DATA:
         return False
     text = block.schema_text or ""
-    for _, value in read_hfile(block.content):
-        record = decode(value, text)
-        files = record["filesystemMetadata"]
-        if record["type"] == 1:
-            again = encode_partitions_record(text, ["" if path == "." else path for path in files])
-        else:
-            sizes = {name: info["size"] for name, info in files.items() if not info["isDeleted"]}
-            again = encode_files_record(text, sizes, [name for name, info in files.items() if info["isDeleted"]])
-        assert decode(again, text) == record
-        assert len(again) == len(value)
-    return True
+    told = {key.decode(): value for key, value in read_hfile(block.content)}
+    records = {key: decode(value, text) for key, value in told.items()}
+    every = records.pop("__all_partitions__", {}).get("filesystemMetadata", {})
+    files = {key: record["filesystemMetadata"] for key, record in records.items()}
+    added = {
+        "" if key == "." else key: {name: info["size"] for name, info in each.items() if not info["isDeleted"]}
+        for key, each in files.items()
+    }
+    deleted = {
+        "" if key == "." else key: [name for name, info in each.items() if info["isDeleted"]]
+        for key, each in files.items()
+    }
+    again = encode(list_files(added, deleted), text)
+    for key, record in records.items():
+        assert decode(again[key], text) == record
+        assert len(again[key]) == len(told[key])
+    return set(every) == set(files)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +111,14 @@ def same(block: Any) -> bool:
 )
 def test_wrong_files_are_refused(added: dict[str, dict[str, int]], deleted: dict[str, list[str]]) -> None:
     with pytest.raises(InvalidTableError):
-        encode_commit_entries(schema(), added, deleted)
+        list_files(added, deleted)
 
 
 @pytest.mark.parametrize(
     "text",
-    [schema(name="Other"), schema(fields=FIELDS[:7]), schema(fields=[*FIELDS, {"name": "must", "type": "string"}]),
+    [schema(fields=FIELDS[:7]), schema(fields=[*FIELDS, {"name": "must", "type": "string"}]),
      schema(fields=[*FIELDS[:7], {"name": "filesystemMetadata", "type": ["null", "string"]}])],
 )  # fmt: skip
-def test_unknown_schemas_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedFeatureError):
-        encode_files_record(text, {"a": 1})
-
-
-def test_what_is_no_schema_is_refused() -> None:
-    with pytest.raises(HoodieError):
-        encode_files_record("[]", {"a": 1})
+def test_schemas_that_do_not_have_the_columns_are_refused(text: str) -> None:
+    with pytest.raises(InvalidTableError):
+        encode(list_files({"p": {"a": 1}}, {}), text)

@@ -1,0 +1,55 @@
+"""The makers of the records of the metadata table's partitions (Hudi ``MetadataPartitionType``).
+
+A partition without a maker cannot be kept right here. Then it is dropped if Java can rebuild it, or the write is
+refused (``metadata_table``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.writer.metadata_table.file_lists import make_file_lists
+from hoodie_py.writer.metadata_table.update import MetadataCommit, MetadataView, PartitionRecords
+
+MakeRecords = Callable[[MetadataCommit, str, MetadataView], PartitionRecords]
+Prepare = Callable[[MetadataCommit, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """How the records of a partition are made.
+
+    Attributes:
+        make_records: makes them, under the lock. The view shows the metadata table before the commit.
+        prepare: reads what depends only on the operation's own files and on slices that no other writer may change,
+            before the lock; ``make_records`` finds the result in ``MetadataCommit.prepared``. None: nothing.
+    """
+
+    make_records: MakeRecords
+    prepare: Prepare | None = None
+
+
+_MAKERS: Mapping[str, Maker] = {
+    FILES_PARTITION: Maker(make_file_lists),
+}
+_BY_PREFIX: Mapping[str, Maker] = {}
+
+
+def find_maker(partition: str) -> Maker | None:
+    """Return the maker of a partition, None if it has none."""
+    found = _MAKERS.get(partition)
+    if found is not None:
+        return found
+    return next((maker for prefix, maker in _BY_PREFIX.items() if partition.startswith(prefix)), None)
+
+
+def prepare_records(commit: MetadataCommit, partitions: Sequence[str]) -> MetadataCommit:
+    """Read what can be read before the lock, and return the commit with it; errors are those of the makers."""
+    prepared: dict[str, object] = {}
+    for partition in partitions:
+        maker = find_maker(partition)
+        if maker is not None and maker.prepare is not None:
+            prepared[partition] = maker.prepare(commit, partition)
+    return replace(commit, prepared=prepared) if prepared else commit

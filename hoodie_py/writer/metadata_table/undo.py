@@ -1,0 +1,115 @@
+"""Undo a commit of the metadata table, and tell whether it has one (Hudi ``HoodieBackedTableMetadataWriter.update``).
+
+Readers ignore log blocks of an instant that has not completed in the table around the metadata table. To undo such an
+instant includes to remove its log files in all partitions of the metadata table, and its delta commit there. Java does
+the same by a rollback in the metadata table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hoodie_py.errors import FileMissingError, TableNotFoundError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, COMPLETED, DELTA_COMMIT, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.metadata_table.partition_files import PartitionFiles, list_partition_folders
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
+_INITIAL = "0000000"  # the commits that create partitions of the metadata table have request times that begin so
+
+
+def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether a table's metadata table has a complete commit of an instant."""
+    found = _load_metadata_timeline(snapshot).find(instant, DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
+
+    It is that of a later compaction, or the first one, if Java created the metadata table from a listing after the
+    instant wrote its files. Timeline layout 1 does not tell when that was, so there the first one counts always.
+    """
+    timeline = _load_metadata_timeline(snapshot)
+    if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
+        return True
+    if timeline.find(instant) is not None:
+        return False
+    layout_1 = snapshot.config.timeline_layout == 1
+    first = (each for each in timeline if each.request_time.startswith(_INITIAL))
+    return any(layout_1 or (each.completion_time or "") > instant for each in first)
+
+
+def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
+    """Return the timeline of the metadata table; an empty one if the table has none."""
+    if not snapshot.config.metadata_partitions:
+        return Timeline()
+    place = snapshot.files.sub(METADATA_TABLE)
+    try:
+        return load_timeline(place, load_config(place))
+    except TableNotFoundError:
+        return Timeline()
+
+
+def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], object] | None = None) -> None:
+    """Remove the entries of a pending instant from the metadata table, if it has any.
+
+    The log files go first, then the files of its commit, the completed one first, then the markers. Call it under the
+    table's lock. ``check`` is called between the listing and the deletion; it raises if the run has lost the lock or
+    its heartbeat, as another process may have run the instant again then.
+
+    Raises:
+        UnsupportedFeatureError: a log file of the metadata table also holds other commits.
+    """
+    place = files.sub(METADATA_TABLE)
+    try:
+        config = load_config(place)
+    except TableNotFoundError:
+        return
+    timeline = load_timeline(place, config)
+    found = timeline.find(instant, DELTA_COMMIT)
+    markers = Markers(place, instant)
+    paths = {marker.path for marker in markers.list_announced()}
+    writer = TimelineWriter(place, config)
+    if found is not None and found.is_completed:
+        stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).iterate_stats()
+        paths |= {stat.path for stat in stats if stat.path}
+    if found is not None and config.has_logs_named_by_commit:
+        for partition in list_partition_folders(place):
+            paths |= set(PartitionFiles(place, config, partition).list_logs_of(instant))
+    for path in sorted(paths):
+        _check_own_log(place, path, instant)
+    if check is not None and (paths or found is not None):
+        check()
+    for path in sorted(paths):
+        place.delete_with_checksum(path)
+    if found is not None:
+        for state in (COMPLETED, INFLIGHT, REQUESTED):
+            if state != COMPLETED or found.is_completed:
+                writer.remove(replace(found, state=state))
+    markers.remove_all()
+
+
+def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
+    try:
+        data = read_bounded(files, path)
+    except FileMissingError:
+        return
+    blocks = [block for block in iterate_blocks(data) if isinstance(block, LogBlock)]
+    if any(block.instant_time != instant for block in blocks):
+        raise UnsupportedFeatureError(
+            "Undoing a commit of the metadata table that shares a log file with others.",
+            hint="Let Java Hudi roll the instant back.",
+            path=path,
+            instant=instant,
+        )

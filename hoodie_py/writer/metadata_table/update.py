@@ -1,0 +1,105 @@
+"""What one instant tells the metadata table: its change to the table, and the records that follow from it (Hudi
+``HoodieTableMetadataWriter.update``).
+
+Each partition of the metadata table has a maker (``partitions``), which turns the change into records. Makers read data
+in ``prepare`` before the table's lock is taken where they can, so that the lock is held briefly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.timeline.session import WriteSession
+
+Kind = Literal["write", "compaction", "clustering", "clean", "rollback", "restore"]
+Sizes = Mapping[str, Mapping[str, int]]
+Names = Mapping[str, Sequence[str]]
+
+
+class MetadataView(Protocol):
+    """The metadata table before the commit, read by partition (``table/metadata_table``)."""
+
+    def read_keys(self, partition: str, keys: Sequence[str]) -> pa.Table:
+        """Return the merged records of some keys."""
+        ...
+
+    def read_prefixes(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
+        """Return the merged records whose keys begin with one of some prefixes."""
+        ...
+
+    def read_all(self, partition: str) -> Iterator[pa.RecordBatch]:
+        """Yield all merged records of a partition."""
+        ...
+
+    def count_groups(self, partition: str) -> int:
+        """Return the number of file groups of a partition."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCommit:
+    """What an instant does to the table.
+
+    Attributes:
+        session: of the call that writes.
+        snapshot: the table. In ``prepare`` as the operation found it; then as it is under the lock, at the commit.
+        instant: request time.
+        kind: what sort of operation it is.
+        operation: Hudi's WriteOperationType as in the commit's metadata, such as "UPSERT"; "" where there is none.
+        added: sizes in bytes of new files, by partition path and name.
+        deleted: names of files that go, by partition path.
+        stats: write statistics of the commit, by partition path.
+        replaced: file ids of replaced file groups, by partition path.
+        results: what the operation's tasks wrote, of the attempts that count.
+        prepared: what ``prepare`` of each partition's maker returned, by name of the partition.
+    """
+
+    session: WriteSession
+    snapshot: Snapshot
+    instant: str
+    kind: Kind
+    operation: str = ""
+    added: Sizes = field(default_factory=dict)
+    deleted: Names = field(default_factory=dict)
+    stats: Mapping[str, Sequence[WriteStat]] = field(default_factory=dict)
+    replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    results: Sequence[TaskResult] = ()
+    prepared: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecords:
+    """The records that one partition of the metadata table gets.
+
+    Attributes:
+        partition: its name.
+        records: the column ``key`` (string, each key once) and the columns of HoodieMetadataRecord that are not null:
+            ``type``, and one or more of ``filesystemMetadata``, ``BloomFilterMetadata``, ``ColumnStatsMetadata``,
+            ``recordIndexMetadata``, ``SecondaryIndexMetadata``. Columns that are left out are null.
+        deleted_keys: keys (string) whose records are deleted, by a DELETE block; None: none. A key may not be in
+            ``records`` too.
+        group_of: for each record, then for each deleted key, the number of its file group in ``groups``. None where the
+            partition has one group, or where Java's hash of the whole key decides.
+        groups: file ids that ``group_of`` counts in; None: the groups of the partition, sorted by file id. A file id
+            that the partition does not have yet begins a new group.
+    """
+
+    partition: str
+    records: pa.Table
+    deleted_keys: pa.Array | pa.ChunkedArray | None = None
+    group_of: npt.NDArray[np.int64] | None = None
+    groups: Sequence[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the partition gets nothing."""
+        return not self.records.num_rows and not len(self.deleted_keys or ())
