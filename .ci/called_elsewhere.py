@@ -121,3 +121,7 @@ _.V2
 # The view of the metadata table, for makers of its partitions' records
 _.read_prefixes
 _.count_groups
+# Look-ups in the metadata table, for indexes and writers
+_.count_groups
+_.read_prefixes
+open_metadata_view

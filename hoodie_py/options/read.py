@@ -35,6 +35,9 @@ USE_END_SCHEMA = Flag("hoodie.datasource.read.schema.use.end.instanttime", defau
 HOLES_POLICY = Choice("hoodie.read.timeline.holes.resolution.policy", ("FAIL", "BLOCK", "USE_TRANSITION_TIME"))
 RANGE_TABLE_VERSION = Number("hoodie.datasource.read.incr.table.version", 0, 1)  # below 8: compare request times
 
+# The table's metadata table: whether reads use it
+METADATA_ENABLE = Flag("hoodie.metadata.enable", default=True)
+
 # How records merge
 MERGE_TYPE = Choice("hoodie.datasource.merge.type", ("payload_combine", SKIP_MERGE))
 MERGE_USE_POSITIONS = Flag("hoodie.merge.use.record.positions", default=True)  # where log blocks have positions

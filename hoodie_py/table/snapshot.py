@@ -19,6 +19,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.table.filter.listed_keys import find_listed_keys
+from hoodie_py.table.metadata_table.source import MetadataSource
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone
@@ -70,11 +71,13 @@ class Snapshot:
         timezone: str | None = None,
         view: FileSystemView | None = None,
         schema: TableSchema | None = None,
+        metadata: MetadataSource | None = None,
     ) -> None:
         self.files = files
         self.config = config
         self.timeline = timeline
         self.timezone = timezone
+        self.metadata = metadata if metadata is not None else MetadataSource(timeline)
         self.view = view if view is not None else FileSystemView(files, config, timeline)
         self._schema = schema
         self._partition_infos: dict[tuple[str, bool], ReadInfo] = {}  # work that is the same for many slices
@@ -85,7 +88,9 @@ class Snapshot:
 
     def travel_to(self, as_of: AsOf | None) -> Snapshot:
         """Return the same loaded table at another instant."""
-        return Snapshot(self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone)
+        return Snapshot(
+            self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone, metadata=self.metadata
+        )
 
     @property
     def is_time_travel(self) -> bool:

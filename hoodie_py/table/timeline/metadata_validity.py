@@ -30,26 +30,29 @@ from hoodie_py.formats.timeline.instants import (
     locate_requested,
 )
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline.loader import TableTimeline, load_config, load_timeline
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
 
 _PLACE = f"/{METADATA_FOLDER}/metadata"
 _FIRST = "00000000000000"  # Hudi's time before all commits; those that create partitions begin with it
 
 
-def find_valid_instants(metadata: TableTimeline) -> frozenset[str] | None:
+def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = None) -> frozenset[str] | None:
     """Return the instants whose log blocks count; None where the metadata table is in no table.
+
+    ``around`` is the timeline of the table around it, as a snapshot has loaded it; None to load it here.
 
     Raises:
         TableNotFoundError: the table around the metadata table has no properties.
         CorruptFileError: a rollback's or restore's file is damaged.
         StorageError: the store refused.
     """
-    place = metadata.files.uri.rstrip("/")
-    if not place.endswith(_PLACE):
-        return None
-    files = metadata.files.open_other(place.removesuffix(_PLACE))
-    config = load_config(files)
-    timeline = load_timeline(files, config)
+    if around is None:
+        place = metadata.files.uri.rstrip("/")
+        if not place.endswith(_PLACE):
+            return None
+        files = metadata.files.open_other(place.removesuffix(_PLACE))
+        around = TableTimeline.load(files, load_config(files))
+    files, config, timeline = around.files, around.config, around.timeline
     pending = {each.request_time for each in timeline.select_pending()}
     valid = {each.request_time for each in timeline.select_completed()}
     own = metadata.timeline.select_completed()

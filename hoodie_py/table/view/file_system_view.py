@@ -30,12 +30,18 @@ from hoodie_py.table.view.visibility import Visibility
 
 
 class FileSystemView:
-    """The file slices of a table for one loaded timeline; safe to use from several threads."""
+    """The file slices of a table for one loaded timeline; safe to use from several threads.
 
-    def __init__(self, files: TableFiles, config: TableConfig, timeline: TableTimeline) -> None:
+    ``around`` as for ``Visibility``.
+    """
+
+    def __init__(
+        self, files: TableFiles, config: TableConfig, timeline: TableTimeline, around: TableTimeline | None = None
+    ) -> None:
         self.files = files
         self.config = config
         self.timeline = timeline
+        self._around = around
         self._groups: dict[str, list[FileGroup]] = {}
         self._lock = Lock()
         self._sources = BootstrapSources(files, config.bootstrap_base_path)
@@ -43,7 +49,7 @@ class FileSystemView:
     @cached_property
     def visibility(self) -> Visibility:
         """Which instants count."""
-        return Visibility(self.timeline)
+        return Visibility(self.timeline, self._around)
 
     @property
     def last_instant(self) -> str | None:

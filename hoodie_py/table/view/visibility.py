@@ -25,10 +25,14 @@ GroupKey = tuple[str, str]
 
 
 class Visibility:
-    """Facts about one loaded timeline; plans and replace commits are read when they are needed."""
+    """Facts about one loaded timeline; plans and replace commits are read when they are needed.
 
-    def __init__(self, timeline: TableTimeline) -> None:
+    ``around`` is the timeline of the table whose metadata table this is, where it is loaded already.
+    """
+
+    def __init__(self, timeline: TableTimeline, around: TableTimeline | None = None) -> None:
         self._table = timeline
+        self._around = around
         self._timeline = timeline.timeline
         self._writes = self._timeline.select_writes()
 
@@ -94,7 +98,7 @@ class Visibility:
             return None
         from hoodie_py.table.timeline.metadata_validity import find_valid_instants
 
-        return find_valid_instants(self._table)
+        return find_valid_instants(self._table, self._around)
 
     @cached_property
     def _rules_by_commit(self) -> BlockRules:

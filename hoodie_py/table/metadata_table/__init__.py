@@ -1,0 +1,1 @@
+"""The metadata table of a table, as its readers and writers use it."""
