@@ -13,14 +13,24 @@ big-endian.
     info      "PBUF", then protobuf: repeated field 1 of {1 name, 2 value}
     trailer   'TRABLK"$', then protobuf (offsets, counts, codec), zeros, minor version int8, major version 3 int24
 
-The writer makes uncompressed blocks and an index of one level, which Java reads.
+The writer makes an index of one level, as Java's does. Records come as columns: entries of a block are put together by
+Arrow's kernels, block by block, so that no more than a block lies in memory beside the input and the file.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import to_booleans
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
 from hoodie_py.formats.hfile.blocks import (
     DATA_BLOCK,
@@ -32,7 +42,7 @@ from hoodie_py.formats.hfile.blocks import (
     TRAILER_MAGIC,
     TRAILER_SIZE,
 )
-from hoodie_py.formats.hfile.codecs import NO_COMPRESSION
+from hoodie_py.formats.hfile.codecs import GZIP, NO_COMPRESSION
 from hoodie_py.formats.hfile.data_block import KEY_END, Entry
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
 
@@ -45,71 +55,130 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _INDEX_ENTRY = struct.Struct(">qi")
 _MAX_KEY = (1 << 15) - 1
+_EXTRA_BYTES = _LENGTHS.size + _SHORT.size + len(KEY_END) + 1  # of an entry, beside key and value
+_GZIP_LEVEL = 6  # Java's default
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
+Sizes = npt.NDArray[np.int64]
 
-def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int) -> bytes:
+
+def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int, codec: int = NO_COMPRESSION) -> bytes:
+    """Encode an HFile of a few entries; arguments and errors are those of ``write_columns``."""
+    keys = pa.array([key for key, _ in entries], pa.large_binary())
+    values = pa.array([value for _, value in entries], pa.large_binary())
+    return write_columns(keys, values, schema=schema, created_ms=created_ms, codec=codec)
+
+
+def write_columns(
+    keys: pa.Array, values: pa.Array, *, schema: str, created_ms: int, codec: int = NO_COMPRESSION
+) -> bytes:
     """Encode an HFile.
 
-    Keys and values come in any order. The schema of the values is kept in the file info. ``created_ms`` is in
-    milliseconds since 1970.
+    Keys and values are strings or bytes without nulls, in any order. The schema of the values is kept in the file info.
+    ``created_ms`` is in milliseconds since 1970. ``codec`` compresses all blocks: none or gzip.
 
-    Raises ValueError if a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
+    Raises:
+        ValueError: a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
+        UnsupportedFeatureError: another codec.
     """
-    ordered = sorted(entries, key=lambda entry: entry[0])
-    _check_entries(ordered)
+    if codec not in (NO_COMPRESSION, GZIP):
+        raise UnsupportedFeatureError(f"Writing HFiles with compression number {codec}.")
+    entries = _Entries.sort(keys, values)
     out = bytearray()
     index: list[tuple[int, int, bytes]] = []
     plain_bytes = 0
-    for first, payload in _split_into_blocks(ordered):
-        block = _encode_block(DATA_BLOCK, payload)
+    for first, payload in entries.iterate_blocks():
+        block = _encode_block(DATA_BLOCK, payload, codec)
         index.append((len(out), len(block), first))
         out += block
         plain_bytes += len(payload)
     root_offset = len(out)
-    out += _encode_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in index))
-    out += _encode_block(ROOT_INDEX, b"")
+    out += _encode_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in index), codec)
+    out += _encode_block(ROOT_INDEX, b"", codec)
     info_offset = len(out)
-    out += _encode_block(FILE_INFO, _encode_file_info(ordered, schema, created_ms))
-    out += _encode_trailer(info_offset, root_offset, index, len(ordered), plain_bytes)
+    out += _encode_block(FILE_INFO, _encode_file_info(entries, schema, created_ms), codec)
+    out += _encode_trailer(info_offset, root_offset, index, len(entries.keys), plain_bytes, codec)
     return bytes(out)
 
 
-def _check_entries(ordered: Sequence[Entry]) -> None:
-    total = 0
-    before = b""
-    for key, value in ordered:
-        if not 0 < len(key) <= _MAX_KEY:
-            raise ValueError(f"An HFile key cannot have {len(key)} bytes.")
-        if key == before:
-            raise ValueError(f"The HFile key {key[:100]!r} is there twice.")
-        before = key
-        total += len(key) + len(value)
-    if total > _MOST_BYTES:
-        raise ValueError("An HFile cannot have more than 1 GiB.")
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Keys and values as ``large_binary``, with ``order`` by the bytes of the keys, and their lengths in that order."""
+
+    keys: pa.Array
+    values: pa.Array
+    order: pa.Array
+    key_sizes: Sizes
+    value_sizes: Sizes
+
+    @classmethod
+    def sort(cls, keys: pa.Array, values: pa.Array) -> _Entries:
+        """Put entries into order; errors are those of ``write_columns``."""
+        keys, values = keys.cast(pa.large_binary()), values.cast(pa.large_binary())
+        order = pc.sort_indices(keys)
+        places = np.frombuffer(order.buffers()[1], np.uint64, len(order)) if len(order) else np.empty(0, np.uint64)
+        key_sizes, value_sizes = _count_bytes(keys)[places], _count_bytes(values)[places]
+        wrong = np.flatnonzero((key_sizes < 1) | (key_sizes > _MAX_KEY))
+        if len(wrong):
+            raise ValueError(f"An HFile key cannot have {key_sizes[wrong[0]]} bytes.")
+        if int(key_sizes.sum() + value_sizes.sum()) > _MOST_BYTES:
+            raise ValueError("An HFile cannot have more than 1 GiB.")
+        return cls(keys, values, order, key_sizes, value_sizes)
+
+    def iterate_blocks(self) -> Iterator[Entry]:
+        """Yield the payloads of the data blocks, each with its first key."""
+        ends = np.cumsum(self.key_sizes + self.value_sizes + _EXTRA_BYTES)
+        start, before = 0, b""
+        while start < len(self.keys):
+            begun = int(ends[start - 1]) if start else 0
+            stop = max(int(np.searchsorted(ends, begun + _BLOCK_BYTES, "right")), start + 1)
+            chosen = self.order.slice(start, stop - start)
+            keys = self.keys.take(chosen)
+            first = keys[0].as_py()
+            repeated = to_booleans(pc.equal(keys[1:], keys[:-1]))
+            if first == before or repeated.any():
+                key = first if first == before else keys[int(np.argmax(repeated))].as_py()
+                raise ValueError(f"The HFile key {key[:100]!r} is there twice.")
+            before = keys[-1].as_py()
+            yield first, self._join(keys, self.values.take(chosen), slice(start, stop))
+            start = stop
+
+    def _join(self, keys: pa.Array, values: pa.Array, part: slice) -> bytes:
+        """Return the entries of one block; ``part`` is their place in the order."""
+        heads = np.empty(len(keys), np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")]))
+        heads["row"], heads["value"] = self.key_sizes[part], self.value_sizes[part]
+        heads["key"] = self.key_sizes[part] + _SHORT.size + len(KEY_END)
+        offsets = np.arange(len(keys) + 1, dtype=np.int64) * heads.itemsize
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(heads)]
+        head = pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)
+        end, tail = (pa.scalar(each, pa.large_binary()) for each in (KEY_END, b"\0"))
+        joined = pc.binary_join_element_wise(head, keys, end, values, tail, pa.scalar(b"", pa.large_binary()))
+        return bytes(joined.buffers()[2])
+
+    @property
+    def last_key(self) -> bytes:
+        """The greatest key; empty for no entries."""
+        return self.keys[self.order[-1].as_py()].as_py() if len(self.keys) else b""
 
 
-def _split_into_blocks(ordered: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield the payloads of the data blocks, each with its first key."""
-    payload = bytearray()
-    first = b""
-    for key, value in ordered:
-        if len(payload) >= _BLOCK_BYTES:
-            yield first, bytes(payload)
-            payload = bytearray()
-        if not payload:
-            first = key
-        stored = _SHORT.pack(len(key)) + key + KEY_END
-        payload += _LENGTHS.pack(len(stored), len(value)) + stored + value + b"\0"
-    if payload:
-        yield first, bytes(payload)
+def _count_bytes(texts: pa.Array) -> Sizes:
+    if not len(texts):
+        return np.empty(0, np.int64)
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, 8 * texts.offset)
+    return offsets[1:] - offsets[:-1]
 
 
-def _encode_block(magic: bytes, payload: bytes) -> bytes:
-    on_disk = HEADER.size + len(payload)
+def _encode_block(magic: bytes, payload: bytes, codec: int) -> bytes:
+    packed = _compress(payload) if codec == GZIP else payload
+    on_disk = HEADER.size + len(packed)
     checksums = bytes(4 * -(-on_disk // _CHECKSUM_STEP))
-    body = len(payload) + len(checksums)
-    return HEADER.pack(magic, body, len(payload), -1, 0, _CHECKSUM_STEP, on_disk) + payload + checksums
+    body = len(packed) + len(checksums)
+    return HEADER.pack(magic, body, len(payload), -1, 0, _CHECKSUM_STEP, on_disk) + packed + checksums
+
+
+def _compress(payload: bytes) -> bytes:
+    stream = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    return stream.compress(payload) + stream.flush()
 
 
 def _encode_index_entry(offset: int, size: int, key: bytes) -> bytes:
@@ -125,14 +194,14 @@ def _encode_hadoop_varint(value: int) -> bytes:
     return bytes([0x90 - len(raw)]) + raw  # -112 - n as a signed byte
 
 
-def _encode_file_info(ordered: Sequence[Entry], schema: str, created_ms: int) -> bytes:
-    count = max(len(ordered), 1)
-    last = ordered[-1][0] if ordered else b""
+def _encode_file_info(entries: _Entries, schema: str, created_ms: int) -> bytes:
+    count = max(len(entries.keys), 1)
+    last = entries.last_key
     facts: dict[bytes, bytes] = {
-        b"hfile.LASTKEY": _SHORT.pack(len(last)) + last if ordered else b"",
+        b"hfile.LASTKEY": _SHORT.pack(len(last)) + last if last else b"",
         b"MAX_MEMSTORE_TS_KEY": _LONG.pack(0),
-        b"hfile.AVG_KEY_LEN": _INT.pack(sum(len(key) for key, _ in ordered) // count),
-        b"hfile.AVG_VALUE_LEN": _INT.pack(sum(len(value) for _, value in ordered) // count),
+        b"hfile.AVG_KEY_LEN": _INT.pack(int(entries.key_sizes.sum()) // count),
+        b"hfile.AVG_VALUE_LEN": _INT.pack(int(entries.value_sizes.sum()) // count),
         b"hfile.CREATE_TIME_TS": _LONG.pack(created_ms),
         b"KEY_VALUE_VERSION": _INT.pack(1),
         b"schema": schema.encode(),
@@ -143,7 +212,7 @@ def _encode_file_info(ordered: Sequence[Entry], schema: str, created_ms: int) ->
 
 
 def _encode_trailer(
-    info: int, root: int, index: Sequence[tuple[int, int, bytes]], entries: int, plain_bytes: int
+    info: int, root: int, index: Sequence[tuple[int, int, bytes]], entries: int, plain_bytes: int, codec: int
 ) -> bytes:
     no_block = (1 << 64) - 1
     message = b"".join(
@@ -158,7 +227,7 @@ def _encode_trailer(
             encode_number_field(9, index[0][0] if index else no_block),
             encode_number_field(10, index[-1][0] if index else no_block),
             encode_octets_field(11, _COMPARATOR),
-            encode_number_field(12, NO_COMPRESSION),
+            encode_number_field(12, codec),
         )
     )
     head = TRAILER_MAGIC + encode_varint(len(message)) + message
