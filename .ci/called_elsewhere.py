@@ -125,3 +125,8 @@ _.count_groups
 _.count_groups
 _.read_prefixes
 open_metadata_view
+read_trusted_ranges
+_.greatest
+_.no_rows
+_.no_nulls
+_.all_null
