@@ -15,7 +15,7 @@ from hoodie_py.formats.hfile.bootstrap_index import (
     make_partition_key,
 )
 from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.writer import write_hfile
+from tests.hfiles import write_hfile
 
 Sources = Mapping[str, Mapping[str, tuple[str | None, int | None]]]  # partition -> file id -> URI and size
 

@@ -52,6 +52,7 @@ CLOCK_SKEW_MS = Number("hoodie.time.generator.max_expected_clock_skew_ms", 200, 
 
 # The metadata table
 METADATA_MODE = Choice("hoodie.metadata.mode", ("auto", "disable", "refuse"))  # not Java's own
+METADATA_COMPACT_COMMITS = Number("hoodie.metadata.compact.max.delta.commits", 10, least=1)
 
 # What a write does
 RECORD_POSITIONS = Flag("hoodie.write.record.positions", default=True)  # log blocks have positions of base rows

@@ -111,6 +111,9 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
         if array.null_count and not is_null(node):
             raise InvalidTableError("The schema does not allow a null here.")
         return _encode_values(array, node, _BARE)
+    if len(array) and array.null_count == len(array) and node.nullable:
+        null = next(i for i, each in enumerate(node.branches) if is_null(each))
+        return [repeat_piece(bytes([2 * null]), len(array))]
     branches = [branch for branch in node.branches if not is_null(branch)]
     if len(branches) > 1 and not find_wider_type(node.members):
         return [_encode_members(array, node)]

@@ -62,13 +62,6 @@ _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 Sizes = npt.NDArray[np.int64]
 
 
-def write_hfile(entries: Sequence[Entry], *, schema: str, created_ms: int, codec: int = NO_COMPRESSION) -> bytes:
-    """Encode an HFile of a few entries; arguments and errors are those of ``write_columns``."""
-    keys = pa.array([key for key, _ in entries], pa.large_binary())
-    values = pa.array([value for _, value in entries], pa.large_binary())
-    return write_columns(keys, values, schema=schema, created_ms=created_ms, codec=codec)
-
-
 def write_columns(
     keys: pa.Array, values: pa.Array, *, schema: str, created_ms: int, codec: int = NO_COMPRESSION
 ) -> bytes:

@@ -21,6 +21,7 @@ from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.local_runner import Runner
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
+from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords
 from hoodie_py.writer.precombine.merge_options import keep_if_own
@@ -107,6 +108,7 @@ def _commit(
         if not results and write.replaced is None:
             return WriteResult(write.operation)  # there were no records: the block's end takes the write back
         completion_time = begun.commit(results)
+    run_metadata_services(write.session)
     done = WriteResult.of(
         write.operation,
         begun.instant,

@@ -23,10 +23,11 @@ from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.encoder import encode_values
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.encoder import encode_delete_content
-from hoodie_py.formats.hfile.writer import write_hfile
+from hoodie_py.formats.hfile.codecs import GZIP
+from hoodie_py.formats.hfile.writer import write_columns
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
-from hoodie_py.formats.names import META_FIELDS, MarkerType
+from hoodie_py.formats.names import META_FIELDS, MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.writers import write_commit_metadata
@@ -38,6 +39,7 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 _OPERATION = "UPSERT_PREPPED"
 _RECORD = "HoodieMetadataRecord"
 _KEY = "key"
+_OF_FIRST_FILE = "0-0-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,26 @@ class DeltaCommit:
             StorageError: the store refused.
         """
         kind = MarkerType.CREATE if self._config.has_logs_named_by_commit else MarkerType.APPEND
-        markers = Markers(self._files, self._instant)
+        for file_id in records.groups or ():
+            if file_id not in place.file_ids:
+                self._begin_group(records.partition, file_id, kind)
         stats: list[WriteStat] = []
         for log in self._encode_logs(records, place):
-            path = f"{records.partition}/{log.name}"
-            markers.announce(Marker(records.partition, log.name, kind))
-            self.own.append(path)
-            self._files.put_if_absent(path, log.content, unique=True)
+            self._put(records.partition, log.name, log.content, kind)
             stats.append(log.stat)
         self._stats[records.partition] = tuple(stats)
+
+    def _begin_group(self, partition: str, file_id: str, kind: MarkerType) -> None:
+        """Write the first file of a new file group, which has nothing in it (Hudi ``initializeFileGroups``)."""
+        nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
+        content = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self._instant}, nothing)
+        self._put(partition, make_log_file_name(file_id, self._instant, 1, _OF_FIRST_FILE), content, kind)
+
+    def _put(self, partition: str, name: str, content: bytes, kind: MarkerType) -> None:
+        path = f"{partition}/{name}"
+        Markers(self._files, self._instant).announce(Marker(partition, name, kind))
+        self.own.append(path)
+        self._files.put_if_absent(path, content, unique=True)
 
     def complete(self, completion_time: str) -> None:
         """Create the completed file. Its metadata has a write statistic for each log file.
@@ -108,7 +121,7 @@ class DeltaCommit:
         """
         metadata = CommitMetadata(
             operation_type=_OPERATION,
-            extra_metadata={SCHEMA_KEY: _drop_meta_columns(self._schema.text)},
+            extra_metadata={SCHEMA_KEY: drop_meta_columns(self._schema.text)},
             write_stats={partition: stats for partition, stats in self._stats.items() if stats},
         )
         content = write_commit_metadata(metadata, self._config.timeline_layout)
@@ -134,12 +147,22 @@ class DeltaCommit:
         headers = {HeaderKey.INSTANT_TIME: self._instant, HeaderKey.SCHEMA: self._schema.text}
         if rows.num_rows:
             keys, values = encode_entries(rows, self._schema)
-            entries = list(zip(keys.cast(pa.binary()).to_pylist(), values.to_pylist(), strict=True))
-            content = write_hfile(entries, schema=self._schema.text, created_ms=time.time_ns() // 1_000_000)
-            yield encode_block(BlockType.HFILE_DATA, headers, content)
+            yield encode_block(BlockType.HFILE_DATA, headers, make_hfile(keys, values, self._schema.text))
         if len(deleted):
             paths = repeat_value(partition, pa.string(), len(deleted))
             yield encode_block(BlockType.DELETE, headers, encode_delete_content(deleted, paths))
+
+
+def make_hfile(keys: pa.Array, values: pa.Array, schema: str) -> bytes:
+    """Encode an HFile as Java does for the metadata table.
+
+    Raises:
+        InvalidTableError: a key is there twice, empty or too long, or there is more than fits one file.
+    """
+    try:
+        return write_columns(keys, values, schema=schema, created_ms=time.time_ns() // 1_000_000, codec=GZIP)
+    except ValueError as error:
+        raise InvalidTableError(f"Records of the metadata table cannot be written: {error}") from None
 
 
 def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Array]:
@@ -189,7 +212,8 @@ def _join_keys(records: PartitionRecords, deleted: pa.Array) -> pa.ChunkedArray:
     return pa.chunked_array([*records.records.column(_KEY).chunks, deleted])
 
 
-def _drop_meta_columns(schema: str) -> str:
+def drop_meta_columns(schema: str) -> str:
+    """Return an Avro schema (JSON) of records without the meta columns, as commit metadata has it."""
     record = json.loads(schema)
     record["fields"] = [each for each in record["fields"] if each.get("name") not in META_FIELDS]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

@@ -2,7 +2,7 @@
 ``HoodieMetadataPayload.createPartitionFilesRecord``, ``createPartitionListRecord``).
 
     key                   type   filesystemMetadata
-    __all_partitions__    1      each partition that the instant touches, size 0
+    __all_partitions__    1      each partition that the instant touches, size 0; none for a clean or rollback
     partition path        2      each file's size, or that the file is deleted
     "."                   2      the same, for a table without partitions
 
@@ -19,7 +19,8 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.names import check_file_name, check_inside
-from hoodie_py.writer.metadata_table.update import MetadataCommit, MetadataView, Names, PartitionRecords, Sizes
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_table.update import MetadataCommit, Names, PartitionRecords, Sizes
 
 PARTITION_LIST, FILE_LIST = 1, 2
 _FILE = pa.struct([pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)])
@@ -36,11 +37,12 @@ def make_file_lists(commit: MetadataCommit, partition: str, _view: MetadataView)
     Raises:
         InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.
     """
-    return PartitionRecords(partition, list_files(commit.added, commit.deleted))
+    rows = list_files(commit.added, commit.deleted)
+    return PartitionRecords(partition, rows.slice(1) if commit.kind in ("clean", "rollback") else rows)
 
 
 def list_files(added: Sizes, deleted: Names) -> pa.Table:
-    """Make the records of files that come and go; errors as for ``make_file_lists``."""
+    """Make the records of files that come and go, that of all partitions first; errors as for ``make_file_lists``."""
     partitions = sorted({*added, *deleted})
     keys = [check_inside(path) or NO_PARTITION for path in partitions]
     files = [list(_iterate_files(added, deleted, path)) for path in partitions]

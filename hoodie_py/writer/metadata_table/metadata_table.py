@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 from hoodie_py.errors import (
     ConflictError,
@@ -33,6 +32,7 @@ from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import INDEXING
 from hoodie_py.options.write import METADATA_MODE
+from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_config, load_timeline
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
@@ -40,7 +40,7 @@ from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
 from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
-from hoodie_py.writer.metadata_table.update import MetadataCommit, MetadataView
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -49,7 +49,6 @@ _REBUILT = ("column_stats", "partition_stats", "bloom_filters")
 _REBUILT_PREFIX = "expr_index_"
 _KEPT = ("record_index",)
 _KEPT_PREFIX = "secondary_index_"
-_VIEW = cast("MetadataView", None)  # no maker reads the metadata table yet
 
 
 class MetadataTable:
@@ -148,7 +147,10 @@ class MetadataTable:
         if timeline.find(commit.instant) is not None:
             raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
         pending = _find_pending_compaction(TableTimeline(timeline, self._files, config))
-        every = [maker.make_records(commit, name, _VIEW) for name, maker in self._list_makers()]
+        view = open_metadata_view(self._snapshot)
+        if view is None:
+            raise InvalidTableError("The metadata table has no complete partition.", path=self._files.uri)
+        every = [maker.make_records(commit, name, view) for name, maker in self._list_makers()]
         made = [each for each in every if not each.is_empty]
         places = {each.partition: PartitionFiles(self._files, config, each.partition, pending) for each in made}
         delta = DeltaCommit(self._files, config, commit.instant, _read_schema(places))

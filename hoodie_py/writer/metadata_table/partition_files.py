@@ -73,6 +73,10 @@ class PartitionFiles:
         logs = (log for group in self._groups.values() for log in group.log_files)
         return [log.path for log in logs if log.name.instant == instant]
 
+    def list_base_files_of(self, instant: str) -> list[str]:
+        """Return paths of the base files of an instant."""
+        return [base.path for group in self._groups.values() for base in group.base_files if base.instant == instant]
+
     def read_schema(self) -> str | None:
         """Return the Avro schema (JSON) of the newest records, meta columns first; None if no file has one."""
         groups: list[FileGroup] = list(self._groups.values())

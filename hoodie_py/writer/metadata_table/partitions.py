@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_table.file_lists import make_file_lists
-from hoodie_py.writer.metadata_table.update import MetadataCommit, MetadataView, PartitionRecords
+from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 MakeRecords = Callable[[MetadataCommit, str, MetadataView], PartitionRecords]
 Prepare = Callable[[MetadataCommit, str], object]

@@ -7,9 +7,9 @@ in ``prepare`` before the table's lock is taken where they can, so that the lock
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,26 +23,6 @@ from hoodie_py.writer.timeline.session import WriteSession
 Kind = Literal["write", "compaction", "clustering", "clean", "rollback", "restore"]
 Sizes = Mapping[str, Mapping[str, int]]
 Names = Mapping[str, Sequence[str]]
-
-
-class MetadataView(Protocol):
-    """The metadata table before the commit, read by partition (``table/metadata_table``)."""
-
-    def read_keys(self, partition: str, keys: Sequence[str]) -> pa.Table:
-        """Return the merged records of some keys."""
-        ...
-
-    def read_prefixes(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
-        """Return the merged records whose keys begin with one of some prefixes."""
-        ...
-
-    def read_all(self, partition: str) -> Iterator[pa.RecordBatch]:
-        """Yield all merged records of a partition."""
-        ...
-
-    def count_groups(self, partition: str) -> int:
-        """Return the number of file groups of a partition."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +69,8 @@ class PartitionRecords:
             ``records`` too.
         group_of: for each record, then for each deleted key, the number of its file group in ``groups``. None where the
             partition has one group, or where Java's hash of the whole key decides.
-        groups: file ids that ``group_of`` counts in; None: the groups of the partition, sorted by file id. A file id
-            that the partition does not have yet begins a new group.
+        groups: file ids that ``group_of`` counts in; None: the groups of the partition, sorted by file id. Those that
+            the partition does not have yet are begun, also where nothing goes into them.
     """
 
     partition: str
@@ -102,4 +82,4 @@ class PartitionRecords:
     @property
     def is_empty(self) -> bool:
         """Whether the partition gets nothing."""
-        return not self.records.num_rows and not len(self.deleted_keys or ())
+        return not self.records.num_rows and not len(self.deleted_keys or ()) and not self.groups

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.writer import write_hfile
+from tests.hfiles import write_hfile
 
 SOME = [(b"a", b"one"), (b"b", b""), (b"c", b"three" * 20)]
 DATA = write_hfile(SOME, schema="", created_ms=0)

@@ -18,8 +18,8 @@ from hoodie_py.formats.hfile.blocks import HEADER, MemorySource
 from hoodie_py.formats.hfile.codecs import BZIP2, GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD
 from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.hfile.reader import HFile
-from hoodie_py.formats.hfile.writer import write_hfile
 from tests.formats.hfile.layouts import FileMaker, Layout, encode_entry, encode_root, make_hfile
+from tests.hfiles import write_hfile
 
 keys = st.binary(min_size=1, max_size=3)
 entries = st.lists(st.tuples(keys, st.binary(max_size=30)), max_size=40).map(

@@ -17,9 +17,10 @@ from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field, read_fields, read_varint
 from hoodie_py.formats.hfile.reader import read_info
-from hoodie_py.formats.hfile.writer import write_columns, write_hfile
+from hoodie_py.formats.hfile.writer import write_columns
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
+from tests.hfiles import write_hfile
 
 entries = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=60), max_size=30).map(
     lambda pairs: list(pairs.items())

@@ -13,10 +13,10 @@ from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.index import parse_inner_index, parse_meta_index, parse_root_index
 from hoodie_py.formats.hfile.protobuf import read_fields
 from hoodie_py.formats.hfile.reader import HFile
-from hoodie_py.formats.hfile.writer import write_hfile
 from tests.corpus import PACKAGED
 from tests.formats.hfile.layouts import COMPRESS, Layout, encode_entry, make_hfile
 from tests.formats.log_writer import unsigned
+from tests.hfiles import write_hfile
 
 ENTRIES = [(b"key1", b"value"), (b"key2", b""), (b"longer-key-3", bytes(range(60)))]
 MANY = [(b"%05d" % number, b"v" * 20) for number in range(60)]

@@ -16,11 +16,11 @@ import pytest
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable
 from hoodie_py.formats.hfile.codecs import GZIP
 from hoodie_py.formats.hfile.records import decode_hfile_parts
-from hoodie_py.formats.hfile.writer import write_hfile
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, encode_block, iterate_blocks
 from tests.corpus import load_case
 from tests.formats.hfile.layouts import Layout, make_hfile
+from tests.hfiles import write_hfile
 
 Corpus = Callable[[str], Path]
 TABLES = ("blocks_hfile_mor_v8", "blocks_mixed_mor_v6", "old15_blocks_hfile_mor")

@@ -1,0 +1,1 @@
+"""The metadata table's own table services, after a commit."""

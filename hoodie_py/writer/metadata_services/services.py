@@ -1,0 +1,113 @@
+"""Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``).
+
+Java runs them at the start of the next write, under the table's lock; here they run right after a commit, under the
+lock too. The order is Java's: first finish a compaction that another writer began, then clean, then compact.
+
+* A clean waits until three instants follow the last compaction, as readers may still read the files before it.
+* A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
+  could take in the entries of an instant that is not complete, or leave out those of one that is being built: while a
+  pending instant of the table has entries in the metadata table, while a part of it is being built, and up to version 6
+  while any instant before the metadata table's last delta commit is pending.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
+from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
+from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_services.cleaning import clean_old_slices
+from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+
+_INSTANTS_BEFORE_CLEAN = 3
+_COMPACTION_SUFFIX, _CLEAN_SUFFIX = "001", "002"  # up to version 6 instants are those of delta commits with a suffix
+
+
+def run_metadata_services(session: WriteSession) -> None:
+    """Compact and clean the metadata table if that is due. The write has landed, so a failure is a warning."""
+    if session.settings.metadata_mode != "auto" or not TABLE_SERVICES.read(session.settings.options):
+        return
+    try:
+        before = session.look()
+        if before.config.metadata_partitions and _find_due(session, before):
+            with session.hold_lock() as holding:
+                _run(session, session.look(), holding.ensure_held)
+    except CommitStateUnknownError:
+        raise
+    except HoodieError as error:
+        text = f"The write is committed; a table service of the metadata table after it failed: {error}"
+        warnings.warn(HoodieWarning(text), stacklevel=3)
+
+
+def _find_due(session: WriteSession, now: Snapshot) -> bool:
+    """Whether a service may be due."""
+    view = open_metadata_view(now)
+    if view is None:
+        return False
+    timeline = view.timeline.timeline
+    return bool(len(timeline.select_pending_compactions())) or _is_compaction_due(session, timeline) or _may_clean(view)
+
+
+def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
+    view = open_metadata_view(now)
+    if view is None:
+        return
+    pending = view.timeline.timeline.select_pending_compactions()
+    if len(pending):
+        for instant in pending:
+            MetadataCompaction(session, view).run(instant, ensure_held)
+        return  # what follows would need the new timeline; the next write does it
+    if _may_clean(view):
+        clean_old_slices(session, view, _choose_instant(session, now, view, _CLEAN_SUFFIX), ensure_held)
+    if _is_compaction_due(session, view.timeline.timeline) and not _find_obstacle(now, view):
+        compaction = MetadataCompaction(session, view)
+        requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
+        if requested is not None:
+            compaction.run(requested, ensure_held)
+
+
+def _is_compaction_due(session: WriteSession, timeline: Timeline) -> bool:
+    """Whether enough delta commits completed after the last compaction (Hudi ``CompactionUtils``)."""
+    completed = timeline.select_completed()
+    last = completed.select_actions(COMMIT).last
+    since = "" if last is None else last.request_time
+    deltas = completed.select_actions(DELTA_COMMIT)
+    count = sum((each.completion_time or each.request_time) > since for each in deltas)
+    return count >= METADATA_COMPACT_COMMITS.read(session.settings.options)
+
+
+def _may_clean(view: MetadataView) -> bool:
+    """Whether readers have had time to finish since the last compaction (Hudi ``cleanIfNecessary``)."""
+    completed = view.timeline.timeline.select_completed()
+    last = completed.select_actions(COMMIT).last
+    if last is None:
+        return False  # every file group has one slice
+    later = completed.select_after(last.request_time)
+    return len(later) >= _INSTANTS_BEFORE_CLEAN and not len(later.select_actions(CLEAN))
+
+
+def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:
+    """Whether the metadata table may not be compacted now."""
+    pending = now.timeline.timeline.select_pending()
+    if now.config.metadata_partitions_inflight or len(pending.select_actions(INDEXING)):
+        return True
+    known = view.timeline.timeline.select_completed()
+    if now.config.has_logs_named_by_commit:
+        return any(known.find(each.request_time) is not None for each in pending)
+    last = known.select_actions(DELTA_COMMIT).last
+    return last is not None and any(each.request_time <= last.request_time for each in pending)
+
+
+def _choose_instant(session: WriteSession, now: Snapshot, view: MetadataView, suffix: str) -> str:
+    timeline = view.timeline.timeline
+    last = timeline.select_completed().select_actions(DELTA_COMMIT).last
+    if not now.config.has_logs_named_by_commit and last is not None:
+        return last.request_time + suffix
+    return session.clock.take(max(find_newest_time(timeline), find_newest_time(now.timeline.timeline)))

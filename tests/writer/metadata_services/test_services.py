@@ -1,0 +1,148 @@
+"""Table services of the metadata table: when they are due, and that readers see the same after them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import HoodieWarning, StorageError
+from hoodie_py.formats.hfile.reader import HFile
+from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.metadata_services.services import run_metadata_services
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+from tests.writer.compaction_tables import writable
+
+TABLES = ["mdt_files_mor_v9", "old15_metadata_mor"]
+LEAST = "hoodie.metadata.compact.max.delta.commits"
+SOON: dict[str, Any] = {
+    "hoodie.index.type": "SIMPLE",
+    "hoodie.time.generator.max_expected_clock_skew_ms": 0,
+    LEAST: 3,
+}
+
+
+def upsert(base: Path, options: dict[str, Any] = SOON, times: int = 1) -> None:
+    for _ in range(times):
+        table = HoodieTable.open(base)
+        names = [name for name in table.schema.names if not name.startswith("_hoodie_")]
+        table.upsert(table.scan(columns=names, limit=2).to_arrow(), options)
+
+
+def entries(base: Path) -> dict[str, list[tuple[str, Any]]]:
+    view = open_metadata_view(open_snapshot(str(base)))
+    assert view is not None
+    rows = pa.Table.from_batches(list(view.read_all("files"))).to_pylist()
+    return {row["key"]: sorted(row["filesystemMetadata"]) for row in rows}
+
+
+def listed(base: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in base.rglob("*"):
+        folder = path.parent.relative_to(base).as_posix()
+        if ".hoodie" not in path.as_posix().removeprefix(base.as_posix()) and path.is_file():
+            found.setdefault(folder, []).append(path.name)
+    return {folder: sorted(name for name in names if not name.endswith(".crc")) for folder, names in found.items()}
+
+
+def compactions(base: Path) -> list[str]:
+    timeline = HoodieTable.open(base / ".hoodie/metadata").timeline
+    return [each.request_time for each in timeline if each.action == "commit" and each.is_completed]
+
+
+def hfiles(base: Path) -> set[str]:
+    return {path.name for path in (base / ".hoodie/metadata/files").glob("*.hfile")}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_metadata_table_is_compacted_and_cleaned(name: str, tmp_path: Path) -> None:
+    base = writable(name, tmp_path)
+    before = len(compactions(base))
+    upsert(base, times=9)
+    assert len(compactions(base)) >= before + 3
+    told = entries(base)
+    told.pop("__all_partitions__")
+    assert {key: [name for name, _ in files] for key, files in told.items()} == listed(base)
+    [last] = [each for each in hfiles(base) if compactions(base)[-1] in each]
+    assert HFile.from_bytes((base / ".hoodie/metadata/files" / last).read_bytes()).entries == len(told) + 1
+    cleans = [each for each in HoodieTable.open(base / ".hoodie/metadata").timeline if each.action == "clean"]
+    assert cleans
+    assert all(each.is_completed for each in cleans)
+    assert len(hfiles(base)) == 3  # the last compaction came after the last clean
+
+
+def test_nothing_is_due_before_its_time(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    before = compactions(base)
+    upsert(base, {**SOON, LEAST: 100}, times=3)
+    upsert(base, {**SOON, "hoodie.table.services.enabled": False})
+    assert compactions(base) == before
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_entries_of_a_pending_instant_stay_out_of_base_files(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = writable(name, tmp_path)
+    plain = MetadataTable.commit
+    with monkeypatch.context() as patched:  # a writer that dies between the metadata table and its commit
+
+        def die(self: MetadataTable, change: Any) -> None:
+            plain(self, change)
+            raise SystemExit
+
+        patched.setattr(MetadataTable, "commit", die)
+        with pytest.raises(SystemExit):
+            upsert(base)
+    before = compactions(base)
+    table = HoodieTable.open(base)
+    assert len(table.timeline.select_pending()) == 1
+    run_metadata_services(WriteSession.open(open_snapshot(str(base)), options={**SOON, LEAST: 1}))
+    assert compactions(base) == before
+    upsert(base, {**SOON, LEAST: 1})  # rolls the lost write back
+    assert len(compactions(base)) == len(before) + 1
+    told = entries(base)
+    told.pop("__all_partitions__")
+    assert {key: [name for name, _ in files] for key, files in told.items()} == listed(base)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_compaction_that_was_cut_short_is_begun_anew(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = writable(name, tmp_path)
+    before, had, plain = len(compactions(base)), hfiles(base), TimelineWriter.complete
+
+    def fail(self: TimelineWriter, inflight: Any, *args: Any) -> Any:
+        if inflight.action == "compaction":
+            raise OSError("cut short")
+        return plain(self, inflight, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TimelineWriter, "complete", fail)
+        with pytest.raises(OSError, match="cut short"):
+            upsert(base, {**SOON, LEAST: 1})
+    left, told = hfiles(base), entries(base)
+    assert left > had
+    upsert(base)
+    assert len(compactions(base)) == before + 1
+    [gone], [new] = left - hfiles(base), hfiles(base) - left
+    assert gone.rpartition("_")[2] == new.rpartition("_")[2]
+    assert entries(base).keys() == told.keys()
+
+
+def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+
+    def fail(*_: Any) -> None:
+        raise StorageError("no")
+
+    monkeypatch.setattr("hoodie_py.writer.metadata_services.services._run", fail)
+    with pytest.warns(HoodieWarning, match="table service of the metadata table"):
+        upsert(base, {**SOON, LEAST: 1})
