@@ -158,12 +158,11 @@ class Snapshot:
         """List the partitions that may hold rows that pass a filter."""
         if predicate is None:
             return self.view.list_partitions(self.schema.arrow)
-        from hoodie_py.table.view.partition_prefixes import may_hold_wanted
+        from hoodie_py.table.view.partition_filter import PartitionFilter
 
+        wanted = PartitionFilter(predicate, self.config, self.schema.arrow)
         return self.view.list_partitions(
-            self.schema.arrow,
-            lambda partition: self._may_match(predicate, partition.path),
-            lambda path: may_hold_wanted(predicate, self.config, self.schema.arrow, path),
+            self.schema.arrow, lambda partition: wanted.may_match(partition.path), wanted.may_lead
         )
 
     def _may_match(self, predicate: Predicate | None, path: str) -> bool:

@@ -24,7 +24,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.bootstrap import BootstrapSources
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.named_partitions import find_named_partitions
-from hoodie_py.table.view.partitions import Judge, Keep, MayLead, PartitionListing, discover_partitions, list_folders
+from hoodie_py.table.view.partitions import FolderListings, Keep, Listings, MayLead, PartitionListing
 from hoodie_py.table.view.slicing import find_base_file, make_slice
 from hoodie_py.table.view.visibility import Visibility
 
@@ -32,16 +32,22 @@ from hoodie_py.table.view.visibility import Visibility
 class FileSystemView:
     """The file slices of a table for one loaded timeline; safe to use from several threads.
 
-    ``around`` as for ``Visibility``.
+    ``around`` as for ``Visibility``. Without ``listings`` folders are listed.
     """
 
     def __init__(
-        self, files: TableFiles, config: TableConfig, timeline: TableTimeline, around: TableTimeline | None = None
+        self,
+        files: TableFiles,
+        config: TableConfig,
+        timeline: TableTimeline,
+        around: TableTimeline | None = None,
+        listings: Listings | None = None,
     ) -> None:
         self.files = files
         self.config = config
         self.timeline = timeline
         self._around = around
+        self._listings = listings if listings is not None else FolderListings(files, config)
         self._groups: dict[str, list[FileGroup]] = {}
         self._lock = Lock()
         self._sources = BootstrapSources(files, config.bootstrap_base_path)
@@ -65,14 +71,15 @@ class FileSystemView:
 
         Without a schema partitions have no values.
         """
-        listings = self._discover(schema, keep, partial(find_named_partitions, self.timeline), may_lead)
+        known = schema if schema is not None else pa.schema([])
+        listings = self._listings.discover(known, keep, partial(find_named_partitions, self.timeline), may_lead)
         for listing in listings:
             self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
         return listings
 
     def list_data_folders(self) -> list[PartitionListing]:
         """List partitions and all other folders with data files, where unfinished writes may have written."""
-        return self._discover(None, None, lambda doubtful: doubtful)
+        return FolderListings(self.files, self.config).discover(pa.schema([]), None, lambda doubtful: doubtful, None)
 
     def list_slices(self, query_instant: str | None = None, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """Return the slices that a snapshot query reads, sorted by partition and file id.
@@ -144,16 +151,10 @@ class FileSystemView:
         paths = list(dict.fromkeys(check_partition(path) for path in partitions))
         with self._lock:
             missing = [path for path in paths if path not in self._groups]
-        for path, listing in zip(missing, list_folders(self.files, missing), strict=True):
+        for path, listing in zip(missing, self._listings.list_files(missing), strict=True):
             self._keep_groups(path, group_files(path, listing))
         with self._lock:
             return [group for path in sorted(paths) for group in self._groups[path]]
-
-    def _discover(
-        self, schema: pa.Schema | None, keep: Keep | None, judge: Judge, may_lead: MayLead | None = None
-    ) -> list[PartitionListing]:
-        known = schema if schema is not None else pa.schema([])
-        return discover_partitions(self.files, self.config, known, keep, judge, may_lead)
 
     def _list_visible_groups(self, query_instant: str | None, partitions: Iterable[str] | None) -> Sequence[FileGroup]:
         if self.last_instant is None:

@@ -37,7 +37,7 @@ _TIMESTAMP = re.compile(
 )
 
 
-class _Unreadable(Exception):
+class UnreadableValueError(Exception):
     """A text spells no value of the column's type."""
 
 
@@ -94,13 +94,14 @@ def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str, *,
             values[field] = None
             continue
         try:
-            values[field] = _parse_typed(text, schema.field(index).type)
-        except _Unreadable:
+            values[field] = parse_typed_value(text, schema.field(index).type)
+        except UnreadableValueError:
             continue
     return values
 
 
-def _parse_typed(text: str, type_: pa.DataType) -> Any:
+def parse_typed_value(text: str, type_: pa.DataType) -> Any:
+    """Return the value that a text spells; raises UnreadableValueError if it spells none of the type."""
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return text
     if pa.types.is_timestamp(type_):
@@ -112,28 +113,28 @@ def _parse_typed(text: str, type_: pa.DataType) -> Any:
     for matches, parse in _PARSERS:
         if matches(type_):
             return parse(text)
-    raise _Unreadable
+    raise UnreadableValueError
 
 
 def _parse_integer(text: str, type_: pa.DataType) -> int:
     if _INTEGER.fullmatch(text) is None:
-        raise _Unreadable
+        raise UnreadableValueError
     value = int(text)
     bound = 1 << (type_.bit_width - 1)
     if not -bound <= value < bound:
-        raise _Unreadable
+        raise UnreadableValueError
     return value
 
 
 def _parse_float(text: str) -> float:
     if _FLOAT.fullmatch(text) is None:
-        raise _Unreadable
+        raise UnreadableValueError
     return float(text)
 
 
 def _parse_boolean(text: str) -> bool:
     if text.lower() not in {"true", "false"}:
-        raise _Unreadable
+        raise UnreadableValueError
     return text.lower() == "true"
 
 
@@ -141,42 +142,42 @@ def _parse_date(text: str) -> date:
     """Parse ``2024``, ``2024-1`` and ``2024-01-02``, as Spark casts, and ``2024/01/02`` of slash-separated dates."""
     match = _DATE.fullmatch(text.replace("/", "-"))
     if match is None:
-        raise _Unreadable
+        raise UnreadableValueError
     try:
         return date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
     except ValueError as error:
-        raise _Unreadable from error
+        raise UnreadableValueError from error
 
 
 def _parse_timestamp(text: str, *, with_zone: bool) -> datetime:
     """Parse an ISO date-time; without a zone in the text it is UTC."""
     if _TIMESTAMP.fullmatch(text) is None:
-        raise _Unreadable
+        raise UnreadableValueError
     try:
         value = datetime.fromisoformat(text)
     except ValueError as error:
-        raise _Unreadable from error
+        raise UnreadableValueError from error
     if not with_zone:
         if value.tzinfo is not None:
-            raise _Unreadable
+            raise UnreadableValueError
         return value
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _parse_decimal(text: str, type_: pa.DataType) -> Decimal:
     if len(text) > 100:
-        raise _Unreadable
+        raise UnreadableValueError
     try:
         with localcontext() as context:
             context.prec = 76
             value = Decimal(text)
             if not value.is_finite() or value.adjusted() >= type_.precision - type_.scale:
-                raise _Unreadable
+                raise UnreadableValueError
             scaled = value.quantize(Decimal(1).scaleb(-type_.scale))
     except InvalidOperation as error:
-        raise _Unreadable from error
+        raise UnreadableValueError from error
     if scaled != value:
-        raise _Unreadable
+        raise UnreadableValueError
     return scaled
 
 

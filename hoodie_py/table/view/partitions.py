@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -62,6 +62,36 @@ class PartitionListing:
 Keep = Callable[[Partition], bool]
 MayLead = Callable[[str], bool]
 Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
+
+
+class Listings(Protocol):
+    """Where a view learns which partitions and files there are: the store's folders, or the metadata table."""
+
+    def discover(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> list[PartitionListing]:
+        """List the partitions of a table, as ``discover_partitions`` does."""
+        ...
+
+    def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        """List the files of partitions, in their order; a missing one is empty."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FolderListings:
+    """Listings of folders."""
+
+    files: TableFiles
+    config: TableConfig
+
+    def discover(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> list[PartitionListing]:
+        return discover_partitions(self.files, self.config, schema, keep, judge, may_lead)
+
+    def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        return list_folders(self.files, paths)
 
 
 def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:

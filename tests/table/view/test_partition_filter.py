@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from hoodie_py.files import TableFiles
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.filter.predicate import Predicate
-from hoodie_py.table.filter.pruning import may_match_partition
-from hoodie_py.table.view.partition_prefixes import may_hold_wanted
+from hoodie_py.table.filter.pruning import may_match_partition, names_partition
+from hoodie_py.table.view.partition_filter import PartitionFilter
 from hoodie_py.table.view.partitions import parse_partition
 from tests.formats.partition_paths import make_partition_path
 from tests.table.tables import make_table, open_view
 from tests.table.view.test_partitions import METAFILE, fields
 
 SCHEMA = pa.schema({"p": pa.string(), "q": pa.string(), "n": pa.int32()})
+NULL = "__HIVE_DEFAULT_PARTITION__"
 TEXTS = st.text("ab/=%25", max_size=4)
 VALUES = st.one_of(st.none(), TEXTS)
 
@@ -70,10 +71,13 @@ def test_folders_of_partitions_with_wanted_rows_are_kept(
     for whole in (False, True):
         known = parse_partition(config, SCHEMA, path, whole=whole).values_by_field
         wanted = wanted or (bool(known) and may_match_partition(predicate, known))
+    chosen_ones = PartitionFilter(predicate, config, SCHEMA)
+    read = parse_partition(config, SCHEMA, path, whole=names_partition(predicate, chosen)).values_by_field
+    assert chosen_ones.may_match(path) is may_match_partition(predicate, read)
     if wanted:
         parts = path.split("/")
         folders = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
-        assert all(may_hold_wanted(predicate, config, SCHEMA, folder) for folder in folders)
+        assert all(chosen_ones.may_lead(folder) for folder in folders)
 
 
 def _filter(text: str) -> Predicate:
@@ -94,7 +98,42 @@ def _filter(text: str) -> Predicate:
     ],
 )  # fmt: skip
 def test_folders(text: str, folder: str, kept: bool) -> None:
-    assert may_hold_wanted(_filter(text), fields("p,q"), SCHEMA, folder) is kept
+    assert PartitionFilter(_filter(text), fields("p,q"), SCHEMA).may_lead(folder) is kept
+
+
+TYPED = pa.schema({"n": pa.int32(), "d": pa.date32(), "b": pa.bool_(), "m": pa.decimal128(6, 2), "p": pa.string()})
+
+
+@pytest.mark.parametrize("hive", [False, True])
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize(
+    ("text", "folder", "kept"),
+    [
+        ("n = 1", "1", True), ("n = 1", "2", False), ("n = 1", "01", True), ("n in (1, 2)", "3", False),
+        ("n = 1", "x", True), ("n = 1", NULL, False), ("n is null", NULL, True), ("n is null", "1", False),
+        ("n <=> null", "1", False), ("n > 3", "3", False), ("n > 3", "4", True), ("n = 1 and n = 2", "1", False),
+        ("n = 1 and d = date'2024-01-02'", "1/2024-01-02", True),
+        ("n = 1 and d = date'2024-01-02'", "1/2024-01-03", False),
+        ("d in (date'2024-01-02')", "1", True), ("d in (date'2024-01-02')", "1/2024-01-03", False),
+        ("d >= date'2024-01-02'", "1/2024-01-01/true", False), ("b", "1/2024-01-03/false", False),
+        ("b = true", "1/2024-01-03/true", True), ("m = 1.5", "1/2024-01-03/true/1.50", True),
+        ("m = 1.5", "1/2024-01-03/true/1.51", False), ("p = 'a/b'", "1/2024-01-03/true/1.51/a", True),
+        ("p = 'a/b'", "1/2024-01-03/true/1.51/a/c", False), ("p = 'a/b'", "1/2024-01-03/true/1.51/b", False),
+        ("p = 'a' or n = 2", "1", True), ("p = 'a' or n = 2", "1/2024-01-03/true/1.51/b", False),
+        ("n + 1 = 2", "2", True),
+    ],
+)  # fmt: skip
+def test_folders_of_typed_fields(text: str, folder: str, kept: bool, hive: bool, encoded: bool) -> None:
+    flags = {"hive_style_partitioning": hive, "partitionpath.urlencode": encoded}
+    config = fields(
+        "n,d,b,m,p", "COMPLEX", **{f"hoodie.datasource.write.{key}": str(flag).lower() for key, flag in flags.items()}
+    )
+    parts = folder.split("/")
+    if hive:
+        parts = [f"{name}={part}" for name, part in zip("ndbmp", parts, strict=False)] + parts[5:]
+    predicate = as_predicate(text, TYPED)
+    assert predicate is not None
+    assert PartitionFilter(predicate, config, TYPED).may_lead("/".join(parts)) is kept
 
 
 def test_only_the_named_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +148,7 @@ def test_only_the_named_folders_are_listed(tmp_path: Path, monkeypatch: pytest.M
     found = view.list_partitions(
         SCHEMA,
         lambda partition: may_match_partition(predicate, partition.values_by_field),
-        lambda path: may_hold_wanted(predicate, view.config, SCHEMA, path),
+        PartitionFilter(predicate, view.config, SCHEMA).may_lead,
     )
     assert [each.partition.path for each in found] == ["b/x", "b/z"]
     assert listed == ["", "b", "b/x", "b/z"]
