@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.corpus import load_case, unpack
+from tests.corpus import load_case, unpack, unpack_indexed
 
 # Test machines are slow and shared: no deadline. CI repeats the same examples, other machines look for new ones.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,6 +55,19 @@ def corpus_copy(corpus: Callable[[str], Path], tmp_path_factory: pytest.TempPath
         return into
 
     return copied
+
+
+@pytest.fixture(scope="session")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``indexed(name)``: the folder of a table of tests/data/indexed, on which Java Hudi keeps all of its indexes;
+    unpacked once, not to be changed.
+    """
+
+    @cache
+    def unpacked(name: str) -> Path:
+        return unpack_indexed(name, tmp_path_factory.mktemp("indexed") / name)
+
+    return unpacked
 
 
 @pytest.fixture(scope="session")

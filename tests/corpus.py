@@ -7,6 +7,7 @@ A choice of them lies in tests/data/corpus; where the whole collection lies besi
 from __future__ import annotations
 
 import json
+import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.bootstrap import move_sources
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGED = ROOT / "tests" / "data" / "corpus"
+INDEXED = ROOT / "tests" / "data" / "indexed"
 WHOLE = ROOT.parent / "shared" / "corpus"
 REPORTS = ROOT.parent / "shared" / "reports"  # tables of other writers and of public bug reports
 
@@ -69,3 +71,10 @@ def unpack(name: str, into: Path) -> Path:
             path.chmod(0o444)
     inner = into / case["name"]
     return inner if inner.is_dir() else into
+
+
+def unpack_indexed(name: str, into: Path) -> Path:
+    """Unpack one of the tables with all of Java's indexes into a folder, and return it."""
+    with tarfile.open(INDEXED / f"{name}.tar.xz") as archive:
+        archive.extractall(into, filter="data")
+    return into

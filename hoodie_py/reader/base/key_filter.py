@@ -12,10 +12,12 @@ from functools import cached_property
 from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, to_booleans
+from hoodie_py.arrow.arrays import from_numpy, is_valid, to_booleans, to_numbers
+from hoodie_py.arrow.compute import take
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
@@ -35,6 +37,21 @@ class KeyFilter:
         self._lock = Lock()
         step = max(1, len(keys) // _SAMPLE)
         self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def may_be_between(self, least: pa.Array, greatest: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return for each of many files whether one of the keys is between its least and greatest key, which are
+        strings; where one is null, the file may hold any key.
+        """
+        known = is_valid(least) & is_valid(greatest)
+        at = from_numpy(np.flatnonzero(known))
+        found = np.ones(len(least), bool)
+        low, high = make_comparable(take(least, at)), make_comparable(take(greatest, at))
+        sampled = _count_in_each(self._sample, low, high) > 0
+        found[known] = sampled if sampled.all() else _count_in_each(self._comparable, low, high) > 0
+        return found
 
     def may_hold(self, facts: Mapping[bytes, bytes], rows: int) -> bool:
         """Say whether a base file of some rows may hold one of the keys, by its ``key_facts``; False is certain.
@@ -67,9 +84,12 @@ class KeyFilter:
 
     @cached_property
     def _sorted(self) -> tuple[pa.Array, pa.Array]:
-        comparable = make_comparable(self._keys)
-        order = pc.sort_indices(comparable)
-        return order, comparable.take(order)
+        order = pc.sort_indices(self._comparable)
+        return order, self._comparable.take(order)
+
+    @cached_property
+    def _comparable(self) -> pa.Array:
+        return make_comparable(self._keys)
 
     def _find_span(self, bounds: tuple[bytes, bytes]) -> tuple[int, int]:
         """Return where the keys between two bounds begin and end in sorted order."""
@@ -93,6 +113,14 @@ def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
 def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
     low, high = (pa.scalar(bound, keys.type) for bound in bounds)
     return int(to_booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
+
+
+def _count_in_each(keys: pa.Array, low: pa.Array, high: pa.Array) -> npt.NDArray[np.int64]:
+    """Count the keys between two bounds, both included, for each pair of bounds; all compare as bytes."""
+    ranks = to_numbers(pc.rank(pa.chunked_array([keys, low, high]), tiebreaker="dense"))
+    ordered = np.sort(ranks[: len(keys)])
+    first = np.searchsorted(ordered, ranks[len(keys) : len(keys) + len(low)], side="left")
+    return np.searchsorted(ordered, ranks[len(keys) + len(low) :], side="right") - first
 
 
 def _bisect(ordered: pa.Array, bound: bytes, *, after: bool) -> int:

@@ -67,6 +67,11 @@ class MetadataView:
         return partition in self._partitions
 
     @property
+    def is_local(self) -> bool:
+        """Whether the metadata table is on a local disk, where many requests at once gain nothing."""
+        return self._files.is_local
+
+    @property
     def calls(self) -> int:
         """Requests to the store so far."""
         return self._files.calls

@@ -38,6 +38,7 @@ from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import writes_positions
 from hoodie_py.writer.index.bucket import is_likely_bucket
+from hoodie_py.writer.index.stored_key_facts import StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 
 UNKNOWN_ROW = -1
@@ -116,6 +117,7 @@ class KeyLookup:
         self._budget = MemoryBudget.from_options(self._options)
         config = snapshot.config
         self._by_bucket = settings.index.is_bucket
+        self._facts = StoredKeyFacts(snapshot, settings.options)
         self.writes_positions = writes_positions(config, settings.options)
         self.record_keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
 
@@ -135,9 +137,12 @@ class KeyLookup:
         places: list[tuple[int, int, bool]] = []
         jobs = []
         for group, each in enumerate(wanted):
+            if not len(each.keys):
+                continue
             keys = KeyFilter(each.keys)
-            for number, file_slice in enumerate(each.slices if len(each.keys) else ()):
-                if file_slice.base_file is not None:
+            holders = self._facts.find_holders(keys, each.slices)
+            for number, file_slice in enumerate(each.slices):
+                if file_slice.base_file is not None and holders[number]:
                     places.append((group, number, False))
                     jobs.append(partial(self._read_base_keys, file_slice.base_file, keys))
                 if self._may_add_keys(file_slice):

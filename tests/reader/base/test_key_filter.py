@@ -84,3 +84,23 @@ def test_a_footer_that_says_nothing_leaves_the_file_in(said: dict[str, str]) -> 
 def test_a_damaged_bloom_filter_is_an_error() -> None:
     with pytest.raises(CorruptFileError, match="Base64"):
         _may_hold(KeyFilter(pa.array(["x"])), _footer(["y"], {BLOOM_KEY: "?!", BLOOM_TYPE_KEY: "SIMPLE"}, rows=10_000))
+
+
+@given(st.lists(st.lists(KEYS, max_size=3), max_size=5), st.sets(KEYS, min_size=1, max_size=80))
+def test_many_ranges_at_once(files: list[list[str]], wanted: set[str]) -> None:
+    """A file stays exactly if a key is between its ends in Java's order, or an end is not known."""
+    ends: list[tuple[str | None, str | None]] = []
+    for keys in files:
+        bounds = KeyRange()
+        bounds.add(pa.array(keys, pa.string()))
+        ends.append((bounds.least, bounds.greatest))
+    least, greatest = (pa.array([each[at] for each in ends], pa.string()) for at in (0, 1))
+    found = KeyFilter(pa.array(sorted(wanted))).may_be_between(least, greatest).tolist()
+
+    def order(text: str) -> bytes:
+        return text.encode("utf-16-be")
+
+    assert found == [
+        low is None or high is None or any(order(low) <= order(key) <= order(high) for key in wanted)
+        for low, high in ends
+    ]

@@ -1,0 +1,174 @@
+"""Find the only values of columns, and the only record keys, that can pass a filter.
+
+The rule: a row that passes has, in a column that is asked for, one of the values found. Null is never among them,
+because a comparison with null is not true. Values are those of literals in ``predicate``.
+
+Record keys are looked for as texts. Hudi's writers make several texts of some values (``_spell``), so a value may stand
+for more than one key. Types without a certain set of texts, such as timestamps and floats, tell nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.arrow.compute import cast
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Or, Predicate
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+_MOST = 10_000  # values or keys that are looked up one by one
+_MOST_DIGITS = 80
+_EMPTY = "__empty__"
+_SINGLE = frozenset({"SIMPLE", "NON_PARTITION", "TIMESTAMP", "GLOBAL_DELETE"})
+_COMPOSITE = frozenset({"COMPLEX", "CUSTOM", "NON_PARTITION", "TIMESTAMP", "GLOBAL_DELETE"})
+"""Key generators of Hudi whose keys are made of the key fields alone, those of one field and those of several."""
+
+
+def find_allowed_values(predicate: Predicate, column: str) -> list[Any] | None:
+    """Return the only values of a column that can pass, without repeats; None if the filter does not tell."""
+    found = _find_values(predicate.root, column)
+    return None if found is None else list(found)
+
+
+def find_allowed_keys(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> list[str] | None:
+    """Return the only record keys that can pass, without repeats; None if the filter does not tell.
+
+    ``schema`` has the table's columns.
+    """
+    if not config.populate_meta_fields:
+        return None
+    found = _find_values(predicate.root, RECORD_KEY_FIELD)
+    if found is None and _are_keys_of_columns(config):
+        found = _find_keys(config, schema, predicate.root)
+    return None if found is None else list(found)
+
+
+def spell_value(value: Any, type_: pa.DataType) -> list[str] | None:
+    """Return the texts that Hudi's writers make of a value in a key; None if they are not certain."""
+    if pa.types.is_string(type_):
+        return [value]
+    if pa.types.is_boolean(type_):
+        return ["true" if value else "false"]
+    if pa.types.is_integer(type_):
+        return [str(value)]
+    if pa.types.is_date32(type_):  # Java's writers take the date's text, Flink's the days since 1970
+        return [str(cast(pa.array([value], pa.int32()).cast(type_), pa.string())[0].as_py()), str(value)]
+    if pa.types.is_decimal(type_):
+        return _spell_decimal(value, type_.scale)
+    return None
+
+
+def _spell_decimal(value: Decimal, scale: int) -> list[str]:
+    """Return the texts of a decimal with the column's scale and with smaller ones, which the column may have had.
+
+    Java's ``BigDecimal.toString`` takes an exponent for small numbers, and so does Python.
+    """
+    from decimal import Context, Decimal
+
+    context = Context(prec=_MOST_DIGITS)
+    scaled = (value.quantize(Decimal(1).scaleb(-each), context=context) for each in range(max(scale, 0) + 1))
+    texts = (text for each in scaled if each == value for text in (str(each), format(each, "f")))
+    return list(dict.fromkeys(texts))
+
+
+def _find_values(node: Node, column: str) -> dict[Any, None] | None:
+    """Return the values as the keys of a dictionary, in order."""
+    if isinstance(node, And):
+        found = [each for each in (_find_values(part, column) for part in node.operands) if each is not None]
+        return min(found, key=len) if found else None
+    if isinstance(node, Or):
+        return _unite(_find_values(part, column) for part in node.operands)
+    listed = _find_listed(node)
+    if listed is None or listed[0] != column:
+        return None
+    values = dict.fromkeys(listed[1])
+    return values if len(values) <= _MOST else None
+
+
+def _find_listed(node: Node) -> tuple[str, Sequence[Any]] | None:
+    """Return a column and its allowed values, for the comparisons that list them."""
+    if isinstance(node, InList):
+        child: Node = node.child
+        values: Sequence[Any] = [value for value in node.values if value is not None]
+    elif isinstance(node, Comparison) and node.operator in ("=", "<=>"):
+        child, literal = (node.right, node.left) if isinstance(node.left, Literal) else (node.left, node.right)
+        if not isinstance(literal, Literal) or (literal.value is None and node.operator == "<=>"):
+            return None
+        values = [] if literal.value is None else [literal.value]
+    else:
+        return None
+    return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
+
+
+def _unite(parts: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
+    united: dict[Any, None] = {}
+    for part in parts:
+        if part is None:
+            return None
+        united |= part
+        if len(united) > _MOST:
+            return None
+    return united
+
+
+def _are_keys_of_columns(config: TableConfig) -> bool:
+    """Whether record keys are made of the key fields by rules that are known, and stay those of their rows."""
+    if config.merge_mode is MergeMode.CUSTOM:  # a merge may change a row's key fields
+        return False
+    several = len(config.record_key_fields) > 1
+    generator = config.key_generator
+    if not config.record_key_fields:
+        return False
+    return generator is None or generator in (_COMPOSITE if several else _SINGLE | _COMPOSITE)
+
+
+def _find_keys(config: TableConfig, schema: pa.Schema, node: Node) -> dict[str, None] | None:
+    """Return the keys that are made of the values that a node allows in every key field."""
+    fields = config.record_key_fields
+    if isinstance(node, Or):  # first, as the product of all values is larger than the keys that the operands name
+        united = _unite(_find_keys(config, schema, part) for part in node.operands)
+        if united is not None:
+            return united
+    allowed: dict[str, dict[Any, None]] = {}
+    for name in fields:
+        values = _find_values(node, name) if name in schema.names else None
+        if values is not None:
+            allowed[name] = values
+    if len(allowed) == len(fields):
+        return _make_keys(config, schema, allowed)
+    if isinstance(node, And):
+        found = [each for each in (_find_keys(config, schema, part) for part in node.operands) if each is not None]
+        return min(found, key=len) if found else None
+    return None
+
+
+def _make_keys(
+    config: TableConfig, schema: pa.Schema, allowed: Mapping[str, Mapping[Any, None]]
+) -> dict[str, None] | None:
+    fields = config.record_key_fields
+    texts: list[list[str]] = []
+    count = 1
+    for name in fields:
+        spelt = [spell_value(value, schema.field(name).type) for value in allowed[name]]
+        known = [each for each in spelt if each is not None]
+        if len(known) < len(spelt):
+            return None
+        texts.append(list(itertools.chain.from_iterable(known)))
+        count *= len(texts[-1])
+        if count > _MOST:
+            return None
+    if len(fields) > 1:
+        parts = ([f"{name}:{text or _EMPTY}" for text in each] for name, each in zip(fields, texts, strict=True))
+        return dict.fromkeys(map(",".join, itertools.product(*parts)))
+    keys = dict.fromkeys(texts[0])
+    if config.key_generator not in _SINGLE:  # releases of Hudi differ in whether the key has the field's name
+        keys |= dict.fromkeys(f"{fields[0]}:{text or _EMPTY}" for text in texts[0])
+    return keys
