@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as pat
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, is_valid, to_booleans
+from hoodie_py.arrow.arrays import is_valid, to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.ansi_casts import cast
 from hoodie_py.table.filter.like_pattern import find_literal_prefix
@@ -46,8 +45,6 @@ from hoodie_py.table.filter.types import is_datetime, is_integral, is_text
 
 UNKNOWN = -1  # of a count
 _FEW = 8  # values of a list that are compared one by one with all files
-_LONGEST_PREFIX = 1000  # characters of a text whose every beginning is looked for
-_OTHER_ORDER = "[\\x{D800}-\\x{10FFFF}]"  # characters that UTF-8 and UTF-16 order otherwise
 _Sides = tuple[Mask, Mask, Mask]
 
 
@@ -91,39 +88,41 @@ def _find_truths(node: Node, files: _Files) -> Truths:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranges:
-    """Bounds of an expression's values in each file, null where unknown; and whether it may be null, or not null."""
+class _Ends:
+    """A bound of each file: numbers, or an array of Python objects; and where it is known."""
 
-    low: pa.Array
-    high: pa.Array
+    values: npt.NDArray[Any]
+    known: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Bounds of an expression's values in each file; whether it may be null there, or may have a value."""
+
+    low: _Ends
+    high: _Ends
     may_be_null: Mask
     may_have_value: Mask
     type: pa.DataType
 
 
 def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
-    """Find the ranges of a column, or of a cast that keeps the column's order."""
-    if isinstance(node, Column):
-        known = files.columns.get(".".join(node.path))
-        return None if known is None else _make_ranges(known, node.type, files.count)
-    if not isinstance(node, Cast) or not _keeps_order(node.child.type, node.type):
+    """Find the ranges of a column, or of casts of it that keep its order."""
+    casts: list[pa.DataType] = []
+    while isinstance(node, Cast) and _keeps_order(node.child.type, node.type):
+        casts.append(node.type)
+        node = node.child
+    known = files.columns.get(".".join(node.path)) if isinstance(node, Column) else None
+    if known is None:
         return None
-    inner = _find_ranges(node.child, files)
-    if inner is None:
-        return None
-    low, high = (_cast_ends(end, node.type) for end in (inner.low, inner.high))
-    return _Ranges(low, high, inner.may_be_null, inner.may_have_value, node.type)
-
-
-def _cast_ends(ends: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Convert bounds; null where one cannot be."""
-    try:
-        return cast(ends, type_)
-    except InvalidQueryError:
-        if len(ends) == 1:
-            return pa.nulls(1, type_)
-        half = len(ends) // 2
-        return pa.concat_arrays([_cast_ends(part, type_) for part in (ends[:half], ends[half:])])
+    low, high = (_make_ends(each, [node.type, *reversed(casts)], files.count) for each in (known.low, known.high))
+    nulls = np.full(files.count, UNKNOWN) if known.nulls is None else known.nulls
+    rows = np.full(files.count, UNKNOWN) if known.rows is None else known.rows
+    all_null = (nulls >= 0) & (rows >= 0) & (rows <= nulls)
+    if low.known.any() and high.known.any():
+        trusted = ~(low.known & high.known) | (low.values <= high.values).astype(np.bool_)
+        low, high = (_Ends(each.values, each.known & trusted) for each in (low, high))
+    return _Ranges(low, high, nulls != 0, ~all_null, casts[0] if casts else node.type)
 
 
 def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
@@ -137,40 +136,51 @@ def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     return is_datetime(source) and is_datetime(target)
 
 
-def _make_ranges(known: ColumnBounds, type_: pa.DataType, count: int) -> _Ranges:
-    nulls = np.full(count, UNKNOWN) if known.nulls is None else known.nulls
-    rows = np.full(count, UNKNOWN) if known.rows is None else known.rows
-    all_null = (nulls >= 0) & (rows >= 0) & (rows <= nulls)
-    low, high = (_make_ends(each, type_, count) for each in (known.low, known.high))
-    contradicted = to_booleans(pc.fill_null(pc.greater(low, high), False))  # so not trusted
-    if contradicted.any():
-        mask = from_numpy(~contradicted)
-        low, high = (pc.if_else(mask, each, pa.scalar(None, type_)) for each in (low, high))
-    return _Ranges(low, high, nulls != 0, ~all_null, type_)
+def _make_ends(ends: pa.Array | None, types: Sequence[pa.DataType], count: int) -> _Ends:
+    """Return bounds, cast to one type after the other: unknown where missing or not usable, as a vector's bytes are."""
+    if ends is None or pat.is_nested(types[0]):
+        return _Ends(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+    for type_ in types:
+        ends = ends if ends.type == type_ else _cast_ends(ends, type_)
+    return _to_ends(ends)
 
 
-def _make_ends(ends: pa.Array | None, type_: pa.DataType, count: int) -> pa.Array:
-    """Return bounds in a column's type, null where they are missing or not usable, as the bytes of a vector are."""
-    if ends is None or pat.is_nested(type_):
-        return pa.nulls(count, type_)
-    if ends.type != type_:
-        try:
-            ends = ends.cast(type_)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return pa.nulls(count, type_)
+def _cast_ends(ends: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Convert bounds; null where one cannot be."""
+    try:
+        return cast(ends, type_)
+    except (InvalidQueryError, pa.ArrowException):
+        if len(ends) == 1:
+            return pa.nulls(1, type_)
+        half = len(ends) // 2
+        return pa.concat_arrays([_cast_ends(part, type_) for part in (ends[:half], ends[half:])])
+
+
+def _to_ends(ends: pa.Array) -> _Ends:
+    """Return bounds in the form of a literal's value: dates and times are numbers."""
+    type_, known = ends.type, is_valid(ends)
+    if pat.is_boolean(type_):
+        return _Ends(to_booleans(ends), known)
+    if pat.is_floating(type_):
+        numbers = to_numbers(ends).astype(np.float64)
+        return _Ends(numbers, known & ~np.isnan(numbers))
+    if is_integral(type_) or is_datetime(type_):
+        width = pa.int32() if pat.is_date32(type_) else pa.int64() if is_datetime(type_) else type_
+        return _Ends(to_numbers(ends.view(width)).astype(np.int64), known)
+    found: list[Any] = ends.to_pylist()
     if pat.is_string(type_):
-        return _null_where(ends, pc.match_substring_regex(ends, _OTHER_ORDER))
-    return _null_where(ends, pc.is_nan(ends)) if pat.is_floating(type_) else ends
-
-
-def _null_where(values: pa.Array, mask: pa.Array) -> pa.Array:
-    found = pc.fill_null(mask, False)
-    return pc.if_else(found, pa.scalar(None, values.type), values) if found.true_count else values
+        known &= np.array([each is None or _orders_by_bytes(each) for each in found], np.bool_)
+    if not known.any():
+        return _Ends(np.zeros(len(found), np.int64), known)
+    values = np.empty(len(found), object)
+    values[:] = found
+    values[~known] = values[known][0]  # anything that compares
+    return _Ends(values, known)
 
 
 def _orders_by_bytes(text: str) -> bool:
     """Say whether UTF-16 and UTF-8 order agree for comparisons with this text."""
-    return all(character < "\ud800" for character in text)
+    return text.isascii() or all(character < "\ud800" for character in text)
 
 
 def _find_null_truths(child: Node, files: _Files) -> Truths:
@@ -210,39 +220,35 @@ def _find_comparison_truths(node: Comparison, files: _Files) -> Truths:
 
 def _find_sides(where: _Ranges, value: Any) -> _Sides:
     """Say for each file whether a value there may be below, equal to, and above a value that is not null."""
-    count = len(where.low)
-    always, never = np.ones(count, np.bool_), np.zeros(count, np.bool_)
+    low, high = where.low, where.high
+    count = len(low.known)
     if pat.is_floating(where.type) and value != value:  # NaN: no value is above it
-        return always, always, never
+        return np.ones(count, np.bool_), np.ones(count, np.bool_), np.zeros(count, np.bool_)
     if pat.is_string(where.type) and not _orders_by_bytes(value):
-        return always, always, always
-    point = _make_single(value, where.type)[0]
-    below = _holds(pc.less(where.low, point))
-    above = _holds(pc.greater(where.high, point))
-    equal = _holds(pc.less_equal(where.low, point)) & _holds(pc.greater_equal(where.high, point))
+        return np.ones(count, np.bool_), np.ones(count, np.bool_), np.ones(count, np.bool_)
+    below = _compare(low, np.less, value)
+    above = _compare(high, np.greater, value)
+    from_low, to_high = _compare(low, np.less_equal, value), _compare(high, np.greater_equal, value)
     if pat.is_floating(where.type):
-        return below, equal, always
+        return below, from_low & to_high, np.ones(count, np.bool_)
     if is_text(where.type):
-        extends = _find_beginnings(where.high, value)
-        return below, (equal | extends) & _holds(pc.less_equal(where.low, point)), above | extends
-    return below, equal, above
+        extends = _find_beginnings(high, value)
+        return below, from_low & (to_high | extends), above | extends
+    return below, from_low & to_high, above
 
 
-def _holds(condition: pa.Array) -> Mask:
-    """Return where a condition holds, or a bound is unknown."""
-    return to_booleans(condition) | ~is_valid(condition)
+def _compare(ends: _Ends, operator: Callable[..., npt.NDArray[Any]], value: Any) -> Mask:
+    """Return where a bound compares so with a value, or is unknown."""
+    if not ends.known.any():
+        return ~ends.known
+    return ~ends.known | operator(ends.values, value).astype(np.bool_)
 
 
-def _make_single(value: Any, type_: pa.DataType) -> pa.Array:
-    return from_texts([value], type_) if isinstance(value, str) and type_ == pa.string() else pa.array([value], type_)
-
-
-def _find_beginnings(highs: pa.Array, value: str | bytes) -> Mask:
+def _find_beginnings(high: _Ends, value: str | bytes) -> Mask:
     """Say where a text begins with an upper bound, which may have been cut short."""
-    if len(value) > _LONGEST_PREFIX:
-        return np.ones(len(highs), np.bool_)
-    beginnings = from_texts([value[:length] for length in range(len(value) + 1)], highs.type)
-    return to_booleans(pc.is_in(highs, value_set=beginnings, skip_nulls=True))
+    if not high.known.any():
+        return high.known
+    return high.known & np.array([value.startswith(each) for each in high.values], np.bool_)
 
 
 def _find_in_list_truths(node: InList, files: _Files) -> Truths:
@@ -264,40 +270,33 @@ def _find_in_list_truths(node: InList, files: _Files) -> Truths:
 
 def _may_have_one(where: _Ranges, members: Sequence[Any]) -> Mask:
     """Say for each file whether one of many values may be there, by halving the sorted values."""
-    plain = [each for each in members if each == each]
+    plain = sorted(each for each in members if each == each)
     if len(plain) < len(members) or (pat.is_string(where.type) and not all(map(_orders_by_bytes, plain))):
-        return np.ones(len(where.low), np.bool_)  # NaN, or a text of another order: too rare to look closer
-    low, high = (_to_literals(each) for each in (where.low, where.high))
-    ordered = sorted(plain)
-    found = np.zeros(len(where.low), np.bool_)
-    for at, (least, greatest) in enumerate(zip(low, high, strict=True)):
-        first = 0 if least is None else bisect_left(ordered, least)
-        last = len(ordered) if greatest is None else bisect_right(ordered, greatest)
-        extends = is_text(where.type) and last < len(ordered) and last >= first and ordered[last].startswith(greatest)
+        return np.ones(len(where.low.known), np.bool_)  # NaN, or a text of another order: too rare to look closer
+    found = np.zeros(len(where.low.known), np.bool_)
+    ends = zip(where.low.values, where.low.known, where.high.values, where.high.known, strict=True)
+    for at, (low, has_low, high, has_high) in enumerate(ends):
+        first = bisect_left(plain, low) if has_low else 0
+        last = bisect_right(plain, high) if has_high else len(plain)
+        extends = is_text(where.type) and first <= last < len(plain) and plain[last].startswith(high)
         found[at] = first < last or extends
-    return found
-
-
-def _to_literals(values: pa.Array) -> list[Any]:
-    """Return values as literals have them: times as numbers."""
-    if is_datetime(values.type):
-        values = values.view(pa.int32() if pat.is_date32(values.type) else pa.int64())
-    found: list[Any] = values.to_pylist()
     return found
 
 
 def _find_like_truths(node: Like, files: _Files) -> Truths:
     """Return the truth values of a LIKE: values that match begin with the pattern's literal prefix."""
     where = _find_ranges(node.child, files)
-    prefix = find_literal_prefix(node.pattern, node.escape)
-    if where is None or not is_text(where.type):
+    if where is None:
         return make_any(files.count)
+    prefix = find_literal_prefix(node.pattern, node.escape)
     found = where.may_have_value
     if prefix and _orders_by_bytes(prefix):
-        point = _make_single(prefix, where.type)[0]
-        too_low = to_booleans(pc.less(where.high, point)) & ~_find_beginnings(where.high, prefix)
-        too_high = to_booleans(pc.greater(where.low, point)) & ~to_booleans(pc.starts_with(where.low, prefix))
-        found = found & ~too_low & ~too_high
+        low, high = where.low, where.high
+        may_reach = _compare(high, np.greater_equal, prefix) | _find_beginnings(high, prefix)
+        may_begin = _compare(low, np.less_equal, prefix)
+        if low.known.any():
+            may_begin |= np.array([each.startswith(prefix) for each in low.values], np.bool_)
+        found = found & may_reach & may_begin
     return Truths(found, where.may_have_value, where.may_be_null)
 
 
