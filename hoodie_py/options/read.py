@@ -37,6 +37,7 @@ RANGE_TABLE_VERSION = Number("hoodie.datasource.read.incr.table.version", 0, 1) 
 
 # The table's metadata table: whether reads use it
 METADATA_ENABLE = Flag("hoodie.metadata.enable", default=True)
+DATA_SKIPPING = Flag("hoodie.enable.data.skipping", default=True)  # whether its indexes leave out file slices
 
 # How records merge
 MERGE_TYPE = Choice("hoodie.datasource.merge.type", ("payload_combine", SKIP_MERGE))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,8 @@ def find_candidates(predicate: Predicate, columns: Mapping[str, ColumnBounds], c
     return _find_truths(predicate.root, _Files(columns, count)).true
 
 
-class _Files(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Files:
     columns: Mapping[str, ColumnBounds]
     count: int
 

@@ -52,7 +52,7 @@ from hoodie_py.table.incremental.touched_slices import (
     make_touched_slices,
 )
 from hoodie_py.table.scan.arguments import read_option_texts
-from hoodie_py.table.scan.query import Request, SnapshotQuery
+from hoodie_py.table.scan.query import Request, SnapshotQuery, make_slice_tasks
 from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
@@ -101,7 +101,9 @@ class IncrementalQuery(SnapshotQuery):
         """Return one task for each slice of the range's files."""
         writes = request.snapshot.timeline.list_completed_writes()
         planned = max((get_time(each, by_request_time=False) for each in writes), default="")
-        return [RangeTask.from_task(each, planned) for each in SnapshotQuery.make_tasks(self, request)]
+        slices = request.snapshot.file_slices(self.kind, request.predicate)
+        tasks = make_slice_tasks(request, self.kind, slices)
+        return [RangeTask.from_task(each, planned) for each in tasks]
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:

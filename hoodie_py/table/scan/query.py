@@ -7,14 +7,16 @@ SnapshotQuery: all rows at the snapshot's instant, or those of base files alone.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.table.scan.slice_choice import choose_slices
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 
@@ -132,21 +134,26 @@ class SnapshotQuery:
         return snapshot.schema.arrow
 
     def make_tasks(self, request: Request) -> list[ScanTask]:
-        """Return one task for each file slice."""
-        snapshot, predicate = request.snapshot, request.predicate
-        slices = snapshot.file_slices(self.kind, predicate)
-        strict = request.options.integrity == "strict"
-        if strict:
-            snapshot.check_complete(self.kind, predicate)
-        return [
-            ScanTask(
-                file_slice,
-                snapshot.read_info(file_slice, strict=strict, predicate=predicate),
-                request.columns,
-                predicate,
-                request.options,
-                request.merger,
-                request.limit,
-            )
-            for file_slice in slices
-        ]
+        """Return one task for each file slice that may hold wanted rows."""
+        found = choose_slices(request.snapshot, self.kind, request.predicate, request.options, request.merger)
+        return make_slice_tasks(request, self.kind, found.slices)
+
+
+def make_slice_tasks(request: Request, query_type: str, slices: Iterable[FileSlice]) -> list[ScanTask]:
+    """Return one task for each slice; with the integrity "strict" check that no file of the query is missing."""
+    snapshot, predicate = request.snapshot, request.predicate
+    strict = request.options.integrity == "strict"
+    if strict:
+        snapshot.check_complete(query_type, predicate)
+    return [
+        ScanTask(
+            file_slice,
+            snapshot.read_info(file_slice, strict=strict, predicate=predicate),
+            request.columns,
+            predicate,
+            request.options,
+            request.merger,
+            request.limit,
+        )
+        for file_slice in slices
+    ]
