@@ -136,3 +136,7 @@ find_record_locations
 find_allowed_keys
 find_allowed_values
 spell_value
+
+# What indexes leave out: explain and the look-ups by key use it
+_.considered
+_.is_current
