@@ -97,8 +97,8 @@ class MetadataView:
         return known
 
     def count_groups(self, partition: str) -> int:
-        """Return the number of file groups of a partition."""
-        return len(self.list_groups(partition))
+        """Return the number of file groups of a partition, also of one that is being built."""
+        return len(self._view.list_file_groups([partition]))
 
     def read_keys(
         self,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -40,16 +41,11 @@ _OPERATION = "UPSERT_PREPPED"
 _RECORD = "HoodieMetadataRecord"
 _KEY = "key"
 _OF_FIRST_FILE = "0-0-0"
+_AT_ONCE = 8  # log files; each is in memory while it is written
 
-
-@dataclass(frozen=True, slots=True)
-class _NewLog:
-    """A log file that is yet to be written."""
-
-    file_id: str
-    name: str
-    content: bytes
-    stat: WriteStat
+Places = np.ndarray | None
+"""Places of some rows; None for all."""
+Job = Callable[[], WriteStat | None]
 
 
 class DeltaCommit:
@@ -83,30 +79,52 @@ class DeltaCommit:
         """
         self._inflight = self._timeline.begin(self._timeline.request(self._instant, DELTA_COMMIT, b""))
 
-    def append(self, records: PartitionRecords, place: PartitionFiles) -> None:
-        """Write the records of one partition.
+    def write(self, parts: Sequence[tuple[PartitionRecords, PartitionFiles]]) -> None:
+        """Write the log files of all partitions, several at once on a remote store.
 
         Raises:
             InvalidTableError: records do not fit the schema.
             StorageError: the store refused.
         """
-        kind = MarkerType.CREATE if self._config.has_logs_named_by_commit else MarkerType.APPEND
-        for file_id in records.groups or ():
-            if file_id not in place.file_ids:
-                self._begin_group(records.partition, file_id, kind)
-        stats: list[WriteStat] = []
-        for log in self._encode_logs(records, place):
-            self._put(records.partition, log.name, log.content, kind)
-            stats.append(log.stat)
-        self._stats[records.partition] = tuple(stats)
+        jobs = [job for records, place in parts for job in self._list_jobs(records, place)]
+        if len(jobs) == 1 or self._files.is_local:
+            written = [job() for job in jobs]
+        else:
+            with ThreadPoolExecutor(min(_AT_ONCE, len(jobs)), "hoodie-metadata") as pool:
+                written = [each.result() for each in [pool.submit(job) for job in jobs]]
+        for stat in written:
+            if stat is not None:
+                self._stats[stat.partition_path] = (*self._stats.get(stat.partition_path, ()), stat)
 
-    def _begin_group(self, partition: str, file_id: str, kind: MarkerType) -> None:
+    def _list_jobs(self, records: PartitionRecords, place: PartitionFiles) -> Iterator[Job]:
+        """Yield what writes the files of one partition."""
+        groups = list(place.file_ids if records.groups is None else records.groups)
+        for file_id in groups:
+            if file_id not in place.file_ids:
+                yield partial(self._begin_group, records.partition, file_id)
+        deleted = join_chunks(records.deleted_keys) if records.deleted_keys is not None else pa.array([], pa.string())
+        for number, some, gone in _split_by_group(records, deleted, len(groups)):
+            yield partial(self._write_log, records.records, deleted, place, groups[number], some, gone)
+
+    def _begin_group(self, partition: str, file_id: str) -> None:
         """Write the first file of a new file group, which has nothing in it (Hudi ``initializeFileGroups``)."""
         nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
         content = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self._instant}, nothing)
-        self._put(partition, make_log_file_name(file_id, self._instant, 1, _OF_FIRST_FILE), content, kind)
+        self._put(partition, make_log_file_name(file_id, self._instant, 1, _OF_FIRST_FILE), content)
 
-    def _put(self, partition: str, name: str, content: bytes, kind: MarkerType) -> None:
+    def _write_log(
+        self, rows: pa.Table, deleted: pa.Array, place: PartitionFiles, file_id: str, some: Places, gone: Places
+    ) -> WriteStat:
+        """Write the log file of a file group with records and deleted keys at some places."""
+        kept = rows if some is None else rows.take(pa.array(some))
+        keys = deleted if gone is None else deleted.take(pa.array(gone))
+        content = b"".join(self._encode_blocks(kept, keys, place.partition))
+        name = place.name_next_log(file_id, self._instant)
+        self._put(place.partition, name, content)
+        return place.make_stat(file_id, name, self._instant, len(content), kept.num_rows, len(keys))
+
+    def _put(self, partition: str, name: str, content: bytes) -> None:
+        kind = MarkerType.CREATE if self._config.has_logs_named_by_commit else MarkerType.APPEND
         path = f"{partition}/{name}"
         Markers(self._files, self._instant).announce(Marker(partition, name, kind))
         self.own.append(path)
@@ -129,19 +147,6 @@ class DeltaCommit:
         if self._config.timeline_layout > 1:  # in layout 1 another run of the instant writes a file of the same name
             self.own.append(self._timeline.locate(done))
         Markers(self._files, self._instant).remove_all()
-
-    def _encode_logs(self, records: PartitionRecords, place: PartitionFiles) -> Iterator[_NewLog]:
-        """Yield the log files of one partition, file group by file group."""
-        groups = list(place.file_ids if records.groups is None else records.groups)
-        deleted = join_chunks(records.deleted_keys) if records.deleted_keys is not None else pa.array([], pa.string())
-        rows = records.records
-        for number, some, gone in _split_by_group(records, deleted, len(groups)):
-            kept = rows if some is None else rows.take(pa.array(some))
-            keys = deleted if gone is None else deleted.take(pa.array(gone))
-            content = b"".join(self._encode_blocks(kept, keys, records.partition))
-            name = place.name_next_log(groups[number], self._instant)
-            stat = place.make_stat(groups[number], name, self._instant, len(content), kept.num_rows, len(keys))
-            yield _NewLog(groups[number], name, content, stat)
 
     def _encode_blocks(self, rows: pa.Table, deleted: pa.Array, partition: str) -> Iterator[bytes]:
         headers = {HeaderKey.INSTANT_TIME: self._instant, HeaderKey.SCHEMA: self._schema.text}
@@ -188,12 +193,8 @@ def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Arr
     return columns[_KEY], encode_values(pa.RecordBatch.from_arrays(full, names=schema.arrow.names), schema)
 
 
-def _split_by_group(
-    records: PartitionRecords, deleted: pa.Array, count: int
-) -> Iterator[tuple[int, np.ndarray | None, np.ndarray | None]]:
-    """Yield the number of each file group that gets something, with the places of its records and of deleted keys. None
-    stands for all places.
-    """
+def _split_by_group(records: PartitionRecords, deleted: pa.Array, count: int) -> Iterator[tuple[int, Places, Places]]:
+    """Yield the number of each file group that gets something, with the places of its records and of deleted keys."""
     rows = records.records.num_rows
     if not rows and not len(deleted):
         return

@@ -30,7 +30,7 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
-from hoodie_py.formats.timeline.instants import INDEXING
+from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import Snapshot
@@ -156,14 +156,15 @@ class MetadataTable:
         delta = DeltaCommit(self._files, config, commit.instant, _read_schema(places))
         self._own = delta.own
         delta.begin()
-        for records in made:
-            delta.append(records, places[records.partition])
+        delta.write([(records, places[records.partition]) for records in made])
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
         delta.complete(self._session.clock.take(beyond))
 
     def _list_makers(self) -> list[tuple[str, Maker]]:
         """Return the partitions that get records, with their makers."""
-        found = ((name, find_maker(name)) for name in self._snapshot.config.metadata_partitions)
+        config = self._snapshot.config
+        names = dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight))
+        found = ((name, find_maker(name)) for name in names)
         return [(name, maker) for name, maker in found if maker is not None]
 
     def forget_own(self) -> None:
@@ -181,16 +182,38 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
         if not config.has_logs_named_by_commit:
             return f"switching it off is not safe on table version {config.version}", f"Use {METADATA_MODE}=auto."
         return None, None
-    if config.metadata_partitions_inflight:
-        return "a part of it is being built", "Let Java Hudi finish that."
-    if len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING)):
-        return "an index is being built", "Let Java Hudi finish that."
+    building = _find_part_without_groups(snapshot)
+    if building is not None:
+        return building, "Let Java Hudi finish that."
     if FILES_PARTITION not in config.metadata_partitions:
         return f"it has no partition {FILES_PARTITION!r}", disable
     unknown = [name for name in config.metadata_partitions if not _is_known(name)]
     if unknown:
         return f"its partition {unknown[0]!r} is not known", disable
     return _find_missing_parts(snapshot.files.sub(METADATA_TABLE)), disable
+
+
+def _find_part_without_groups(snapshot: Snapshot) -> str | None:
+    """Return what is being built and cannot take records yet, or None.
+
+    A part that is being built gets the records of each commit from the time when it has file groups; the indexer adds
+    the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). A plan to
+    build one changes nothing: the indexer looks at the table's files later.
+    """
+    inflight = snapshot.config.metadata_partitions_inflight
+    indexing = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    if not inflight and any(each.state == INFLIGHT for each in indexing):
+        return "an index is being built"
+    files = snapshot.files.sub(METADATA_TABLE)
+    for name in inflight:
+        try:
+            known = name != FILES_PARTITION and find_maker(name) is not None
+            if known and PartitionFiles(files, load_config(files), name).file_ids:
+                continue
+        except (TableNotFoundError, FileMissingError, InvalidTableError):
+            pass
+        return "a part of it is being built"
+    return None
 
 
 def _find_missing_parts(files: TableFiles) -> str | None:

@@ -35,7 +35,7 @@ class PartitionFiles:
     ) -> None:
         self._files = files
         self._own_names = config.has_logs_named_by_commit
-        self._partition = partition
+        self.partition = partition
         self._groups = {group.file_id: group for group in group_files(partition, files.list(partition))}
         if not self._groups:
             raise InvalidTableError(
@@ -101,13 +101,13 @@ class PartitionFiles:
         slice_logs = [log.name.name for log in reversed(logs) if log.name.instant == since]
         return WriteStat(
             file_id=file_id,
-            path=f"{self._partition}/{name}",
+            path=f"{self.partition}/{name}",
             prev_commit=instant if self._own_names else since or instant,
             num_writes=records,
             num_update_writes=records,
             num_deletes=deletes,
             total_write_bytes=size,
-            partition_path=self._partition,
+            partition_path=self.partition,
             file_size_in_bytes=size,
             log_version=int(name.split(".log.", 1)[1].partition("_")[0]),
             log_offset=0,

@@ -25,6 +25,7 @@ from hoodie_py.writer.metadata_table.partition_files import PartitionFiles, list
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
+_RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index_"
 _INITIAL = "0000000"  # the commits that create partitions of the metadata table have request times that begin so
 
 
@@ -48,6 +49,22 @@ def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     layout_1 = snapshot.config.timeline_layout == 1
     first = (each for each in timeline if each.request_time.startswith(_INITIAL))
     return any(layout_1 or (each.completion_time or "") > instant for each in first)
+
+
+def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether base files of the metadata table have entries of an index of keys that the instant wrote.
+
+    They say where keys are, not where they were, so that nothing can take them back (Hudi ``validateRollback``).
+    """
+    names = snapshot.config.metadata_partitions
+    if not any(name == _RECORD_INDEX or name.startswith(_SECONDARY_INDEX) for name in names):
+        return False
+    timeline = _load_metadata_timeline(snapshot)
+    found = timeline.find(instant, DELTA_COMMIT)
+    if found is None or not found.is_completed:
+        return False
+    compactions = timeline.select_completed().select_actions(COMMIT)
+    return any(each.request_time > (found.completion_time or found.request_time) for each in compactions)
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:

@@ -47,7 +47,12 @@ from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.undo import is_compacted_in_metadata, is_recorded_in_metadata, undo_metadata_commit
+from hoodie_py.writer.metadata_table.undo import (
+    is_compacted_in_metadata,
+    is_index_compacted_in_metadata,
+    is_recorded_in_metadata,
+    undo_metadata_commit,
+)
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.written_files import find_written_files
@@ -140,6 +145,8 @@ def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeat
         why = "a savepoint keeps it"
     elif len(later):
         why = f"{later.instants[0].request_time} came later"
+    elif is_index_compacted_in_metadata(snapshot, begun.target):
+        why = "the metadata table has compacted its index entries"
     else:
         return None
     rollback = begun.instant.request_time

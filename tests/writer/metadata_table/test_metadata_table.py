@@ -210,8 +210,16 @@ def test_what_cannot_be_kept_right_is_refused(changes: dict[str, str | None], te
 
 def test_an_index_under_construction(tmp_path: Path) -> None:
     base = writable("mdt_files_mor_v9", tmp_path)
-    (base / ".hoodie/timeline/20261121110000000.indexing.requested").write_bytes(b"")
+    timeline = base / ".hoodie/timeline"
+    (timeline / "20261121110000000.indexing.requested").write_bytes(b"")
+    (timeline / "20261121110000000.indexing.inflight").write_bytes(b"")
     refused(base, "an index is being built")
+
+
+def test_a_plan_to_build_an_index_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    (base / ".hoodie/timeline/20261121110000000.indexing.requested").write_bytes(b"")
+    assert records(base, str(HoodieTable.open(base).compact(options=QUICK).instant))
 
 
 @pytest.mark.parametrize("gone", ["files", ".hoodie"])
