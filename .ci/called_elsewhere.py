@@ -70,19 +70,7 @@ _.BLOOM
 _.read_merges
 _.look_up
 
-# The metadata table's indexes of keys: their writers and readers land next
-_.RECORD_INDEX
-_.RECORD_INDEX_COLUMN
-_.RECORD_INDEX_TYPE
-_.SECONDARY_INDEX_COLUMN
-_.SECONDARY_INDEX_PREFIX
-_.SECONDARY_INDEX_TYPE
-_.find_secondary_groups
-_.make_deletion_column
-_.make_group_id
-_.make_locations
-_.make_secondary_keys
-_.parse_group_id
+# Look-ups by key in the metadata table
 _.read_file_ids
 _.split_secondary_keys
 

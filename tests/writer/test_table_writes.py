@@ -18,7 +18,6 @@ from hoodie_py import (
     InvalidQueryError,
     RecordContext,
     RecordMerger,
-    UnsupportedFeatureError,
 )
 from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
@@ -261,28 +260,17 @@ def test_metadata_tables(name: str, mode: str, tmp_path: Path) -> None:
     keys = set(table.scan(columns=["_hoodie_record_key"]).to_arrow()[0].to_pylist())
     options = {**QUICK, "hoodie.metadata.mode": mode}
     parts = set(table.config.metadata_partitions)
-    if mode == "auto" and any(each.startswith("secondary_index") for each in parts):
-        with pytest.raises(UnsupportedFeatureError, match="index"):
-            table.upsert(rows, options=options)
-        return
     table.upsert(rows, options=options)
     left = set(table.config.metadata_partitions)
     rebuilt = set() if table.config.version == 6 else {"column_stats", "partition_stats", "bloom_filters"}
     assert left == (set() if mode == "disable" else parts - rebuilt)
     assert set(table.scan(columns=["_hoodie_record_key"]).to_arrow()[0].to_pylist()) == keys
-    with_index = "record_index" in left
     new = rows.slice(0, 1)
     name_of_key = table.config.record_key_fields[0]
     at = new.schema.get_field_index(name_of_key)
     key = pa.array(["1000001"]).cast(new.schema.field(at).type)
-    new = new.set_column(at, name_of_key, key)
-    if with_index:
-        with pytest.raises(UnsupportedFeatureError, match="record_index"):
-            table.upsert(new, options=options)
-        assert table.refresh().timeline.select_pending().last is None
-    else:
-        table.upsert(new, options=options)
-        assert table.scan().count() == len(keys) + 1
+    table.upsert(new.set_column(at, name_of_key, key), options=options)
+    assert table.scan().count() == len(keys) + 1
 
 
 def test_another_machine_holds_the_lock(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from hoodie_py.arrow.compute import take
 from hoodie_py.arrow.java_hash import compute_java_hashes
 from hoodie_py.errors import InvalidTableError
 
-RECORD_INDEX = "record_index"
 RECORD_INDEX_TYPE = 5
 RECORD_INDEX_COLUMN = "recordIndexMetadata"
 UUID_ENCODING, TEXT_ENCODING = 0, 1

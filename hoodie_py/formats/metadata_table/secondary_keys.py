@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy
-from hoodie_py.errors import InvalidTableError
+from hoodie_py.arrow.java_text import format_floats
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table.record_index_keys import Numbers, find_file_groups
 
-SECONDARY_INDEX_PREFIX = "secondary_index_"
 SECONDARY_INDEX_TYPE = 7
 SECONDARY_INDEX_COLUMN = "SecondaryIndexMetadata"
 SECONDARY_TYPE = pa.struct([pa.field("isDeleted", pa.bool_())])
@@ -63,6 +63,28 @@ def find_secondary_groups(keys: pa.Array, count: int, version: int) -> Numbers:
         values = pc.struct_field(_split(keys), "value")
         keys = pc.binary_join_element_wise(values, "$", "")
     return find_file_groups(keys, count)
+
+
+def format_secondary_values(values: pa.Array) -> pa.Array:
+    """Return values as the texts that are indexed; null stays null.
+
+    They are those of Java's values in Spark: a date is its days since 1970, a timestamp its microseconds.
+
+    Raises:
+        UnsupportedFeatureError: the type cannot be indexed.
+    """
+    type_ = values.type
+    if pa.types.is_string(type_):
+        return values
+    if pa.types.is_integer(type_) or pa.types.is_large_string(type_):
+        return values.cast(pa.string())
+    if pa.types.is_float32(type_) or pa.types.is_float64(type_):
+        return format_floats(values)
+    if pa.types.is_date32(type_):
+        return values.cast(pa.int32()).cast(pa.string())
+    if pa.types.is_timestamp(type_):
+        return values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64()).cast(pa.string())
+    raise UnsupportedFeatureError(f"A secondary index of values of the type {type_}.")
 
 
 def make_deletion_column(deleted: np.ndarray) -> pa.StructArray:

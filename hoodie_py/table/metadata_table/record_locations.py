@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import from_numpy, join_chunks
 from hoodie_py.arrow.compute import take
 from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
 from hoodie_py.formats.metadata_table.record_index_keys import (
-    RECORD_INDEX,
     RECORD_INDEX_COLUMN,
     find_file_groups,
     parse_group_id,

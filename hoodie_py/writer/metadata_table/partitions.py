@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX, SECONDARY_PREFIX
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_table.file_lists import make_file_lists
+from hoodie_py.writer.metadata_table.record_index import make_record_index, prepare_record_index
+from hoodie_py.writer.metadata_table.secondary_index import make_secondary_index, prepare_secondary_index
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 MakeRecords = Callable[[MetadataCommit, str, MetadataView], PartitionRecords]
@@ -34,8 +37,11 @@ class Maker:
 
 _MAKERS: Mapping[str, Maker] = {
     FILES_PARTITION: Maker(make_file_lists),
+    RECORD_INDEX: Maker(make_record_index, prepare_record_index),
 }
-_BY_PREFIX: Mapping[str, Maker] = {}
+_BY_PREFIX: Mapping[str, Maker] = {
+    SECONDARY_PREFIX: Maker(make_secondary_index, prepare_secondary_index),
+}
 
 
 def find_maker(partition: str) -> Maker | None:

@@ -1,0 +1,129 @@
+"""The records of the partitions ``secondary_index_*``: which record keys have a value of a column (Hudi
+``SecondaryIndexRecordGenerationUtils``, ``SecondaryIndexStreamingTracker``).
+
+A file group's rows are compared as they were and as they are, read before the lock:
+
+    a new row                     a record for its value
+    a row that is gone            its record is deleted
+    a row with another value      the old record is deleted, the new value gets one
+    compactions, cleans           nothing
+
+Only the keys in a new log file are compared. A row that moves to another file group with the same value keeps its
+record. Null is a value, too. Java refuses to replace file groups of a table with a secondary index; here the records of
+their rows are deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.metadata_table.index_definitions import find_index_version
+from hoodie_py.formats.metadata_table.secondary_keys import (
+    SECONDARY_INDEX_COLUMN,
+    SECONDARY_INDEX_TYPE,
+    find_secondary_groups,
+    format_secondary_values,
+    make_deletion_column,
+    make_secondary_keys,
+)
+from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.table.scan.threads import count_threads
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_table.group_changes import (
+    KEY,
+    VALUE,
+    GroupChange,
+    SliceRows,
+    join_keys,
+    list_group_changes,
+    subtract,
+)
+from hoodie_py.writer.metadata_table.parallel import run_in_order
+from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryChanges:
+    """Keys of the index that get a record, and those whose record is deleted; each once."""
+
+    new: pa.Array
+    deleted: pa.Array
+
+
+def prepare_secondary_index(commit: MetadataCommit, partition: str) -> SecondaryChanges:
+    """Find the values that a commit of records changes.
+
+    Raises:
+        InvalidTableError: the index has no definition.
+        UnsupportedFeatureError: the column's type cannot be indexed.
+        HoodieError: a data file cannot be read, or a merger is missing.
+    """
+    nothing = join_keys([])
+    if commit.kind != "write":
+        return SecondaryChanges(nothing, nothing)
+    options = commit.session.settings.options
+    rows = SliceRows(commit.snapshot, options, find_column(commit.snapshot, partition), commit.instant)
+    jobs = [partial(find_value_changes, rows, each) for each in list_group_changes(commit)]
+    found = run_in_order(jobs, count_threads(options))
+    new = pc.unique(join_keys([each for each, _ in found]))
+    return SecondaryChanges(new, subtract(pc.unique(join_keys([each for _, each in found])), new))
+
+
+def find_column(snapshot: Snapshot, partition: str) -> str:
+    """Return the column of a secondary index.
+
+    Raises:
+        InvalidTableError: the table has no definition of the index, or one without column.
+    """
+    definition = read_definitions(snapshot.files, snapshot.config).get(partition)
+    if definition is None or len(definition.columns) != 1:
+        raise InvalidTableError(
+            "The metadata table has a secondary index whose column is not known.",
+            hint="Drop the index, and create it again.",
+            index=partition,
+        )
+    return definition.columns[0]
+
+
+def find_value_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
+    """Return the index's keys of one file group that are new, and those that are gone."""
+    touched = None if change.log is None else rows.read_log_keys(change.log)
+    before = make_index_keys(rows.read_table(change.before, touched))
+    after = make_index_keys(rows.read_table(change.after, touched))
+    return subtract(after, before), subtract(before, after)
+
+
+def make_index_keys(rows: pa.Table) -> pa.Array:
+    """Return the index's keys of rows with the columns ``key`` and ``value``."""
+    return join_keys(
+        [
+            make_secondary_keys(format_secondary_values(batch.column(VALUE)), batch.column(KEY))
+            for batch in rows.to_batches()
+        ]
+    )
+
+
+def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+    """Make the records of a commit from what ``prepare_secondary_index`` found."""
+    changes = commit.prepared.get(partition)
+    if not isinstance(changes, SecondaryChanges):  # a rollback or the like, which changes no values
+        return PartitionRecords(partition, make_records(join_keys([])))
+    config = commit.snapshot.config
+    version = find_index_version(partition, read_definitions(commit.snapshot.files, config), config.version)
+    groups = find_secondary_groups(join_keys([changes.new, changes.deleted]), view.count_groups(partition), version)
+    return PartitionRecords(partition, make_records(changes.new), changes.deleted, groups)
+
+
+def make_records(keys: pa.Array) -> pa.Table:
+    """Make the records of the index's keys."""
+    kinds = from_numpy(np.full(len(keys), SECONDARY_INDEX_TYPE, np.int32))
+    flags = make_deletion_column(np.zeros(len(keys), np.bool_))
+    return pa.table({KEY: keys, "type": kinds, SECONDARY_INDEX_COLUMN: flags})
