@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import pyarrow as pa
 
 from hoodie_py.files import TableFiles
-from hoodie_py.table.scan.scan import format_html_table
+from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_queries import TableQueries
 from hoodie_py.writer.table_writes import TableWrites

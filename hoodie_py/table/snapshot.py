@@ -92,6 +92,12 @@ class Snapshot:
             self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone, metadata=self.metadata
         )
 
+    def forget_files(self, files: TableFiles) -> Snapshot:
+        """Return the same snapshot with nothing listed yet, that reaches the table's files through ``files``."""
+        return Snapshot(
+            files, self.config, self.timeline, as_of=self._as_of, timezone=self.timezone, schema=self.schema
+        )
+
     @property
     def is_time_travel(self) -> bool:
         """Whether the snapshot shows an instant of the past."""

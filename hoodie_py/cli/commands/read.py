@@ -34,6 +34,7 @@ from hoodie_py.cli.options import (
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
+    from hoodie_py.table.scan.scan import Scan
 
 
 class QueryType(StrEnum):
@@ -44,6 +45,11 @@ class QueryType(StrEnum):
 
 
 Kind = Annotated[QueryType, typer.Option("--query-type", help="Merged rows, or rows of base files only.")]
+
+Explain = Annotated[
+    bool,
+    typer.Option("--explain", help="Read no rows: say what would be read, and what indexes leave out."),
+]
 
 
 def read(
@@ -60,6 +66,7 @@ def read(
     as_json: FormatJson = False,
     output: Output = None,
     limit: Limit = None,
+    explain: Explain = False,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -89,12 +96,28 @@ def read(
             scan = opened.incremental(range_start or "earliest", range_end, shown, where, wanted)
         else:
             scan = opened.scan(shown, where, as_of, query_type.value, wanted)
+        if explain:
+            print_explanation(scan, as_json=kind is OutputFormat.json)
+            return
         if not on_terminal:
             write_scan(scan, kind, output)
             return
         print_scan(scan, most or 0, output)
         if asked is None and len(scan.columns) < len(opened.schema):
             print_note("without Hudi's meta columns; --columns can name them")
+
+
+def print_explanation(scan: Scan, *, as_json: bool) -> None:
+    """Print how a scan is planned."""
+    from dataclasses import asdict
+
+    from hoodie_py.cli.console import print_json
+
+    found = scan.explain()
+    if as_json:
+        print_json(asdict(found))
+    else:
+        typer.echo(str(found))
 
 
 def _list_user_columns(table: HoodieTable) -> list[str]:

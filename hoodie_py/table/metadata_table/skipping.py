@@ -17,9 +17,10 @@ from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.options.read import DATA_SKIPPING
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.metadata_table.column_stats import make_column_stats_filter
+from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filter
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest, FilterStep, MakeFilter, Mask, SliceFilter
 
-MAKERS: Final[tuple[MakeFilter, ...]] = (make_column_stats_filter,)
+MAKERS: Final[tuple[MakeFilter, ...]] = (make_partition_stats_filter, make_column_stats_filter)
 """The indexes, in the order in which they are asked."""
 
 
@@ -39,7 +40,7 @@ def skip_slices(
         if index is None:
             continue
         if len(left) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
-            note = f"Not asked, as {len(left)} file slices are few: their files tell the same."
+            note = f"Not asked: {len(left)} file slices are few, and their files tell the same."
             steps.append(FilterStep(index.name, len(left), 0, note=note))
         else:
             left, step = _ask(index, request, left)

@@ -8,7 +8,7 @@ Make a scan: check every argument, and apply Hudi's reader options where no argu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
+from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.scan.query import Query, Request, SnapshotQuery, Task
 from hoodie_py.table.scan.threads import Numbered, count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.table.filter.predicate import Predicate
+    from hoodie_py.table.scan.explanation import Explanation
 
 _FEW_BATCHES = 4
 _QUERY_TYPES = ("snapshot", "read_optimized")
@@ -75,6 +77,21 @@ class Scan(Request):
     def tasks(self) -> list[Task]:
         """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit."""
         return list(self._tasks)
+
+    def explain(self) -> Explanation:
+        """Plan the scan afresh, and say what it would read, what was left out, by what, and what that cost.
+
+        Raises:
+            UnsupportedFeatureError: the scan does not show the table at one instant.
+        """
+        from hoodie_py.table.scan.explanation import explain_snapshot
+
+        if type(self.query) is not SnapshotQuery:
+            raise UnsupportedFeatureError(
+                f"Explaining a query of the type {self.query_type!r}: it reads what its commits touched.",
+                hint="Explain a scan of the table.",
+            )
+        return explain_snapshot(self.snapshot, self.query_type, self.predicate, self.options, self.merger)
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows batch by batch, in no order.
@@ -198,21 +215,6 @@ def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
 def _renumber(order: Sequence[int], numbered: Numbered) -> Numbered:
     place, batch = numbered
     return order[place], batch
-
-
-def format_html_table(
-    title: str, rows: Sequence[tuple[str, object]], escape: Callable[[str], str] | None = None
-) -> str:
-    """Return a small HTML table of facts for notebooks; None values are left out."""
-    import html
-
-    quote = escape or html.escape
-    body = "".join(
-        f"<tr><th style='text-align:left'>{quote(name)}</th><td>{quote(str(value))}</td></tr>"
-        for name, value in rows
-        if value is not None
-    )
-    return f"<table><caption>{quote(title)}</caption>{body}</table>"
 
 
 def make_scan(

@@ -29,14 +29,18 @@ LEAST_SLICES = 4  # from which on a metadata table is opened for its indexes, un
 
 @dataclass(frozen=True, slots=True)
 class SliceChoice:
-    """The slices that a scan reads, how many there are in the partitions that it looked at, and what indexes did.
+    """The slices that a scan reads, how many there are in the partitions with wanted values, and what indexes did.
 
-    ``note`` says why no index was asked.
+    ``calls`` and ``bytes`` are requests to the metadata table, and what they read. ``note`` says why no index was
+    asked.
     """
 
     slices: list[FileSlice]
+    partitions: int
     considered: int
     steps: tuple[FilterStep, ...] = ()
+    calls: int = 0
+    bytes: int = 0
     note: str | None = None
 
 
@@ -49,16 +53,18 @@ def choose_slices(
         HoodieError: files cannot be listed; with the integrity "strict": the metadata table is damaged, or lies.
     """
     slices = snapshot.file_slices(query_type, predicate)
+    partitions = len({each.partition_path for each in slices})
     note = _find_obstacle(snapshot, predicate, options.options, len(slices))
     if note is not None or predicate is None:
-        return SliceChoice(slices, len(slices), note=note)
+        return SliceChoice(slices, partitions, len(slices), note=note)
     asked = _make_filter_request(snapshot, predicate, options, merger)
     if asked is None:
-        return SliceChoice(slices, len(slices), note="The metadata table cannot be read.")
+        return SliceChoice(slices, partitions, len(slices), note="The metadata table cannot be read.")
     from hoodie_py.table.metadata_table.skipping import skip_slices
 
     left, steps = skip_slices(asked, slices)
-    return SliceChoice(left, len(slices), tuple(steps))
+    calls, size = asked.view.calls, asked.view.bytes
+    return SliceChoice(left, partitions, len(slices), tuple(steps), calls, size)
 
 
 def _find_obstacle(

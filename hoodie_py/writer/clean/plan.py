@@ -17,7 +17,7 @@ from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, loc
 from hoodie_py.formats.timeline.plans import CleanPlan, SavepointMetadata
 from hoodie_py.options import write as keys
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.scan.scan import format_html_table
+from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.slicing import make_all_slices
 from hoodie_py.writer.clean.bootstrap_sources import find_sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hoodie_py.table.scan.scan import format_html_table
+from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.writer.handles.data_file import TaskResult
 
 _SHOWN = 20

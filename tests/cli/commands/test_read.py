@@ -198,3 +198,11 @@ def test_rows_are_followed_until_an_interrupt(tmp_path: Path, format_: str) -> N
     assert f"t@completed:{last.completion_time}" in notes
     assert seen.count("k1") == 1
     assert "Traceback" not in notes
+
+
+def test_explain_says_what_would_be_read(hoodie, corpus) -> None:
+    done = hoodie("read", corpus(TABLE), "--where", "price > 3", "--explain")
+    assert done.stdout.startswith("A snapshot query of ")
+    assert "To read: " in done.stdout
+    found = json.loads(hoodie("read", corpus(TABLE), "--where", "price > 3", "--explain", "--json").stdout)
+    assert found["read_slices"] == found["slices"] > 0

@@ -94,9 +94,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_statistics_leave_out_what_they_can(table: Path, where: str, left: int) -> None:
     chosen = choose(open_scan(table), where)
     assert (chosen.considered, len(chosen.slices)) == (6, left)
-    assert [(each.name, each.skipped) for each in chosen.steps if each.name == "column_stats"] == [
-        ("column_stats", 6 - left)
-    ]
+    assert sum(each.skipped for each in chosen.steps) == 6 - left
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "read_optimized"])
@@ -126,7 +124,7 @@ def test_few_slices_are_not_looked_up_unless_the_user_asks(table: Path) -> None:
     chosen = choose_slices(scan.snapshot, "snapshot", scan.predicate, scan.options, None)
     assert len(chosen.slices) == 6
     assert [each.note for each in chosen.steps if each.name == "column_stats"] == [
-        "Not asked, as 6 file slices are few: their files tell the same."
+        "Not asked: 6 file slices are few, and their files tell the same."
     ]
 
 
@@ -153,9 +151,9 @@ def test_statistics_that_cannot_be_read_leave_out_nothing_and_are_an_error_with_
     for path in (copy / ".hoodie" / "metadata" / "column_stats").glob("*col-stats*"):
         path.write_bytes(b"nothing")
     with pytest.warns(HoodieWarning, match="column_stats cannot be read"):
-        assert len(choose(open_scan(copy), "l < 0").slices) == 6
+        assert len(choose(open_scan(copy), "d = -7.0").slices) == 1  # by partition_stats
     with pytest.raises(HoodieError):
-        choose(open_scan(copy, integrity="strict"), "l < 0")
+        choose(open_scan(copy, integrity="strict"), "d = -7.0")
 
 
 def test_renamed_columns_and_columns_with_defaults_are_not_judged(table: Path) -> None:
