@@ -125,6 +125,5 @@ find_allowed_keys
 find_allowed_values
 spell_value
 
-# What indexes leave out: explain and the look-ups by key use it
-_.considered
-_.is_current
+# For users alone
+_.skipped_slices
