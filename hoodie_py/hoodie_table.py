@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.compaction.local_runner import Runner
     from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, PlanReport
     from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
@@ -162,6 +163,13 @@ class HoodieTable(TableQueries, TableWrites):
         from hoodie_py.table.inspect import TableInspect
 
         return TableInspect(self._snapshot.view)
+
+    @property
+    def index(self) -> TableIndexes:
+        """The table's indexes, in its metadata table: ``build``, ``drop`` and ``show`` them."""
+        from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
+
+        return TableIndexes(lambda: self._snapshot, self._open_session, self._refresh)
 
     @overload
     def schedule_compaction(

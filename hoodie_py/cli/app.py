@@ -13,6 +13,7 @@ from hoodie_py.cli.commands.compact import compact
 from hoodie_py.cli.commands.doctor import doctor
 from hoodie_py.cli.commands.explain import explain
 from hoodie_py.cli.commands.history import history
+from hoodie_py.cli.commands.index import index
 from hoodie_py.cli.commands.log import log
 from hoodie_py.cli.commands.read import read
 from hoodie_py.cli.commands.rollback import rollback
@@ -63,6 +64,7 @@ for _command in (
     compact,
     rollback,
     clean,
+    index,
     doctor,
     demo,
 ):

@@ -15,13 +15,19 @@ from functools import lru_cache
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
-from hoodie_py.options import read, source, undone, write
+from hoodie_py.options import indexes, read, source, undone, write
 from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
 from hoodie_py.options.undone import UnsupportedOption
 
 OF_READS: tuple[Option, ...] = read.OPTIONS
-OF_WRITES: tuple[Option, ...] = (*read.OPTIONS, *write.OPTIONS, *source.OPTIONS, *source.OF_NEW_TABLES)
+OF_WRITES: tuple[Option, ...] = (
+    *read.OPTIONS,
+    *write.OPTIONS,
+    *indexes.OPTIONS,
+    *source.OPTIONS,
+    *source.OF_NEW_TABLES,
+)
 
 _HUDI, _OURS = "hoodie.", "hoodie_py."
 _OWN_PREFIXES = (*table_config.TIMESTAMP_KEYGEN_PREFIXES, table_config.MERGE_PROPERTY_PREFIX)

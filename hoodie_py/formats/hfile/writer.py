@@ -19,10 +19,12 @@ Arrow's kernels, block by block, so that no more than a block lies in memory bes
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +51,7 @@ from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_
 _MOST_BYTES = 1 << 30
 _CHECKSUM_STEP = 16384
 _BLOCK_BYTES = 1 << 20
+_WAITING_BYTES = 8 << 20
 _LENGTHS = struct.Struct(">ii")
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
@@ -74,24 +77,100 @@ def write_columns(
         ValueError: a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
         UnsupportedFeatureError: another codec.
     """
-    if codec not in (NO_COMPRESSION, GZIP):
-        raise UnsupportedFeatureError(f"Writing HFiles with compression number {codec}.")
     entries = _Entries.sort(keys, values)
-    out = bytearray()
-    index: list[tuple[int, int, bytes]] = []
-    plain_bytes = 0
-    for first, payload in entries.iterate_blocks():
-        block = _encode_block(DATA_BLOCK, payload, codec)
-        index.append((len(out), len(block), first))
-        out += block
-        plain_bytes += len(payload)
-    root_offset = len(out)
-    out += _encode_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in index), codec)
-    out += _encode_block(ROOT_INDEX, b"", codec)
-    info_offset = len(out)
-    out += _encode_block(FILE_INFO, _encode_file_info(entries, schema, created_ms), codec)
-    out += _encode_trailer(info_offset, root_offset, index, len(entries.keys), plain_bytes, codec)
-    return bytes(out)
+    if int(entries.key_sizes.sum() + entries.value_sizes.sum()) > _MOST_BYTES:
+        raise ValueError("An HFile cannot have more than 1 GiB.")
+    out = io.BytesIO()
+    writer = HFileWriter(out, schema=schema, created_ms=created_ms, codec=codec)
+    writer.write_entries(entries)
+    writer.finish()
+    return out.getvalue()
+
+
+class HFileWriter:
+    """Writes an HFile to a stream, as its sorted entries come; some megabytes wait in memory. ``codec`` is none or
+    gzip.
+
+    Raises UnsupportedFeatureError for another codec.
+    """
+
+    def __init__(self, sink: IO[bytes], *, schema: str, created_ms: int, codec: int = GZIP) -> None:
+        if codec not in (NO_COMPRESSION, GZIP):
+            raise UnsupportedFeatureError(f"Writing HFiles with compression number {codec}.")
+        self._sink = sink
+        self._schema = schema
+        self._created_ms = created_ms
+        self._codec = codec
+        self._index: list[tuple[int, int, bytes]] = []
+        self._waiting: list[tuple[pa.Array, pa.Array]] = []
+        self._waiting_bytes = self._size = 0
+        self._plain_bytes = self._key_bytes = self._value_bytes = 0
+        self._last = b""
+        self.entries = 0
+
+    def add(self, keys: pa.Array, values: pa.Array) -> None:
+        """Take entries whose keys follow, by their bytes, those of the call before.
+
+        Raises ValueError: keys out of order or there twice, an empty key, one longer than 32767 bytes.
+        """
+        self._waiting.append((keys.cast(pa.large_binary()), values.cast(pa.large_binary())))
+        self._waiting_bytes += keys.nbytes + values.nbytes
+        if self._waiting_bytes >= _WAITING_BYTES:
+            self._write_waiting()
+
+    def finish(self) -> int:
+        """Write what is left, and the end of the file; return the number of entries."""
+        self._write_waiting()
+        root_offset = self._size
+        self._write_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in self._index))
+        self._write_block(ROOT_INDEX, b"")
+        info_offset = self._size
+        self._write_block(FILE_INFO, self._encode_file_info())
+        self._sink.write(
+            _encode_trailer(info_offset, root_offset, self._index, self.entries, self._plain_bytes, self._codec)
+        )
+        return self.entries
+
+    def _write_waiting(self) -> None:
+        if not self._waiting:
+            return
+        keys, values = (pa.concat_arrays(each) for each in zip(*self._waiting, strict=True))
+        self._waiting, self._waiting_bytes = [], 0
+        if len(keys):
+            self.write_entries(_Entries.sort(keys, values))
+
+    def write_entries(self, entries: _Entries) -> None:
+        """Write entries that are in order; else as ``add``."""
+        for first, payload in entries.iterate_blocks():
+            if first <= self._last and self.entries:
+                raise ValueError(f"The HFile key {first[:100]!r} is out of order or there twice.")
+            self._index.append((self._size, self._write_block(DATA_BLOCK, payload), first))
+            self._plain_bytes += len(payload)
+        self.entries += len(entries.keys)
+        self._key_bytes += int(entries.key_sizes.sum())
+        self._value_bytes += int(entries.value_sizes.sum())
+        self._last = entries.last_key or self._last
+
+    def _write_block(self, magic: bytes, payload: bytes) -> int:
+        block = _encode_block(magic, payload, self._codec)
+        self._sink.write(block)
+        self._size += len(block)
+        return len(block)
+
+    def _encode_file_info(self) -> bytes:
+        count = max(self.entries, 1)
+        facts: dict[bytes, bytes] = {
+            b"hfile.LASTKEY": _SHORT.pack(len(self._last)) + self._last if self._last else b"",
+            b"MAX_MEMSTORE_TS_KEY": _LONG.pack(0),
+            b"hfile.AVG_KEY_LEN": _INT.pack(self._key_bytes // count),
+            b"hfile.AVG_VALUE_LEN": _INT.pack(self._value_bytes // count),
+            b"hfile.CREATE_TIME_TS": _LONG.pack(self._created_ms),
+            b"KEY_VALUE_VERSION": _INT.pack(1),
+            b"schema": self._schema.encode(),
+        }
+        pairs = (encode_octets_field(1, name) + encode_octets_field(2, value) for name, value in facts.items())
+        message = b"".join(encode_octets_field(1, pair) for pair in pairs)
+        return INFO_MAGIC + encode_varint(len(message)) + message
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +193,6 @@ class _Entries:
         wrong = np.flatnonzero((key_sizes < 1) | (key_sizes > _MAX_KEY))
         if len(wrong):
             raise ValueError(f"An HFile key cannot have {key_sizes[wrong[0]]} bytes.")
-        if int(key_sizes.sum() + value_sizes.sum()) > _MOST_BYTES:
-            raise ValueError("An HFile cannot have more than 1 GiB.")
         return cls(keys, values, order, key_sizes, value_sizes)
 
     def iterate_blocks(self) -> Iterator[Entry]:
@@ -185,23 +262,6 @@ def _encode_hadoop_varint(value: int) -> bytes:
         return bytes([value])
     raw = value.to_bytes((value.bit_length() + 7) // 8, "big")
     return bytes([0x90 - len(raw)]) + raw  # -112 - n as a signed byte
-
-
-def _encode_file_info(entries: _Entries, schema: str, created_ms: int) -> bytes:
-    count = max(len(entries.keys), 1)
-    last = entries.last_key
-    facts: dict[bytes, bytes] = {
-        b"hfile.LASTKEY": _SHORT.pack(len(last)) + last if last else b"",
-        b"MAX_MEMSTORE_TS_KEY": _LONG.pack(0),
-        b"hfile.AVG_KEY_LEN": _INT.pack(int(entries.key_sizes.sum()) // count),
-        b"hfile.AVG_VALUE_LEN": _INT.pack(int(entries.value_sizes.sum()) // count),
-        b"hfile.CREATE_TIME_TS": _LONG.pack(created_ms),
-        b"KEY_VALUE_VERSION": _INT.pack(1),
-        b"schema": schema.encode(),
-    }
-    pairs = (encode_octets_field(1, name) + encode_octets_field(2, value) for name, value in facts.items())
-    message = b"".join(encode_octets_field(1, pair) for pair in pairs)
-    return INFO_MAGIC + encode_varint(len(message)) + message
 
 
 def _encode_trailer(

@@ -146,6 +146,11 @@ class HFileReader:
         return iter([conform_batch(make_batch_without_columns(len(block)), schema)])
 
 
+def count_entries(files: TableFiles, base_file: BaseFile) -> int:
+    """Return the number of entries of a base file, from its end; errors as for ``HFile``."""
+    return HFile(_FileSource(files, base_file)).entries
+
+
 class _FileSource:
     """The bytes of one file of a table; its end is fetched once and kept."""
 

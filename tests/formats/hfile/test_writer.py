@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import random
 import zipfile
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
@@ -17,7 +18,7 @@ from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field, read_fields, read_varint
 from hoodie_py.formats.hfile.reader import read_info
-from hoodie_py.formats.hfile.writer import write_columns
+from hoodie_py.formats.hfile.writer import HFileWriter, write_columns
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from tests.corpus import WHOLE
 from tests.hfiles import write_hfile
@@ -176,3 +177,34 @@ def test_the_examples_of_the_protobuf_documentation() -> None:
 def test_broken_messages_are_refused(data: bytes) -> None:
     with pytest.raises(CorruptFileError):
         list(read_fields(data))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.binary(min_size=1, max_size=5), st.binary(max_size=40), max_size=60), st.integers(1, 20))
+def test_a_stream_gives_the_file_that_whole_columns_give(some_entries: dict[bytes, bytes], at_once: int) -> None:
+    ordered = sorted(some_entries.items())
+    out = io.BytesIO()
+    writer = HFileWriter(out, schema="{}", created_ms=7)
+    for start in range(0, len(ordered), at_once):
+        some = ordered[start : start + at_once]
+        writer.add(pa.array([key for key, _ in some], pa.binary()), pa.array([value for _, value in some], pa.binary()))
+    assert writer.finish() == len(ordered)
+    assert out.getvalue() == write_hfile(ordered, schema="{}", created_ms=7, codec=GZIP)
+
+
+def test_a_stream_is_written_while_it_comes() -> None:
+    out = io.BytesIO()
+    writer = HFileWriter(out, schema="", created_ms=0, codec=NO_COMPRESSION)
+    for number in range(20):
+        writer.add(pa.array([f"k{number:02d}"]), pa.array([bytes(1 << 20)]))
+    assert len(out.getvalue()) > 10 << 20
+    assert writer.finish() == 20
+    assert [key for key, _ in read_hfile(out.getvalue())] == [f"k{number:02d}".encode() for number in range(20)]
+
+
+@pytest.mark.parametrize("second", ["a", "b"])
+def test_a_stream_whose_keys_are_out_of_order_is_refused(second: str) -> None:
+    writer = HFileWriter(io.BytesIO(), schema="", created_ms=0)
+    writer.add(pa.array(["b"]), pa.array([bytes(9 << 20)]))
+    with pytest.raises(ValueError, match="out of order or there twice"):
+        writer.add(pa.array([second]), pa.array([bytes(9 << 20)]))

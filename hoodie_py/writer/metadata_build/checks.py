@@ -1,0 +1,75 @@
+"""Refuse to build or drop an index where the table, or a writer beside, would be left wrong.
+
+A Java writer in flight knows only the partitions that were there when it began. It fails, or leaves a hole in
+a new one. Up to table version 6 Java builds nothing beside any pending instant, and skips its own update of the
+metadata table while a partition is missing (Hudi ``HoodieBackedTableMetadataWriterTableVersionSix``).
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
+from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.transaction.pending import list_pending_writes
+
+_OF_NEW_TABLES = (names.PARTITION_STATS, names.SECONDARY_PREFIX, names.EXPRESSION_PREFIX)
+
+
+def check_nothing_pending(snapshot: Snapshot, *, indexing_too: bool = True) -> None:
+    """Refuse to change the partitions of the metadata table beside other work on the table.
+
+    Raises:
+        ConflictError: names the instant.
+    """
+    pending = snapshot.timeline.timeline.select_pending()
+    building = pending.select_actions(INDEXING)
+    if indexing_too and len(building):
+        raise ConflictError(
+            "Java Hudi is building an index, or was killed while it did.",
+            hint="Let it finish, or drop that index, which removes its plan, too.",
+            instant=building.instants[0].request_time,
+        )
+    others = [each for each in pending if each.action != INDEXING]
+    if snapshot.config.has_logs_named_by_commit:
+        writes = list_pending_writes(snapshot)
+        others = [each for each in others if each.state == INFLIGHT or each in writes]
+    if others:
+        raise ConflictError(
+            "The indexes of a table cannot change while an instant is pending.",
+            hint="Let its writer finish; run a pending compaction; roll back what was given up.",
+            action=others[0].action,
+            instant=others[0].request_time,
+        )
+
+
+def check_possible(snapshot: Snapshot, partition: str, definition: IndexDefinition | None) -> None:
+    """Refuse an index that the table cannot have.
+
+    Raises:
+        InvalidQueryError: it is there already, or lacks what it needs: a partitioned table, another index, a column.
+        UnsupportedFeatureError: the table version has no such index.
+    """
+    config = snapshot.config
+    if partition in config.metadata_partitions:
+        raise InvalidQueryError(f"The table has the index {partition!r} already.", hint="Drop it to build it anew.")
+    if not config.has_logs_named_by_commit and partition.startswith(_OF_NEW_TABLES):
+        raise UnsupportedFeatureError(
+            f"Indexes like {partition!r} on tables of version {config.version}.", hint="Upgrade the table to version 8."
+        )
+    if partition == names.PARTITION_STATS:
+        if not config.is_partitioned:
+            raise InvalidQueryError("A table without partitions has no statistics of partitions.")
+        _check_there(snapshot, names.COLUMN_STATS, partition)
+    if partition.startswith(names.SECONDARY_PREFIX):
+        _check_there(snapshot, names.RECORD_INDEX, partition)
+    known = snapshot.schema.arrow.names
+    for column in () if definition is None else definition.columns:
+        if column.partition(".")[0] not in known:
+            raise InvalidQueryError(f"The table has no column {column[:100]!r}.", hint=f"It has {', '.join(known)}.")
+
+
+def _check_there(snapshot: Snapshot, needed: str, partition: str) -> None:
+    if needed not in snapshot.config.metadata_partitions:
+        raise InvalidQueryError(f"The index {partition!r} needs {needed!r}.", hint=f"Build {needed} first.")

@@ -1,0 +1,96 @@
+"""Drop partitions of the metadata table (Hudi ``HoodieBackedTableMetadataWriter.dropMetadataPartitions``).
+
+The table's properties change first, so that no reader uses what is about to go. Then go the definition, without which
+Java does not build the index again, the files, and the plan of a Java build of it.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, InvalidTableError
+from hoodie_py.formats.avro.container import read_single
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.timeline.instants import INDEXING, locate_requested
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_build.checks import check_nothing_pending
+from hoodie_py.writer.metadata_build.state import PartitionState, write_definitions
+from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.timeline.folder_tree import remove_tree
+from hoodie_py.writer.timeline.session import WriteSession
+
+
+def drop_index(session: WriteSession, partition: str) -> list[str]:
+    """Drop a partition, with those that are made from it, and return their names. ``files`` stands for all.
+
+    Raises:
+        InvalidQueryError: there is no such partition, or another index needs it.
+        ConflictError: another writer holds the lock or is at work.
+        StorageError: the store refused.
+    """
+    undo_failed_writes(session)
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        dropped = _choose_dropped(snapshot, partition)
+        check_nothing_pending(snapshot, indexing_too=False)
+        holding.ensure_held()
+        PartitionState(session.files, snapshot.config).drop(dropped)
+        _drop_definitions(session, snapshot, dropped)
+        if partition == names.FILES:
+            remove_tree(session.files, METADATA_TABLE)
+        else:
+            for each in dropped:
+                remove_tree(session.files.sub(METADATA_TABLE), each)
+        _drop_plans(session, snapshot, dropped)
+    return dropped
+
+
+def _choose_dropped(snapshot: Snapshot, partition: str) -> list[str]:
+    config = snapshot.config
+    there = _list_partitions(config)
+    if partition not in there:
+        hint = f"It has {', '.join(there)}." if there else "It has no metadata table."
+        raise InvalidQueryError(f"The table has no index {partition[:100]!r}.", hint=hint)
+    if partition == names.FILES:
+        return there
+    if partition == names.COLUMN_STATS and names.PARTITION_STATS in there:
+        return [partition, names.PARTITION_STATS]
+    needing = [each for each in there if each.startswith(names.SECONDARY_PREFIX)]
+    if partition == names.RECORD_INDEX and needing:
+        raise InvalidQueryError(f"The index {needing[0]!r} needs {partition!r}.", hint=f"Drop {needing[0]} first.")
+    return [partition]
+
+
+def _list_partitions(config: TableConfig) -> list[str]:
+    return sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+
+
+def _drop_definitions(session: WriteSession, snapshot: Snapshot, dropped: list[str]) -> None:
+    try:
+        before = read_definitions(session.files, snapshot.config)
+    except (CorruptFileError, InvalidTableError):
+        if names.FILES not in dropped:
+            raise
+        before = names.IndexDefinitions()  # all of them go, also those that cannot be read
+        write_definitions(session.files, snapshot.config, before)
+    after = before
+    for each in dropped:
+        after = after.drop(each)
+    if after != before:
+        write_definitions(session.files, snapshot.config, after)
+
+
+def _drop_plans(session: WriteSession, snapshot: Snapshot, dropped: list[str]) -> None:
+    """Remove pending instants of Java that build a dropped partition (Hudi ``deletePendingIndexingInstant``)."""
+    timeline = session.open_timeline(snapshot)
+    for instant in snapshot.timeline.timeline.select_pending().select_actions(INDEXING):
+        path = locate_requested(snapshot.config, instant)
+        try:
+            plan = read_single(read_bounded(session.files, path), "HoodieIndexPlan")
+        except HoodieError as error:
+            raise error.locate(path=path, instant=instant.request_time) from error.__cause__
+        infos = plan.get("indexPartitionInfos") or ()
+        if {info.get("metadataPartitionPath") for info in infos if isinstance(info, dict)} & set(dropped):
+            timeline.remove_pending(instant)

@@ -1,0 +1,82 @@
+"""The table as the source of an index: which files it has, and the records of its newest slices (Hudi
+``HoodieBackedTableMetadataWriter.initializeFromFilesystem``, ``DirectoryInfo``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import pyarrow as pa
+
+from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.instants import INDEXING
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.table.scan.scan import make_scan
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.scan.threads import count_threads, read_in_threads
+from hoodie_py.table.snapshot import Snapshot
+
+Sizes = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class IndexSource:
+    """A table and one index to make over it. The table does not change: the caller holds its lock."""
+
+    snapshot: Snapshot
+    definition: IndexDefinition | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def files(self) -> Sizes:
+        """Sizes in bytes of the table's data files, by partition path and name.
+
+        As in Java, files of pending instants and of instants after the last completed one are left out. A partition
+        without files is there, too.
+        """
+        timeline = self.snapshot.timeline.timeline
+        last = timeline.select_completed().last
+        newest = "" if last is None else last.request_time
+        pending = {each.request_time for each in timeline.select_pending() if each.action != INDEXING}
+        found: dict[str, dict[str, int]] = {}
+        for listing in self.snapshot.view.list_partitions() if newest else ():
+            sizes = found.setdefault(listing.partition.path, {})
+            for info in listing.files:
+                instant = find_file_instant(info.name)
+                if instant is not None and instant <= newest and instant not in pending:
+                    sizes[info.name] = info.size
+        return found
+
+    @cached_property
+    def slices(self) -> Sequence[FileSlice]:
+        """The newest file slices, merged with those before a pending compaction."""
+        return self.snapshot.file_slices()
+
+    def read_records(self, columns: Sequence[str] = ()) -> Iterator[tuple[FileSlice, pa.Array, pa.RecordBatch]]:
+        """Yield the records of all slices: the slice, the record keys, the columns asked for.
+
+        Raises:
+            HoodieError: as a read of the table.
+        """
+        config = self.snapshot.config
+        keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
+        wanted = dict.fromkeys((*(name.partition(".")[0] for name in keys.columns), *columns))
+        scan = make_scan(self.snapshot, columns=list(wanted), options=self.options)
+        tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
+        threads = max(1, min(len(tasks), count_threads(self.options)))
+        options = replace(scan.options, readers=threads)
+        jobs = [partial(replace(task, options=options).to_batches) for task in tasks]
+        with closing(read_in_threads(jobs, threads)) as batches:
+            for number, batch in batches:
+                yield tasks[number].file_slice, keys.read_keys(batch), batch
+
+
+def find_file_instant(name: str) -> str | None:
+    """Return the instant in the name of a base or log file; None for other files."""
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    return None if parsed is None else parsed.instant
