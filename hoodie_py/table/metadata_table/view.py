@@ -26,6 +26,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, WantedKeys
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.file_system_view import FileSystemView
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
@@ -98,7 +99,15 @@ class MetadataView:
 
     def count_groups(self, partition: str) -> int:
         """Return the number of file groups of a partition, also of one that is being built."""
-        return len(self._view.list_file_groups([partition]))
+        return len(self.list_file_groups(partition))
+
+    def list_file_groups(self, partition: str) -> list[FileGroup]:
+        """Return all file groups of a partition with all their files, sorted by file id; for who writes.
+
+        Raises:
+            FileMissingError: the partition is missing.
+        """
+        return self._view.list_file_groups([partition])
 
     def read_keys(
         self,

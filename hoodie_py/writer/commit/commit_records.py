@@ -108,7 +108,7 @@ def _commit(
         if not results and write.replaced is None:
             return WriteResult(write.operation)  # there were no records: the block's end takes the write back
         completion_time = begun.commit(results)
-    run_metadata_services(write.session)
+    run_metadata_services(write.session, write.snapshot)
     done = WriteResult.of(
         write.operation,
         begun.instant,

@@ -16,27 +16,33 @@ import warnings
 from collections.abc import Callable
 
 from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
-from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING
+from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INDEXING
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import load_timeline
 from hoodie_py.writer.metadata_services.cleaning import clean_old_slices
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
+from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 
 _INSTANTS_BEFORE_CLEAN = 3
 _COMPACTION_SUFFIX, _CLEAN_SUFFIX = "001", "002"  # up to version 6 instants are those of delta commits with a suffix
 
 
-def run_metadata_services(session: WriteSession) -> None:
-    """Compact and clean the metadata table if that is due. The write has landed, so a failure is a warning."""
+def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
+    """Compact and clean the metadata table if that is due; ``before`` is the table before the write.
+
+    The write has landed, so a failure is a warning.
+    """
     if session.settings.metadata_mode != "auto" or not TABLE_SERVICES.read(session.settings.options):
         return
+    if not before.config.metadata_partitions:
+        return
     try:
-        before = session.look()
-        if before.config.metadata_partitions and _find_due(session, before):
+        if _may_be_due(session, before):
             with session.hold_lock() as holding:
                 _run(session, session.look(), holding.ensure_held)
     except CommitStateUnknownError:
@@ -46,13 +52,12 @@ def run_metadata_services(session: WriteSession) -> None:
         warnings.warn(HoodieWarning(text), stacklevel=3)
 
 
-def _find_due(session: WriteSession, now: Snapshot) -> bool:
-    """Whether a service may be due."""
-    view = open_metadata_view(now)
-    if view is None:
-        return False
-    timeline = view.timeline.timeline
-    return bool(len(timeline.select_pending_compactions())) or _is_compaction_due(session, timeline) or _may_clean(view)
+def _may_be_due(session: WriteSession, before: Snapshot) -> bool:
+    """Whether a service may be due. This costs one request: the metadata table's timeline lies as the table's does."""
+    timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
+    return bool(
+        len(timeline.select_pending_compactions()) or _is_compaction_due(session, timeline) or _may_clean(timeline)
+    )
 
 
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
@@ -64,7 +69,7 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         for instant in pending:
             MetadataCompaction(session, view).run(instant, ensure_held)
         return  # what follows would need the new timeline; the next write does it
-    if _may_clean(view):
+    if _may_clean(view.timeline.timeline):
         clean_old_slices(session, view, _choose_instant(session, now, view, _CLEAN_SUFFIX), ensure_held)
     if _is_compaction_due(session, view.timeline.timeline) and not _find_obstacle(now, view):
         compaction = MetadataCompaction(session, view)
@@ -83,14 +88,14 @@ def _is_compaction_due(session: WriteSession, timeline: Timeline) -> bool:
     return count >= METADATA_COMPACT_COMMITS.read(session.settings.options)
 
 
-def _may_clean(view: MetadataView) -> bool:
-    """Whether readers have had time to finish since the last compaction (Hudi ``cleanIfNecessary``)."""
-    completed = view.timeline.timeline.select_completed()
+def _may_clean(timeline: Timeline) -> bool:
+    """Whether readers have just had time to finish since the last compaction (Hudi ``cleanIfNecessary``)."""
+    completed = timeline.select_completed()
     last = completed.select_actions(COMMIT).last
     if last is None:
         return False  # every file group has one slice
     later = completed.select_after(last.request_time)
-    return len(later) >= _INSTANTS_BEFORE_CLEAN and not len(later.select_actions(CLEAN))
+    return len(later) == _INSTANTS_BEFORE_CLEAN
 
 
 def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:

@@ -27,14 +27,14 @@ from hoodie_py.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.loader import TableTimeline, load_config, load_timeline
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
@@ -49,6 +49,10 @@ _REBUILT = ("column_stats", "partition_stats", "bloom_filters")
 _REBUILT_PREFIX = "expr_index_"
 _KEPT = ("record_index",)
 _KEPT_PREFIX = "secondary_index_"
+_LOST = "the table's properties name it, and its files are not there"
+
+PendingCompaction = tuple[str, frozenset[str]] | None
+"""Request time of the metadata table's pending compaction, and the file ids that it takes; None if none is pending."""
 
 
 class MetadataTable:
@@ -142,23 +146,32 @@ class MetadataTable:
             remove_tree(self._files, name)
 
     def _write(self, commit: MetadataCommit) -> None:
-        config = load_config(self._files)
-        timeline = load_timeline(self._files, config)
-        if timeline.find(commit.instant) is not None:
-            raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
-        pending = _find_pending_compaction(TableTimeline(timeline, self._files, config))
         view = open_metadata_view(self._snapshot)
         if view is None:
             raise InvalidTableError("The metadata table has no complete partition.", path=self._files.uri)
+        timeline = view.timeline.timeline
+        if timeline.find(commit.instant) is not None:
+            raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
+        pending = _find_pending_compaction(view.timeline)
         every = [maker.make_records(commit, name, view) for name, maker in self._list_makers()]
         made = [each for each in every if not each.is_empty]
-        places = {each.partition: PartitionFiles(self._files, config, each.partition, pending) for each in made}
-        delta = DeltaCommit(self._files, config, commit.instant, _read_schema(places))
+        places = {name: self._open_partition(view, name, pending) for name in [each.partition for each in made]}
+        delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
         self._own = delta.own
         delta.begin()
         delta.write([(records, places[records.partition]) for records in made])
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
         delta.complete(self._session.clock.take(beyond))
+
+    def _open_partition(self, view: MetadataView, name: str, pending: PendingCompaction = None) -> PartitionFiles:
+        return PartitionFiles(self._files, view.config, name, view.list_file_groups(name), pending)
+
+    def _read_schema(self, view: MetadataView, places: Mapping[str, PartitionFiles]) -> str:
+        """Return the schema of the newest records of ``files``, where nearly every commit writes."""
+        schema = (places.get(FILES_PARTITION) or self._open_partition(view, FILES_PARTITION)).read_schema()
+        if schema is None:
+            raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
+        return schema
 
     def _list_makers(self) -> list[tuple[str, Maker]]:
         """Return the partitions that get records, with their makers."""
@@ -190,7 +203,7 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
     unknown = [name for name in config.metadata_partitions if not _is_known(name)]
     if unknown:
         return f"its partition {unknown[0]!r} is not known", disable
-    return _find_missing_parts(snapshot.files.sub(METADATA_TABLE)), disable
+    return _find_missing_parts(snapshot), disable
 
 
 def _find_part_without_groups(snapshot: Snapshot) -> str | None:
@@ -216,14 +229,15 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
     return None
 
 
-def _find_missing_parts(files: TableFiles) -> str | None:
+def _find_missing_parts(snapshot: Snapshot) -> str | None:
     try:
-        config = load_config(files)
-        if not len(load_timeline(files, config).select_writes()):
+        view = open_metadata_view(snapshot)
+        if view is None or not len(view.timeline.timeline.select_writes()):
             return "nothing in it is complete"
-        PartitionFiles(files, config, FILES_PARTITION)
+        if not view.list_file_groups(FILES_PARTITION):
+            return _LOST
     except (TableNotFoundError, FileMissingError, InvalidTableError):
-        return "the table's properties name it, and its files are not there"
+        return _LOST
     return None
 
 
@@ -236,18 +250,9 @@ def _is_rebuilt(name: str) -> bool:
     return name in _REBUILT or name.startswith(_REBUILT_PREFIX)
 
 
-def _find_pending_compaction(timeline: TableTimeline) -> tuple[str, frozenset[str]] | None:
-    """Return the request time of the metadata table's pending compaction, and the file ids that it takes."""
+def _find_pending_compaction(timeline: TableTimeline) -> PendingCompaction:
     last = timeline.timeline.select_pending_compactions().last
     if last is None:
         return None
     plan = timeline.read_compaction_plan(last)
     return last.request_time, frozenset(each.file_id for each in plan.operations)
-
-
-def _read_schema(places: Mapping[str, PartitionFiles]) -> str:
-    """Return the schema of the newest records of ``files``, where every commit writes."""
-    schema = places[FILES_PARTITION].read_schema()
-    if schema is None:
-        raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
-    return schema

@@ -8,7 +8,7 @@ instant of the group's newest slice, which a pending compaction begins.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
@@ -22,8 +22,10 @@ from hoodie_py.table.view.file_groups import FileGroup, group_files
 
 
 class PartitionFiles:
-    """The current files of one partition. ``pending`` is the metadata table's pending compaction: its request time and
-    the file ids that it takes; None if none is pending.
+    """The current files of one partition.
+
+    ``groups`` are its file groups, None to list them. ``pending`` is the metadata table's pending compaction: its
+    request time and the file ids that it takes; None if none is pending.
 
     Raises:
         FileMissingError: the partition is missing.
@@ -31,12 +33,18 @@ class PartitionFiles:
     """
 
     def __init__(
-        self, files: TableFiles, config: TableConfig, partition: str, pending: tuple[str, Collection[str]] | None = None
+        self,
+        files: TableFiles,
+        config: TableConfig,
+        partition: str,
+        groups: Iterable[FileGroup] | None = None,
+        pending: tuple[str, Collection[str]] | None = None,
     ) -> None:
         self._files = files
         self._own_names = config.has_logs_named_by_commit
         self.partition = partition
-        self._groups = {group.file_id: group for group in group_files(partition, files.list(partition))}
+        known = group_files(partition, files.list(partition)) if groups is None else groups
+        self._groups = {group.file_id: group for group in known}
         if not self._groups:
             raise InvalidTableError(
                 f"The partition {partition!r} of the metadata table has no files.", path=f"{files.uri}/{partition}"
