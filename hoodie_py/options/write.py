@@ -77,6 +77,7 @@ COMBINE_BEFORE_DELETE = Flag("hoodie.combine.before.delete", default=True)
 INDEX_TYPE = Text("hoodie.index.type")
 SIMPLE_UPDATE_PARTITION = Flag("hoodie.simple.index.update.partition.path", default=True)
 BLOOM_UPDATE_PARTITION = Flag("hoodie.bloom.index.update.partition.path", default=True)
+RECORD_UPDATE_PARTITION = Flag("hoodie.record.index.update.partition.path", default=False)
 BUCKET_ENGINE = Text("hoodie.index.bucket.engine")
 BUCKET_COUNT = Number("hoodie.bucket.index.num.buckets", 256, least=1, most=99_999_999)  # file ids have eight digits
 BUCKET_HASH_FIELD = Names("hoodie.bucket.index.hash.field")

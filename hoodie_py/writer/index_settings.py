@@ -1,7 +1,9 @@
 """Say how a write finds the table's records: Hudi's index, as the options name it (Hudi ``HoodieIndexConfig``).
 
 A table does not store its index, so every writer must name the same one. Only a bucket index shows in the table, see
-``table_index``. BLOOM finds the same records as SIMPLE; here both skip files by their footers.
+``table_index``. BLOOM finds the same records as SIMPLE; here both skip files by their footers. RECORD_INDEX is the
+older name of GLOBAL_RECORD_LEVEL_INDEX. A table without such an index in its metadata table is searched as with
+GLOBAL_SIMPLE or SIMPLE, as in Java.
 """
 
 from __future__ import annotations
@@ -28,6 +30,13 @@ class IndexType(StrEnum):
     BLOOM = "BLOOM"
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
     BUCKET = "BUCKET"
+    RECORD_INDEX = "RECORD_INDEX"
+    GLOBAL_RECORD_LEVEL_INDEX = "GLOBAL_RECORD_LEVEL_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
+
+
+_GLOBAL_RECORD_INDEXES = (IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX)
+_GLOBAL = (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, *_GLOBAL_RECORD_INDEXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,12 @@ class IndexSettings:
     @property
     def is_global(self) -> bool:
         """Whether a record key is unique in the whole table, not only in its partition."""
-        return self.type in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
+        return self.type in _GLOBAL
+
+    @property
+    def is_record_index(self) -> bool:
+        """Whether the metadata table tells where the records are."""
+        return self.type in (*_GLOBAL_RECORD_INDEXES, IndexType.RECORD_LEVEL_INDEX)
 
     @property
     def is_bucket(self) -> bool:
@@ -92,9 +106,16 @@ class IndexSettings:
         type_ = IndexType(named)
         if type_ is IndexType.BUCKET:
             return cls(type_, buckets=_read_bucket_count(options), hash_fields=keys.BUCKET_HASH_FIELD.read(options))
-        bloom = type_ is IndexType.GLOBAL_BLOOM
-        key = keys.BLOOM_UPDATE_PARTITION if bloom else keys.SIMPLE_UPDATE_PARTITION
-        return cls(type_, update_partition=key.read(options))
+        if type_ is IndexType.GLOBAL_BLOOM:
+            return cls(type_, update_partition=keys.BLOOM_UPDATE_PARTITION.read(options))
+        if type_ in _GLOBAL_RECORD_INDEXES:
+            return cls(type_, update_partition=keys.RECORD_UPDATE_PARTITION.read(options))
+        return cls(type_, update_partition=keys.SIMPLE_UPDATE_PARTITION.read(options))
+
+    def fall_back(self, options: Mapping[str, str]) -> IndexSettings:
+        """Return the index that takes the place of a record index that a table does not have."""
+        type_ = IndexType.GLOBAL_SIMPLE if self.is_global else IndexType.SIMPLE
+        return IndexSettings(type_, update_partition=keys.SIMPLE_UPDATE_PARTITION.read(options))
 
 
 def _read_bucket_count(options: Mapping[str, str]) -> int:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.arrow.fields import read_field_values
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.table.snapshot import Snapshot
@@ -47,6 +47,7 @@ def merge_partition_updates(
 
     Raises:
         MergeError: merging failed.
+        InvalidTableError: the record index is wrong.
         UnsupportedFeatureError: a merge made a new row, and ``partition_paths`` is missing.
     """
     assert records.partition_paths is not None
@@ -84,7 +85,13 @@ def _read_existing(
         read += len(key_numbers)
         tables.append(rows)
         paths.append(repeat_value(locations.slices[number].partition_path, pa.string(), len(rows)))
-    assert (which != NOWHERE).all()  # a global look-up finds only keys that a merged read has
+    lost = np.flatnonzero(which == NOWHERE)
+    if len(lost):  # a look-up in files finds only keys that a merged read has
+        raise InvalidTableError(
+            "The record index has a key where the table has no record.",
+            hint="Drop the record index, and build it again.",
+            key=keys[int(lost[0])].as_py(),
+        )
     table = pa.concat_tables(tables)
     batches = [conform_batch(batch, records.rows.schema) for batch in table.to_batches()]
     fields = snapshot.config.ordering_fields if records.ordering else ()

@@ -37,6 +37,7 @@ from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.index.bucket import compute_hashes, is_likely_bucket, parse_bucket
 from hoodie_py.writer.index.bucket_locations import list_folder, read_first_keys, sample_slices
 from hoodie_py.writer.index.key_lookup import KeyLookup
+from hoodie_py.writer.index.record_index_lookup import has_record_index
 from hoodie_py.writer.index_settings import (
     DEFAULT_BUCKETS,
     IndexSettings,
@@ -95,6 +96,8 @@ def _find_index(
         index = IndexSettings.from_options(options)
         if index.is_bucket and shown is _FileGroupKind.OTHER:
             raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
+        if index.is_record_index and not has_record_index(snapshot, index):
+            return index.fall_back(options)
         return index
     given = keys.INDEX_TYPE.read(options)
     if given is not None and given.upper() != _BUCKET:

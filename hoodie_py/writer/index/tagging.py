@@ -7,6 +7,8 @@ Agrees with Hudi's indexes (``HoodieSimpleIndex``, ``HoodieBloomIndex``, ``Hoodi
 * GLOBAL_SIMPLE, GLOBAL_BLOOM: a key is looked up in all partitions. A record found in another partition is merged with
   the table's record. If it wins it moves: the old partition gets a delete that commit time orders, the new one an
   insert. If records do not move, it goes to the old partition.
+* RECORD_LEVEL_INDEX: as SIMPLE, but the metadata table tells where a key is; GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX):
+  as GLOBAL_SIMPLE.
 * BUCKET: the hash of the key names the file group, whether or not the group has the key yet.
 
 If base files of two groups hold a key, it belongs to the group in which a merged read has it: a log may have deleted it
@@ -36,6 +38,12 @@ from hoodie_py.writer.index.bucket_locations import (
 )
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup, KeyLookupRequest, KeyLookupResult
 from hoodie_py.writer.index.partition_moves import PartitionPaths, merge_partition_updates
+from hoodie_py.writer.index.record_index_lookup import (
+    has_record_index,
+    look_up_everywhere,
+    look_up_in_partitions,
+    tag_everywhere,
+)
 from hoodie_py.writer.index.record_locations import NOWHERE, RecordLocations, choose_live_locations
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
@@ -75,13 +83,16 @@ def tag(
         tagged = tag_by_bucket(snapshot, records, index)
     else:
         keys = KeyLookup(snapshot, settings, merger) if lookup is None else lookup
+        by_index = lookup is None and index.is_record_index and has_record_index(snapshot, index)
         if records.partition_paths is None:
-            tagged = _tag_everywhere(snapshot, records, keys, index)
+            tagged = tag_everywhere(snapshot, records) if by_index else _tag_everywhere(snapshot, records, keys, index)
         elif index.is_global:
-            repeated, locations = _look_up_in_passes(_look_up_globally, snapshot, records, keys).expand(records)
+            look: _Look = look_up_everywhere if by_index else _look_up_globally
+            repeated, locations = _look_up_in_passes(look, snapshot, records, keys).expand(records)
             tagged = merge_partition_updates(snapshot, repeated, locations, keys, settings, merger, partition_paths)
         else:
-            tagged = _look_up_in_passes(_look_up_in_partitions, snapshot, records, keys).tag_records(records)
+            look = look_up_in_partitions if by_index else _look_up_in_partitions
+            tagged = _look_up_in_passes(look, snapshot, records, keys).tag_records(records)
     _check_clustering(snapshot, tagged)
     return tagged
 
