@@ -19,6 +19,7 @@ from hoodie_py.arrow.compute import cast
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.table.filter.bounds import name_expression
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Or, Predicate
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ _COMPOSITE = frozenset({"COMPLEX", "CUSTOM", "NON_PARTITION", "TIMESTAMP", "GLOB
 
 
 def find_allowed_values(predicate: Predicate, column: str) -> list[Any] | None:
-    """Return the only values of a column that can pass, without repeats; None if the filter does not tell."""
+    """Return the only values of a column that can pass, without repeats; None if the filter does not tell.
+
+    The column may be a function of one, as ``name_expression`` spells it.
+    """
     found = _find_values(predicate.root, column)
     return None if found is None else list(found)
 
@@ -94,7 +98,7 @@ def _find_values(node: Node, column: str) -> dict[Any, None] | None:
 
 
 def _find_listed(node: Node) -> tuple[str, Sequence[Any]] | None:
-    """Return a column and its allowed values, for the comparisons that list them."""
+    """Return a column, or a function of one, and its allowed values, for the comparisons that list them."""
     if isinstance(node, InList):
         child: Node = node.child
         values: Sequence[Any] = [value for value in node.values if value is not None]
@@ -105,7 +109,8 @@ def _find_listed(node: Node) -> tuple[str, Sequence[Any]] | None:
         values = [] if literal.value is None else [literal.value]
     else:
         return None
-    return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
+    name = name_expression(child)
+    return None if name is None or (isinstance(child, Column) and len(child.path) > 1) else (name, values)
 
 
 def _unite(parts: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:

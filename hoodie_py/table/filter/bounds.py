@@ -31,6 +31,7 @@ from hoodie_py.table.filter.predicate import (
     Cast,
     Column,
     Comparison,
+    Function,
     InList,
     IsNull,
     Like,
@@ -63,8 +64,20 @@ class ColumnBounds:
 
 
 def find_candidates(predicate: Predicate, columns: Mapping[str, ColumnBounds], count: int) -> Mask:
-    """Return which of ``count`` files may have rows that pass; a column without bounds may have any value."""
+    """Return which of ``count`` files may have rows that pass; a column without bounds may have any value.
+
+    ``columns`` has bounds by column, also of functions of a column (``name_expression``).
+    """
     return _find_truths(predicate.root, _Files(columns, count)).true
+
+
+def name_expression(node: Node) -> str | None:
+    """Return the name of a node's bounds: ``a.b`` of a column, ``upper(a)`` of a function; None for other nodes."""
+    if isinstance(node, Column):
+        return ".".join(node.path)
+    if isinstance(node, Function) and isinstance(node.child, Column):
+        return f"{node.name}({'.'.join(node.child.path)})"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +126,8 @@ def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
     while isinstance(node, Cast) and _keeps_order(node.child.type, node.type):
         casts.append(node.type)
         node = node.child
-    known = files.columns.get(".".join(node.path)) if isinstance(node, Column) else None
+    name = name_expression(node)
+    known = None if name is None else files.columns.get(name)
     if known is None:
         return None
     low, high = (_make_ends(each, [node.type, *reversed(casts)], files.count) for each in (known.low, known.high))

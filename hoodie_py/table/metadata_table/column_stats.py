@@ -22,7 +22,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import find_candidates
 from hoodie_py.table.filter.predicate import Column, iterate_nodes
 from hoodie_py.table.metadata_table.file_ranges import list_files, read_bounds
-from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask
+from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.view.partition_values import is_formatted_time
 
 
@@ -50,12 +50,12 @@ class ColumnStatsFilter:
         return keep
 
 
-def make_column_stats_filter(request: FilterRequest) -> ColumnStatsFilter | None:
-    """Return the filter of a scan; None where the table has no such index, or no column counts."""
+def make_column_stats_filters(request: FilterRequest) -> list[SliceFilter]:
+    """Return the filter of a scan; none where the table has no such index, or no column counts."""
     if not request.view.has(COLUMN_STATS):
-        return None
+        return []
     columns = find_ranged_columns(request)
-    return ColumnStatsFilter(request, columns) if columns else None
+    return [ColumnStatsFilter(request, columns)] if columns else []
 
 
 def find_ranged_columns(request: FilterRequest) -> dict[str, pa.DataType]:

@@ -27,7 +27,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import UNKNOWN, ColumnBounds, find_candidates
 from hoodie_py.table.metadata_table.column_stats import find_millis, find_ranged_columns, may_be_judged
 from hoodie_py.table.metadata_table.file_ranges import STATISTICS, read_ranges
-from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask
+from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.metadata_table.view import KEY, MetadataView
 from hoodie_py.table.timeline.loader import TableTimeline
 
@@ -77,12 +77,12 @@ class PartitionStatsFilter:
         }
 
 
-def make_partition_stats_filter(request: FilterRequest) -> PartitionStatsFilter | None:
-    """Return the filter of a scan; None where the table has no such index, or it does not tell of this scan."""
+def make_partition_stats_filters(request: FilterRequest) -> list[SliceFilter]:
+    """Return the filter of a scan; none where the table has no such index, or it does not tell of this scan."""
     if not request.is_current or not request.view.has(PARTITION_STATS) or not request.config.populate_meta_fields:
-        return None
+        return []
     columns = find_ranged_columns(request)
-    return PartitionStatsFilter(request, columns) if columns else None
+    return [PartitionStatsFilter(request, columns)] if columns else []
 
 
 def is_ahead(view: MetadataView, timeline: TableTimeline) -> bool:

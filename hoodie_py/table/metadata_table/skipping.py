@@ -16,16 +16,23 @@ from typing import Final
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.options.read import DATA_SKIPPING
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.table.metadata_table.column_stats import make_column_stats_filter
-from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filter
-from hoodie_py.table.metadata_table.slice_filter import FilterRequest, FilterStep, MakeFilter, Mask, SliceFilter
+from hoodie_py.table.metadata_table.bloom_filters import make_bloom_filters
+from hoodie_py.table.metadata_table.column_stats import make_column_stats_filters
+from hoodie_py.table.metadata_table.expression_index import make_expression_filters
+from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filters
+from hoodie_py.table.metadata_table.slice_filter import FilterRequest, FilterStep, MakeFilters, Mask, SliceFilter
 
-MAKERS: Final[tuple[MakeFilter, ...]] = (make_partition_stats_filter, make_column_stats_filter)
+MAKERS: Final[tuple[MakeFilters, ...]] = (
+    make_partition_stats_filters,
+    make_column_stats_filters,
+    make_expression_filters,
+    make_bloom_filters,
+)
 """The indexes, in the order in which they are asked."""
 
 
 def skip_slices(
-    request: FilterRequest, slices: Sequence[FileSlice], makers: Sequence[MakeFilter] = MAKERS
+    request: FilterRequest, slices: Sequence[FileSlice], makers: Sequence[MakeFilters] = MAKERS
 ) -> tuple[list[FileSlice], list[FilterStep]]:
     """Return the slices that may hold rows that pass, and what each index did.
 
@@ -33,12 +40,9 @@ def skip_slices(
         HoodieError: with ``strict``: the metadata table is damaged, or contradicts a file.
     """
     left, steps = list(slices), []
-    for make in makers:
+    for index in (index for make in makers for index in make(request)):
         if not left:
             break
-        index = make(request)
-        if index is None:
-            continue
         if len(left) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
             note = f"Not asked: {len(left)} file slices are few, and their files tell the same."
             steps.append(FilterStep(index.name, len(left), 0, note=note))

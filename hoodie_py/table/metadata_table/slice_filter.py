@@ -76,8 +76,8 @@ class SliceFilter(Protocol):
         ...
 
 
-MakeFilter = Callable[[FilterRequest], SliceFilter | None]
-"""Makes the filter of an index; None where the table has no such index, or it knows nothing of the filter."""
+MakeFilters = Callable[[FilterRequest], Sequence[SliceFilter]]
+"""Makes the filters of one kind of index; none where the table has no such index, or it knows nothing of the filter."""
 
 
 @dataclass(frozen=True, slots=True)

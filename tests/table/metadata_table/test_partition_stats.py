@@ -11,7 +11,7 @@ import pytest
 
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.metadata_table import partition_stats
-from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filter
+from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filters
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
@@ -32,9 +32,9 @@ def make_request(snapshot: Snapshot, where: str) -> FilterRequest:
 
 def ask(request: FilterRequest, snapshot: Snapshot) -> list[str] | None:
     """The partitions of the slices that are kept; None if the index tells nothing."""
-    index = make_partition_stats_filter(request)
+    (index,) = make_partition_stats_filters(request)
     slices = snapshot.file_slices()
-    kept = None if index is None else index.choose(slices)
+    kept = index.choose(slices)
     if kept is None:
         return None
     return sorted({each.partition_path for each, keep in zip(slices, kept.tolist(), strict=True) if keep})
@@ -59,11 +59,9 @@ def test_partitions_are_left_out_by_their_ranges(table: Path, where: str, left: 
 def test_a_scan_of_the_past_and_a_table_without_record_keys_have_no_ranges(table: Path) -> None:
     snapshot = open_snapshot(str(table))
     request = make_request(snapshot, "i > 1070")
-    assert make_partition_stats_filter(replace(request, is_current=False)) is None
-    assert (
-        make_partition_stats_filter(replace(request, config=replace(request.config, populate_meta_fields=False)))
-        is None
-    )
+    assert make_partition_stats_filters(replace(request, is_current=False)) == []
+    without_keys = replace(request.config, populate_meta_fields=False)
+    assert make_partition_stats_filters(replace(request, config=without_keys)) == []
 
 
 def test_a_column_that_some_file_does_not_tell_is_unknown(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

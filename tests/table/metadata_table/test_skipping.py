@@ -70,6 +70,11 @@ def check_filter(opened: Opened, where: str) -> SliceChoice:
 
 
 @pytest.fixture(scope="module")
+def expressions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack("expressions_mor_v9", tmp_path_factory.mktemp("skipping"))
+
+
+@pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack("types_mor_v9", tmp_path_factory.mktemp("skipping"))
 
@@ -95,6 +100,33 @@ def test_statistics_leave_out_what_they_can(table: Path, where: str, left: int) 
     chosen = choose(open_scan(table), where)
     assert (chosen.considered, len(chosen.slices)) == (6, left)
     assert sum(each.skipped for each in chosen.steps) == 6 - left
+
+
+@pytest.mark.parametrize(
+    ("where", "index", "left"),
+    [
+        ("upper(s) = 'S3'", "expr_index_idx_up", 2),
+        ("upper(s) > 'ZY'", "expr_index_idx_up", 1),
+        ("upper(s) = 'ÄA'", "", 2),  # Java and Python may not agree about the case of every letter
+        ("lower(s) = 's3'", "expr_index_idx_bl", 1),
+        ("lower(s) in ('q', 'r')", "expr_index_idx_bl", 0),
+        ("lower(s) = 's3' or i = 0", "", 2),
+        ("upper(id) = 'K3'", "", 2),
+        ("extra is not null", "partition_stats", 0),
+    ],
+)
+def test_indexes_of_expressions_leave_out_what_they_can(expressions: Path, where: str, index: str, left: int) -> None:
+    chosen = choose(open_scan(expressions), where)
+    assert (chosen.considered, len(chosen.slices)) == (2, left)
+    assert {each.name for each in chosen.steps if each.skipped} == ({index} if left < 2 else set())
+    assert not index or index in {each.name for each in chosen.steps}
+
+
+def test_a_bloom_filter_leaves_out_base_files_without_a_key(table: Path) -> None:
+    """Its ranges alone do not: the key would be between two that are there."""
+    chosen = choose(open_scan(table), "id = 'k0081x'")
+    assert [(each.name, each.skipped) for each in chosen.steps][-1] == ("bloom_filters", 1)
+    assert not chosen.slices
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "read_optimized"])
