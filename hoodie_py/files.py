@@ -101,6 +101,13 @@ class TableFiles:
         """Return the files and folders directly in a folder, sorted by name."""
         return _call_store(self._store.list, path)
 
+    def list_names(self, path: str) -> frozenset[str]:
+        """Return the names directly in a folder, those of folders with a slash at the end; a missing one is empty."""
+        try:
+            return _call_store(self._store.list_names, path)
+        except FileMissingError:
+            return frozenset()
+
     def list_or_empty(self, path: str) -> builtins.list[FileInfo]:
         """List a folder; a missing one is empty."""
         try:

@@ -130,7 +130,7 @@ class HoodieTable(TableQueries, TableWrites):
 
     def refresh(self) -> HoodieTable:
         """Return the table in its current state."""
-        return HoodieTable(open_snapshot(self.files, timezone=self._snapshot.timezone))
+        return HoodieTable(open_snapshot(self.files, timezone=self._snapshot.timezone, earlier=self._snapshot))
 
     @property
     def files(self) -> TableFiles:

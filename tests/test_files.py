@@ -34,6 +34,8 @@ def test_verbs(files: TableFiles) -> None:
     assert files.read_range("t/a", 1, 3) == b"12"
     assert files.read_ranges("t/a", [(8, 10), (0, 1)]) == [b"89", b"0"]
     assert files.list("t") == [FileInfo("t/a", 10, is_dir=False), FileInfo("t/b", 1, is_dir=False)]
+    assert files.list_names("t") == {"a", "b"}
+    assert files.list_names("missing") == frozenset()
     assert files.list_many(["t", ""]) == [files.list("t"), files.list("")]
     assert files.stat("t/b") == FileInfo("t/b", 1, is_dir=False)
     assert files.exists("t")

@@ -38,10 +38,12 @@ def open_snapshot(
     storage_options: Mapping[str, Any] | None = None,
     as_of: AsOf | None = None,
     timezone: str | None = None,
+    earlier: Snapshot | None = None,
 ) -> Snapshot:
     """Open a table in its current state, or as of an instant.
 
-    ``timezone`` is the zone of naive times, where the table does not say UTC.
+    ``timezone`` is the zone of naive times, where the table does not say UTC. ``earlier`` is a snapshot of the same
+    table: what it knows of the timeline, and what cannot have changed, is not read again.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -51,7 +53,8 @@ def open_snapshot(
     """
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
     config = load_config(files)
-    return Snapshot(files, config, TableTimeline.load(files, config), as_of=as_of, timezone=timezone)
+    timeline = TableTimeline.load(files, config, None if earlier is None else earlier.timeline)
+    return Snapshot(files, config, timeline, as_of=as_of, timezone=timezone)
 
 
 class Snapshot:

@@ -82,6 +82,9 @@ class StorageTests:
             FileInfo("t/b", 2, is_dir=False),
         ]
         assert [(info.name, info.is_dir) for info in store.list("")] == [("t", True), ("u", False)]
+        assert store.list_names("t") == {".hidden", "Z", "a", "a=1/", "b"}
+        with pytest.raises(NotFoundError):
+            store.list_names("t/no")
 
     def test_a_file_is_no_folder(self, store: Store) -> None:
         store.put("t/a", b"12")

@@ -181,7 +181,8 @@ class TableWrites:
         if not changed:
             return result
         try:
-            self._snapshot = open_snapshot(self._snapshot.files, timezone=self._snapshot.timezone)
+            known = self._snapshot
+            self._snapshot = open_snapshot(known.files, timezone=known.timezone, earlier=known)
         except HoodieError as error:
             text = f"The change is committed; the table could not be loaded again, so open it again: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)

@@ -19,7 +19,7 @@ from hoodie_py import TableFiles
 from hoodie_storage import Store, local
 from hoodie_storage.retry import RetryPolicy
 
-READS = ("read", "read_ranges", "read_with_etag", "list", "stat")
+READS = ("read", "read_ranges", "read_with_etag", "list", "list_names", "stat")
 WRITES = ("put", "create", "create_from", "replace")
 REMOVALS = ("delete", "remove_folder")
 

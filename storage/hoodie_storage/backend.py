@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -29,6 +30,10 @@ class Backend(Protocol):
 
     def list(self, key: str) -> list[FileInfo]:
         """List a folder by bare names, in any order. Raises FileNotFoundError if it does not exist."""
+        ...
+
+    def list_names(self, key: str) -> builtins.list[str]:
+        """Return the names in a folder, those of folders with a slash at the end. Raises as ``list``."""
         ...
 
     def stat(self, key: str) -> FileInfo:

@@ -11,6 +11,7 @@ scratch file that is a day old is abandoned and may be removed.
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import errno
 import os
@@ -139,6 +140,15 @@ class LocalBackend:
     def list(self, key: str) -> list[FileInfo]:
         with os.scandir(self.resolve(key)) as entries:
             return [found for found in map(_make_entry, entries) if found is not None]
+
+    def list_names(self, key: str) -> builtins.list[str]:
+        # Only for links the system is asked about the entry: for others the folder tells the kind.
+        with os.scandir(self.resolve(key)) as entries:
+            return [
+                f"{entry.name}/" if entry.is_dir() else entry.name
+                for entry in entries
+                if not entry.is_symlink() or _make_entry(entry) is not None
+            ]
 
     def stat(self, key: str) -> FileInfo:
         found = os.stat(self.resolve(key))

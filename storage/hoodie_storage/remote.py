@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import os
 import threading
@@ -118,6 +119,9 @@ class RemoteBackend:
         if is_file and not entries:
             raise NotADirectoryError(key)
         return list(entries.values())
+
+    def list_names(self, key: str) -> builtins.list[str]:
+        return [f"{each.path}/" if each.is_dir else each.path for each in self.list(key)]
 
     def stat(self, key: str) -> FileInfo:
         return _make_entry("", self._system.info(key, **self._make_time_limit(0)))

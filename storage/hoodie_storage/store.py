@@ -142,6 +142,9 @@ class Store:
         found = [FileInfo(folder + each.path, each.size, each.is_dir, each.modified, each.is_link) for each in entries]
         return sorted(found, key=attrgetter("path", "is_dir"))
 
+    def list_names(self, path: str) -> frozenset[str]:
+        return frozenset(self._ask("list", path, lambda backend, key: backend.list_names(key)))
+
     def stat(self, path: str) -> FileInfo:
         found = self._ask("stat", path, lambda backend, key: backend.stat(key))
         return FileInfo(path, found.size, found.is_dir, found.modified, found.is_link)

@@ -9,7 +9,7 @@ from typing import Any
 from hoodie_py.errors import CommitStateUnknownError, StorageError
 from hoodie_py.files import TableFiles
 
-READS = ("read", "read_range", "read_ranges", "list", "list_many", "stat", "exists", "open_file")
+READS = ("read", "read_range", "read_ranges", "list", "list_names", "list_many", "stat", "exists", "open_file")
 WRITES = ("put", "put_if_absent", "create_from", "put_if_match", "delete", "remove_folder")
 
 

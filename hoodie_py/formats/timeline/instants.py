@@ -15,7 +15,6 @@ their request time for it: all files of layout 1, and completed files in layout 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from hoodie_py.formats.config.table_config import TableConfig
@@ -45,7 +44,8 @@ ACTIONS = (
 COMPLETED_ACTION = {COMPACTION: COMMIT, LOG_COMPACTION: DELTA_COMMIT, CLUSTERING: REPLACE_COMMIT}
 WRITE_ACTIONS = (COMMIT, DELTA_COMMIT, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING)
 
-_NAME = re.compile(r"([0-9]{1,32})(?:_([0-9]{1,32}))?\.([a-z]{1,20})(?:\.([a-z]{1,20}))?")
+_ACTIONS = frozenset(ACTIONS)
+_MOST_DIGITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +114,31 @@ class InstantFile:
 
 def parse_instant_file(name: str, layout: int) -> InstantFile | None:
     """Parse the name of a timeline file of layout 1 or 2; None for other names and unknown actions."""
-    match = _NAME.fullmatch(name)
-    if match is None:
+    instant = parse_instant_name(name, layout)
+    return None if instant is None else InstantFile(name, instant)
+
+
+def parse_instant_name(name: str, layout: int) -> Instant | None:
+    """Return the instant of a timeline file of layout 1 or 2; None for other names and unknown actions.
+
+    A timeline may have many thousands of names, so there is no regular expression here.
+    """
+    first, *words = name.split(".")
+    time, _, completion = first.partition("_")
+    if not _is_time(time) or len(words) not in (1, 2) or (completion == "" and len(first) > len(time)):
         return None
-    time, completion, first, second = match.groups()
-    if completion is not None and (layout == 1 or second is not None):
+    if len(words) == 2:
+        action, state = words
+        pending = action in _ACTIONS and state in (REQUESTED, INFLIGHT) and not completion
+        return Instant(time, None, action, state) if pending else None
+    if completion and (layout == 1 or not _is_time(completion)):
         return None
-    if second is not None:
-        pending = first in ACTIONS and second in (REQUESTED, INFLIGHT)
-        return InstantFile(name, Instant(time, None, first, second)) if pending else None
-    if first == INFLIGHT:
-        return InstantFile(name, Instant(time, None, COMMIT, INFLIGHT)) if completion is None else None
-    if first not in ACTIONS or first in COMPLETED_ACTION:
+    if words[0] == INFLIGHT:
+        return None if completion else Instant(time, None, COMMIT, INFLIGHT)
+    if words[0] not in _ACTIONS or words[0] in COMPLETED_ACTION:
         return None
-    legacy = layout == 2 and completion is None
-    return InstantFile(name, Instant(time, completion or time, first, COMPLETED, legacy))
+    return Instant(time, completion or time, words[0], COMPLETED, layout == 2 and not completion)
+
+
+def _is_time(text: str) -> bool:
+    return 0 < len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit()

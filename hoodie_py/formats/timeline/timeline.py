@@ -7,8 +7,10 @@ instant is before every 17-digit one of the same second.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice, takewhile
 
 from hoodie_py.formats.timeline.instants import (
     CLUSTERING,
@@ -49,6 +51,46 @@ class Timeline:
         files = (parse_instant_file(name, layout) for name in names)
         return cls((file.instant for file in files if file is not None), layout)
 
+    def add(self, instants: Sequence[Instant]) -> Timeline:
+        """Return the timeline with more instants, of any state, at the cost of a copy.
+
+        What has been found in this timeline is not looked for again.
+        """
+        known = list(self._instants)
+        for instant in instants:
+            at = bisect_left(known, _make_place(instant), key=_make_place)
+            if at == len(known) or _make_place(known[at]) != _make_place(instant):
+                known.insert(at, instant)
+            elif _outranks(instant, known[at]):
+                known[at] = instant
+        found = Timeline((), self.layout, self.undone)
+        found._instants = tuple(known)
+        found._keep_findings(self, instants)
+        return found
+
+    def _keep_findings(self, before: Timeline, instants: Sequence[Instant]) -> None:
+        """Bring up to date what was found in the timeline to which ``instants`` were added."""
+        found, times = vars(before), {each.request_time for each in instants}
+        of_times = {time: self._find_from(time) for time in times}
+        if "_by_time" in found:
+            self._by_time = {**before._by_time, **of_times}
+        if "_committed" in found:
+            self._committed = before._committed | {
+                time for time in times if any(each.is_completed and each.is_write for each in of_times[time])
+            }
+        if "newest_time" in found:
+            self.newest_time = max([before.newest_time, *(each.completion_time or "" for each in instants), *times])
+        if "_writes" in found:
+            self._writes = before._writes.add([each for each in instants if each.is_completed and each.is_write])
+        if "_pending" in found:
+            others = [each for each in before._pending if each.request_time not in times]
+            begun = [each for some in of_times.values() for each in some if not each.is_completed]
+            self._pending = Timeline([*others, *begun], self.layout)
+
+    def _find_from(self, time: str) -> tuple[Instant, ...]:
+        at = bisect_left(self._instants, (time, ""), key=_make_place)
+        return tuple(takewhile(lambda each: each.request_time == time, islice(self._instants, at, None)))
+
     def __iter__(self) -> Iterator[Instant]:
         return iter(self._instants)
 
@@ -80,12 +122,12 @@ class Timeline:
 
     def filter(self, keep: Callable[[Instant], bool]) -> Timeline:
         """Return the timeline of the instants that ``keep`` accepts."""
-        found = Timeline((), self.layout)
-        found._instants = tuple(filter(keep, self._instants))  # sorted already, and one for each action
-        return found
+        return self._of_sorted(filter(keep, self._instants))
 
     def select_actions(self, *actions: str) -> Timeline:
         """Return the instants of these actions, as named on disk."""
+        if len(actions) == 1:
+            return self._by_action.get(actions[0]) or Timeline((), self.layout)
         return self.filter(lambda instant: instant.action in actions)
 
     def select_completed(self) -> Timeline:
@@ -94,11 +136,11 @@ class Timeline:
 
     def select_pending(self) -> Timeline:
         """Return the instants that are requested or inflight."""
-        return self.filter(lambda instant: not instant.is_completed)
+        return self._pending
 
     def select_writes(self) -> Timeline:
         """Return completed commits, delta commits and replace commits: what a query can see."""
-        return self.filter(lambda instant: instant.is_completed and instant.is_write)
+        return self._writes
 
     def select_pending_compactions(self) -> Timeline:
         """Return the pending compactions; each starts a new file slice for the file groups in its plan."""
@@ -112,9 +154,16 @@ class Timeline:
         """Return pending clusterings and replace commits; in layout 1, only the plan tells them apart."""
         return self.select_pending().select_actions(CLUSTERING, REPLACE_COMMIT)
 
-    def select_visible(self) -> Timeline:
-        """Return completed writes and pending compactions: a snapshot reads the last instant of these."""
-        return self.filter(lambda instant: instant.is_write and (instant.is_completed or instant.action == COMPACTION))
+    @property
+    def last_visible(self) -> Instant | None:
+        """The last completed write or pending compaction, which a snapshot reads; None without one."""
+        visible = (each for each in reversed(self._instants) if each.is_write)
+        return next((each for each in visible if each.is_completed or each.action == COMPACTION), None)
+
+    @cached_property
+    def newest_time(self) -> str:
+        """The latest request or completion time, "" for an empty timeline."""
+        return max((max(each.request_time, each.completion_time or "") for each in self._instants), default="")
 
     def find(self, time: str, *actions: str) -> Instant | None:
         """Find the instant requested at ``time``, of one of ``actions`` if given; savepoints come last."""
@@ -124,6 +173,10 @@ class Timeline:
             if not actions or instant.action in actions or instant.comparable_action in actions
         ]
         return min(found, key=lambda instant: instant.action == SAVEPOINT, default=None)
+
+    def find_all(self, time: str) -> tuple[Instant, ...]:
+        """Return all instants requested at ``time``."""
+        return self._by_time.get(time, ())
 
     def select_after(self, time: str) -> Timeline:
         """Return the instants requested after ``time``."""
@@ -136,9 +189,10 @@ class Timeline:
         Archival keeps instants with a savepoint, so instants between them and this time are archived, not missing.
         None when there are no writes.
         """
-        writes = [instant.request_time for instant in self._instants if instant.is_write]
-        saved = {instant.request_time for instant in self._instants if instant.action == SAVEPOINT}
-        return next((time for time in writes if time not in saved), writes[0] if writes else None)
+        writes = (instant.request_time for instant in self._instants if instant.is_write)
+        saved = {instant.request_time for instant in self.select_actions(SAVEPOINT)}
+        first = next(writes, None)
+        return first if first not in saved else next((time for time in writes if time not in saved), first)
 
     def is_archived_before(self, time: str) -> bool:
         """Return whether ``time`` is before the start of the active timeline.
@@ -153,6 +207,27 @@ class Timeline:
         return time in self._committed or (time not in self._by_time and self.is_archived_before(time))
 
     @cached_property
+    def _writes(self) -> Timeline:
+        return self.filter(lambda instant: instant.is_completed and instant.is_write)
+
+    @cached_property
+    def _pending(self) -> Timeline:
+        return self.filter(lambda instant: not instant.is_completed)
+
+    @cached_property
+    def _by_action(self) -> dict[str, Timeline]:
+        found: dict[str, list[Instant]] = {}
+        for instant in self._instants:
+            found.setdefault(instant.action, []).append(instant)
+        return {action: self._of_sorted(some) for action, some in found.items()}
+
+    def _of_sorted(self, instants: Iterable[Instant]) -> Timeline:
+        """Return a timeline of some of the instants, in their order."""
+        found = Timeline((), self.layout)
+        found._instants = tuple(instants)  # sorted already, and one for each action
+        return found
+
+    @cached_property
     def _by_time(self) -> dict[str, tuple[Instant, ...]]:
         found: dict[str, tuple[Instant, ...]] = {}
         for instant in self._instants:
@@ -164,6 +239,10 @@ class Timeline:
         return frozenset(
             instant.request_time for instant in self._instants if instant.is_completed and instant.is_write
         )
+
+
+def _make_place(instant: Instant) -> tuple[str, str]:
+    return instant.request_time, instant.comparable_action
 
 
 def _outranks(instant: Instant, known: Instant) -> bool:

@@ -33,9 +33,9 @@ from hoodie_py.formats.config.whole_properties import parse_whole_table_config
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, locate_instant, locate_requested
-from hoodie_py.formats.timeline.timeline import Instant, Timeline, parse_instant_file
+from hoodie_py.formats.timeline.timeline import Instant, Timeline
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline.undone import find_undone_writes
+from hoodie_py.table.timeline.listing import TimelineListing, list_timeline
 
 if TYPE_CHECKING:
     from hoodie_py.formats.timeline.plans import CompactionPlan, RequestedReplace
@@ -46,6 +46,7 @@ LATEST = "9" * 32  # no instant is later
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
+_MOST_KEPT = 4096  # commits
 _PLANNED_ACTIONS = {"commit": "compaction", "deltacommit": "logcompaction"}
 
 _T = TypeVar("_T")
@@ -85,46 +86,66 @@ def load_config(files: TableFiles) -> TableConfig:
 
 
 def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
-    """List the active timeline, without writes that are both completed and rolled back (``undone``).
-
-    Raises:
-        InvalidTableError: there is a folder in the place of an instant's file.
-        StorageError: the listing failed.
-    """
-    instants: list[Instant] = []
-    for info in files.list_or_empty(config.find_timeline_folder()):
-        parsed = parse_instant_file(info.name, config.timeline_layout)
-        if parsed is not None and info.is_dir:
-            raise InvalidTableError("A folder is in the place of an instant's file.", path=info.path)
-        if parsed is not None:
-            instants.append(parsed.instant)
-    undone = find_undone_writes(files, config, instants)
-    return Timeline((each for each in instants if each not in undone), config.timeline_layout, undone)
+    """List the active timeline, without writes that are both completed and rolled back; errors as ``list_timeline``."""
+    return list_timeline(files, config).timeline
 
 
 class TableTimeline:
-    """A loaded timeline that can read its instants' files; safe to use from several threads."""
+    """A loaded timeline that can read its instants' files; safe to use from several threads.
 
-    def __init__(self, timeline: Timeline, files: TableFiles, config: TableConfig) -> None:
+    ``listing`` is what it was made from, and ``metadata`` those of its instants that are known already.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        files: TableFiles,
+        config: TableConfig,
+        listing: TimelineListing | None = None,
+        metadata: Mapping[Instant, CommitMetadata] | None = None,
+    ) -> None:
         self.timeline = timeline
         self.files = files
         self.config = config
-        self._metadata: dict[Instant, CommitMetadata] = {}
+        self.listing = listing
+        self._metadata: dict[Instant, CommitMetadata] = dict(metadata or {})
         self._writes = timeline.select_writes()
         self._lock = Lock()
         self._archive_lock = Lock()
 
     @classmethod
-    def load(cls, files: TableFiles, config: TableConfig) -> TableTimeline:
-        """Load the active timeline."""
-        return cls(load_timeline(files, config), files, config)
+    def load(cls, files: TableFiles, config: TableConfig, earlier: TableTimeline | None = None) -> TableTimeline:
+        """Load the active timeline. What ``earlier`` knows of the same table is not read again; errors as
+        ``list_timeline``.
+        """
+        if earlier is None:
+            listing = list_timeline(files, config)
+            return cls(listing.timeline, files, config, listing)
+        listing = list_timeline(files, config, earlier.listing)
+        return cls(listing.timeline, files, config, listing, earlier.list_lasting_metadata())
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.timeline)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in the timeline's folder when it was listed; those of folders end with a slash."""
+        return frozenset() if self.listing is None else self.listing.names
+
     def list_completed_writes(self) -> list[Instant]:
         """Return completed commits, delta commits and replace commits, oldest first."""
         return list(self._writes)
+
+    def list_lasting_metadata(self) -> dict[Instant, CommitMetadata]:
+        """Return the last commit metadata that were read, of instants whose names are never used again.
+
+        Without a completion time in its name, the completed file of a compaction may be another one after a rollback.
+        """
+        if self.config.timeline_layout == 1:
+            return {}
+        with self._lock:
+            known = list(self._metadata.items())[-_MOST_KEPT:]
+        return {instant: metadata for instant, metadata in known if not instant.is_legacy}
 
     def read_metadata(self, instant: Instant) -> CommitMetadata:
         """Return a completed write's commit metadata, which is read once.

@@ -12,7 +12,7 @@ again completed after the rollback.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
 from hoodie_py.errors import FileMissingError, locate_errors
@@ -22,25 +22,31 @@ from hoodie_py.formats.timeline.instants import COMMIT, ROLLBACK, Instant, locat
 from hoodie_py.table.bounded import read_bounded
 
 
-def find_undone_writes(files: TableFiles, config: TableConfig, instants: Iterable[Instant]) -> list[Instant]:
-    """Return the completed writes that a rollback has undone.
+def find_lone_writes(instants: Collection[Instant], config: TableConfig) -> dict[str, Instant]:
+    """Return the completed writes that have no requested or inflight file, by request time.
 
     ``instants`` has those of all files of the timeline, one for each state.
+    """
+    begun = {each.request_time for each in instants if each.is_write and not each.is_completed}
+    return {
+        each.request_time: each for each in instants if _may_be_undone(each, config) and each.request_time not in begun
+    }
+
+
+def find_undone_writes(
+    files: TableFiles, config: TableConfig, instants: Iterable[Instant], lone: Mapping[str, Instant]
+) -> list[Instant]:
+    """Return which of the writes in ``lone`` (``find_lone_writes``) a rollback among ``instants`` has undone.
 
     Raises:
         CorruptFileError: the file of a rollback that may name such a write is damaged.
         StorageError: the store refused.
     """
-    found = list(instants)
-    begun = {each.request_time for each in found if each.is_write and not each.is_completed}
-    lone = {
-        each.request_time: each for each in found if _may_be_undone(each, config) and each.request_time not in begun
-    }
     if not lone:
         return []
     oldest = min(lone)
     undone: list[Instant] = []
-    for rollback in found:
+    for rollback in instants:
         if rollback.action == ROLLBACK and rollback.is_completed and rollback.request_time > oldest:
             targets = (lone.get(time) for time in _read_rolled_back(files, config, rollback))
             undone += [

@@ -44,7 +44,7 @@ class Visibility:
     @cached_property
     def last_instant(self) -> str | None:
         """Request time of the last completed write or pending compaction, which means "now"; None without one."""
-        last = self._timeline.select_visible().last
+        last = self._timeline.last_visible
         return last.request_time if last is not None else None
 
     def is_committed(self, instant: str) -> bool:

@@ -176,7 +176,7 @@ class DataFile:
     def _is_under_way(self) -> bool:
         """Whether the commit is still inflight: neither completed nor rolled back."""
         facts = self._facts
-        names = (each.name for each in facts.files.list(facts.config.find_timeline_folder()))
+        names = facts.files.list_names(facts.config.find_timeline_folder())
         of_instant = [name for name in names if name.startswith(facts.instant)]
         timeline = Timeline.from_file_names(of_instant, facts.config.timeline_layout)
         return timeline.find(facts.instant, facts.inflight.comparable_action) == facts.inflight

@@ -4,7 +4,7 @@ Reads only the columns that keys are made of, of files that may hold one of the 
 read if it may have keys that the base file lacks:
 
 * there is no base file, or the file group is a bucket;
-* the commits say that a log file took inserts, or are archived and say nothing;
+* the commits say that a log file took inserts, or do not say, as they are archived or too many (``log_stats``);
 * a compaction came between the base file and the log.
 
 ``find`` does not tell whether a key is alive or was deleted by the log. ``find_alive`` does, by a merged read.
@@ -38,6 +38,7 @@ from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import writes_positions
 from hoodie_py.writer.index.bucket import is_likely_bucket
+from hoodie_py.writer.index.log_stats import LogStats
 from hoodie_py.writer.index.stored_key_facts import StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 
@@ -116,6 +117,7 @@ class KeyLookup:
         self._threads = count_threads(settings.options)
         self._budget = MemoryBudget.from_options(self._options)
         config = snapshot.config
+        self._log_stats = LogStats(snapshot.timeline)
         self._by_bucket = settings.index.is_bucket
         self._facts = StoredKeyFacts(snapshot, settings.options)
         self.writes_positions = writes_positions(config, settings.options)
@@ -134,6 +136,7 @@ class KeyLookup:
             MergeError: logs have to be read, and the table's merger is missing.
             StorageError: a file cannot be read.
         """
+        self._log_stats.read_ahead(log for each in wanted for one in each.slices for log in one.log_files)
         places: list[tuple[int, int, bool]] = []
         jobs = []
         for group, each in enumerate(wanted):
@@ -224,9 +227,9 @@ class KeyLookup:
             return False
         if file_slice.base_file is None or self._by_bucket or is_likely_bucket(file_slice.file_id):
             return True
-        said = self._snapshot.timeline.stats_by_path
+        said = self._log_stats
         for log in file_slice.log_files:
-            stats = said.get(log.path, ())
+            stats = said.find(log)
             if not stats or any(stat.num_inserts for stat in stats):
                 return True
             if self._is_older(log, file_slice.base_file, stats):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -26,6 +26,13 @@ PLAN_ID = "hoodie_py.plan"
 """Extra metadata of a plan, for the same purpose."""
 
 
+@dataclass(slots=True)
+class Looks:
+    """The last snapshot that a session loaded."""
+
+    last: Snapshot | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class WriteSession:
     """What a writing call works with. ``timezone`` is the zone of new instants if the table's zone is LOCAL; None for
@@ -38,6 +45,7 @@ class WriteSession:
     clock: InstantClock
     lock: Lock
     multi_writer: bool = False
+    looks: Looks = field(default_factory=Looks, compare=False, repr=False)
 
     @classmethod
     def open(
@@ -60,11 +68,13 @@ class WriteSession:
         clock = InstantClock(zone, settings.clock_skew_ms)
         chosen = choose_lock(settings.options, snapshot.files, lock)
         others = settings.multi_writer or not isinstance(chosen, MachineLock | NoLock)
-        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others)
+        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others, Looks(snapshot))
 
     def look(self) -> Snapshot:
-        """Load the current table."""
-        return open_snapshot(self.files, timezone=self.timezone)
+        """Load the current table; what an earlier look knows already is not read again."""
+        found = open_snapshot(self.files, timezone=self.timezone, earlier=self.looks.last)
+        self.looks.last = found
+        return found
 
     @contextmanager
     def hold_lock(self) -> Iterator[HeldLock]:
@@ -83,5 +93,4 @@ class WriteSession:
 
 def find_newest_time(timeline: Timeline) -> str:
     """Return the latest request or completion time on a timeline, "" for an empty one."""
-    times = (max(each.request_time, each.completion_time or "") for each in timeline)
-    return max(times, default="")
+    return timeline.newest_time

@@ -89,7 +89,7 @@ class CompletedInstant:
         time = self.instant.request_time
         rollbacks = [each.request_time for each in list_rollbacks_of(now, time)]
         later = min(set(rollbacks) - self.known_rollbacks, default=None)
-        names = self._list_names(now)
+        names = now.timeline.names
         writer = self.session.open_timeline(now)
         own = {writer.locate(each).rpartition("/")[2] for each in (self.inflight, self.instant)}
         if later is None and own <= names and not self._was_run_again(names):
@@ -101,12 +101,9 @@ class CompletedInstant:
             rollback=later,
         )
 
-    def _list_names(self, now: Snapshot) -> set[str]:
-        return {info.name for info in self.session.files.list(now.config.find_timeline_folder())}
-
-    def _was_run_again(self, names: set[str]) -> bool:
+    def _was_run_again(self, names: frozenset[str]) -> bool:
         """Whether another run has completed the instant too. From layout 2 on each run's file has another name."""
-        found = (parse_instant_file(name, 2) for name in names)
+        found = (parse_instant_file(name, 2) for name in names if name.startswith(self.instant.request_time))
         done = [each.instant for each in found if each is not None and each.instant.is_completed]
         same = [each for each in done if each.request_time == self.instant.request_time]
         return sum(each.action == self.instant.action for each in same) > 1
@@ -147,7 +144,7 @@ class CompletedInstant:
     def _withdraw_own(self, now: Snapshot) -> None:
         """Remove this run's entries in the metadata table, and the completed file."""
         try:
-            if self._was_run_again(self._list_names(now)):
+            if self._was_run_again(now.timeline.names):
                 self.metadata.forget_own()
             else:
                 undo_metadata_commit(self.session.files, self.instant.request_time)

@@ -52,6 +52,35 @@ def test_names_are_taken_apart_and_spelled_again(name: str, first: Instant | Non
             assert expected.file_name(layout) == name
 
 
+_NAMES = st.builds(
+    lambda time, after, action, state, layout: Instant(
+        str(time), str(time + after) if state == "completed" else None, action, state
+    ).file_name(layout),
+    st.integers(1, 6), st.integers(0, 2), st.sampled_from(ACTIONS), st.sampled_from(STATES), st.just(2),
+)  # fmt: skip
+
+
+@given(st.sets(_NAMES, max_size=12), st.sets(_NAMES, max_size=4), st.sets(st.sampled_from(range(7)), max_size=7))
+def test_a_timeline_with_more_instants_is_that_of_all(before: set[str], more: set[str], asked: set[int]) -> None:
+    old = Timeline.from_file_names(before, 2)
+    questions = (
+        lambda each: list(each.select_writes()),
+        lambda each: list(each.select_pending()),
+        lambda each: [each.find_all(str(time)) for time in range(10)],
+        lambda each: [each.is_committed(str(time)) for time in range(10)],
+        lambda each: each.newest_time,
+        lambda each: [list(each.select_actions(action)) for action in ACTIONS],
+        lambda each: (each.last_visible, each.first_active_time),
+    )
+    for number in asked:  # what was asked before is carried over
+        questions[number](old)
+    added = old.add([each.instant for name in more if (each := parse_instant_file(name, 2)) is not None])
+    whole = Timeline.from_file_names(before | more, 2)
+    assert added == whole
+    for question in questions:
+        assert question(added) == question(whole)
+
+
 @pytest.mark.parametrize("name", NO_INSTANTS)
 def test_other_names_are_no_instants(name: str) -> None:
     assert parse_instant_file(name, 1) is None
@@ -97,7 +126,7 @@ def test_the_highest_state_of_each_action_counts() -> None:
         ("4", "commit", "completed"), ("6", "clustering", "requested"), ("7", "compaction", "requested"),
     ]  # fmt: skip
     assert [one.request_time for one in timeline.select_writes()] == ["1", "4"]
-    assert [one.request_time for one in timeline.select_visible()] == ["1", "4", "7"]
+    assert timeline.last_visible == timeline.find("7")
     assert [one.request_time for one in timeline.select_pending()] == ["3", "6", "7"]
     assert [one.request_time for one in timeline.select_pending_compactions()] == ["7"]
     assert [one.request_time for one in timeline.select_pending_replacements()] == ["6"]

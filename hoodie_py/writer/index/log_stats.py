@@ -1,0 +1,65 @@
+"""Find what the commits say of log files, from few commits.
+
+The name of a log file tells which commits to ask. From table version 8 on it has the request time of the one commit
+that wrote the file. Up to version 6 it has the slice's base instant, so any later commit may have added to the file.
+If those commits are many, nothing is said of the file: reading the log then costs less than reading the commits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.table.timeline.loader import TableTimeline
+
+_MOST_COMMITS = 64
+
+
+class LogStats:
+    """The write statistics of log files, by the completed writes of the active timeline."""
+
+    def __init__(self, timeline: TableTimeline) -> None:
+        self._timeline = timeline
+        self._writes = timeline.list_completed_writes()
+        self._times = [each.request_time for each in self._writes]
+        self._known: dict[str, dict[str, tuple[WriteStat, ...]]] = {}
+
+    def find(self, log: LogFile) -> tuple[WriteStat, ...]:
+        """Return the statistics of a log file, oldest first; none if the commits that wrote it are not asked."""
+        known = self._known.get(log.name.instant)
+        if known is None:
+            self.read_ahead([log])
+            known = self._known[log.name.instant]
+        return known.get(log.path, ())
+
+    def read_ahead(self, logs: Iterable[LogFile]) -> None:
+        """Read the commits of many log files at once.
+
+        Raises:
+            InvalidTableError: the file of a commit is gone.
+            CorruptFileError: it is damaged.
+        """
+        instants = {log.name.instant for log in logs} - self._known.keys()
+        writers = {instant: self._find_writers(instant) for instant in instants}
+        self._timeline.read_all_metadata(sorted({each for some in writers.values() for each in some}, key=_get_time))
+        for instant, some in writers.items():
+            found: dict[str, tuple[WriteStat, ...]] = {}
+            for write in some:
+                for stat in self._timeline.read_metadata(write).iterate_stats():
+                    if stat.path is not None:
+                        found[stat.path] = (*found.get(stat.path, ()), stat)
+            self._known[instant] = found
+
+    def _find_writers(self, instant: str) -> list[Instant]:
+        """Return the writes that may have written log files with an instant in their names; none if they are many."""
+        first = bisect_left(self._times, instant)
+        if not self._timeline.config.has_logs_named_by_commit:
+            return self._writes[first:] if len(self._writes) - first <= _MOST_COMMITS else []
+        return [each for each in self._writes[first : first + 2] if each.request_time == instant]
+
+
+def _get_time(instant: Instant) -> str:
+    return instant.request_time

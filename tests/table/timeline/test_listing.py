@@ -1,0 +1,88 @@
+"""A timeline that is listed again, after files came and went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.plans import RollbackMetadata
+from hoodie_py.table.timeline.listing import list_timeline
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from tests.table.tables import make_table
+
+_ACTIONS = ("deltacommit", "commit", "compaction", "replacecommit", "clean", "rollback", "savepoint")
+_NAMES = st.one_of(
+    st.builds(
+        lambda time, action, state: f"{time}.{action}.{state}",
+        st.integers(1, 5), st.sampled_from(_ACTIONS), st.sampled_from(("requested", "inflight")),
+    ),
+    st.builds(
+        lambda time, after, action: f"{time}_{time + after}.{action}",
+        st.integers(1, 5), st.integers(0, 3), st.sampled_from([each for each in _ACTIONS if each != "compaction"]),
+    ),
+    st.sampled_from(("1.inflight", ".some.tmp", "history/")),
+)  # fmt: skip
+
+
+class _Names(TableFiles):
+    """A timeline folder with some names; every rollback undid instants 1 and 2."""
+
+    names: frozenset[str] = frozenset()
+
+    def list_names(self, path: str) -> frozenset[str]:
+        return self.names
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        return b"{}"
+
+
+@settings(deadline=None)
+@given(steps=st.lists(st.tuples(st.sets(_NAMES, max_size=5), st.sets(_NAMES, max_size=2)), max_size=6))
+def test_a_second_listing_gives_what_a_first_one_gives(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[set[str], set[str]]]
+) -> None:
+    files = _Names(TableFiles.open(tmp_path_factory.getbasetemp())._store)
+    config = TableConfig.from_properties({"hoodie.table.name": "t", "hoodie.table.version": "9"})
+    with pytest.MonkeyPatch.context() as patch:
+        undoes = RollbackMetadata(commits_rolled_back=("1", "2"))
+        patch.setattr(RollbackMetadata, "from_bytes", staticmethod(lambda _: undoes))
+        listing = None
+        for come, go in steps:
+            files.names = (files.names | come) - go
+            listing, whole = list_timeline(files, config, listing), list_timeline(files, config)
+            assert (listing.timeline, listing.timeline.undone) == (whole.timeline, whole.timeline.undone)
+            assert (listing.names, listing.lone) == (whole.names, whole.lone)
+
+
+def test_the_same_names_give_the_same_timeline(tmp_path: Path) -> None:
+    files = TableFiles.open(make_table(tmp_path, {".hoodie/timeline/1_2.commit": b""}))
+    config = load_config(files)
+    first = TableTimeline.load(files, config)
+    assert TableTimeline.load(files, config, first).timeline is first.timeline
+
+
+def test_commit_metadata_are_read_once_for_all_loads_of_a_table(tmp_path: Path) -> None:
+    files = TableFiles.open(
+        make_table(tmp_path, {".hoodie/timeline/1_2.commit": b"", ".hoodie/timeline/3.commit": b""})
+    )
+    config = load_config(files)
+    first = TableTimeline.load(files, config)
+    known = first.read_all_metadata(first.list_completed_writes())
+    files.put(".hoodie/timeline/4_5.commit", b"")
+    second = TableTimeline.load(files, config, first)
+    again = second.read_all_metadata(second.list_completed_writes())
+    assert again[0] is known[0]
+    assert again[1] is not known[1]  # no completion time in its name: a compaction may have run again
+    assert len(again) == 3
+
+
+def test_a_folder_is_no_instant(tmp_path: Path) -> None:
+    files = TableFiles.open(make_table(tmp_path, {".hoodie/timeline/1_2.commit/x": b""}))
+    with pytest.raises(InvalidTableError, match="folder is in the place"):
+        list_timeline(files, load_config(files))

@@ -1,0 +1,51 @@
+"""Statistics of log files, from few commits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.writer.index import log_stats
+from hoodie_py.writer.index.log_stats import LogStats
+from tests.writer.written_tables import QUICK
+
+_SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
+
+
+def _write(table: HoodieTable, part: str) -> None:
+    table.upsert(pa.table({"id": ["a"], "part": [part]}, schema=_SCHEMA), QUICK)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_only_commits_that_may_have_written_a_log_are_read(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.create(tmp_path, _SCHEMA, record_key="id", partition_by="part", table_version=version)
+    for part in ("other", "other", "p", "p", "other"):
+        _write(table, part)
+    [file_slice] = [each for each in table.file_slices() if each.partition_path == "p"]
+    [log] = file_slice.log_files
+    timeline = TableTimeline.load(table.files, table.config)
+    read = []
+    plain = TableTimeline._load_metadata
+    monkeypatch.setattr(
+        TableTimeline, "_load_metadata", lambda self, instant: read.append(instant) or plain(self, instant)
+    )
+    [stat] = LogStats(timeline).find(log)
+    assert (stat.path, stat.num_inserts, stat.num_update_writes) == (log.path, 0, 1)
+    assert len(read) == (3 if version == 6 else 1)
+
+
+def test_of_many_commits_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = HoodieTable.create(tmp_path, _SCHEMA, record_key="id", partition_by="part", table_version=6)
+    for _ in range(3):
+        _write(table, "p")
+    [log] = table.file_slices()[0].log_files[:1]
+    assert isinstance(log, LogFile)
+    monkeypatch.setattr(log_stats, "_MOST_COMMITS", 2)
+    assert LogStats(TableTimeline.load(table.files, table.config)).find(log) == ()
