@@ -38,6 +38,7 @@ REGISTERED_SUFFIX = "_hudiext"  # files of another system that were registered w
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
 
+_SURELY_SHORT = 128  # characters: no limit of names is below that, and asking for the limit takes longer than the rest
 _BASE_FILE = re.compile(r"([^_./\\]+)_([^_./\\]*)_([0-9]{1,32})(\.[a-z]+)")
 _LOG_FILE = re.compile(
     r"\.([^._/\\]+)_([0-9]{1,32})\.log\.([0-9]{1,9})(?:_([0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}))?(\.cdc)?"
@@ -98,7 +99,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     Raises UnsupportedFeatureError if the file was written by another system and only registered with the table (its
     name ends in ``REGISTERED_SUFFIX``); ignoring it would lose rows.
     """
-    if len(name) > get_limits().name_chars:
+    if len(name) > _SURELY_SHORT and len(name) > get_limits().name_chars:
         return None
     if name.endswith(REGISTERED_SUFFIX):
         raise UnsupportedFeatureError("Files that another system wrote and registered are not supported.", path=name)
@@ -110,7 +111,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 def parse_log_file_name(name: str) -> LogFileName | None:
     """Parse a log file's name; None if ``name`` is not one."""
-    if len(name) > get_limits().name_chars:
+    if len(name) > _SURELY_SHORT and len(name) > get_limits().name_chars:
         return None
     match = _LOG_FILE.fullmatch(name)
     if match is None:

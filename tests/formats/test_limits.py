@@ -151,7 +151,7 @@ def test_history_files_of_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_names_that_are_too_long_are_no_names_of_data_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "f-0_1-2-3_20260101000000000.parquet"
+    name = f"{'f' * 128}-0_1-2-3_20260101000000000.parquet"
     assert parse_base_file_name(name) is not None
     monkeypatch.setenv(VARIABLE, f"name_chars={len(name) - 1}")
     assert parse_base_file_name(name) is None

@@ -20,6 +20,7 @@ from hoodie_py.errors import FileMissingError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.instant_set import InstantSet
 from hoodie_py.formats.timeline.instants import (
     COMMIT,
     DELTA_COMMIT,
@@ -64,7 +65,7 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
             valid.update(_read_undone(files, config, undoing))
     valid |= {each.request_time for each in own.select_actions(ROLLBACK, RESTORE)}
     first = (each.request_time for each in own.select_actions(DELTA_COMMIT))
-    return frozenset(valid | {time for time in first if time.startswith(_FIRST)})
+    return InstantSet(valid | {time for time in first if time.startswith(_FIRST)})
 
 
 def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> Iterator[str]:

@@ -7,12 +7,15 @@ rows of a slice (Hudi ``AbstractTableFileSystemView.buildFileGroups``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.reader.file_slice import BaseFile, LogFile
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,23 @@ def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGr
         FileGroup(
             partition_path,
             file_id,
-            tuple(sorted(bases.get(file_id, ()), key=lambda file: (file.instant, file.path))),
-            tuple(sorted(logs.get(file_id, ()), key=lambda file: file.name.sort_key)),
-            tuple(sorted(changes.get(file_id, ()), key=lambda file: file.name.sort_key)),
+            _sort(bases.get(file_id, []), _get_base_order),
+            _sort(logs.get(file_id, []), _get_log_order),
+            _sort(changes.get(file_id, []), _get_log_order),
         )
         for file_id in sorted(bases.keys() | logs.keys())
     ]
+
+
+def _sort(files: list[T], key: Callable[[T], Any]) -> tuple[T, ...]:
+    if len(files) > 1:
+        files.sort(key=key)
+    return tuple(files)
+
+
+def _get_base_order(file: BaseFile) -> tuple[str, str]:
+    return file.instant, file.path
+
+
+def _get_log_order(file: LogFile) -> Any:
+    return file.name.sort_key

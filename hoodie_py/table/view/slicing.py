@@ -49,12 +49,17 @@ class _SlicesByKey:
 
 def make_slice(group: FileGroup, commits: Visibility, query_instant: str | None = None) -> FileSlice | None:
     """Return the slice of ``group`` that a query reads at ``query_instant`` (None: now); None without visible files."""
+    pending = commits.find_pending_compaction(group.key)
+    if pending is None and not group.log_files and len(group.base_files) == 1:  # most groups of many tables
+        [only] = group.base_files
+        visible = commits.is_committed(only.instant) and (query_instant is None or only.instant <= query_instant)
+        return FileSlice(group.partition_path, group.file_id, only.instant, only, ()) if visible else None
     keyed = _group_by_key(group, commits)
     key = keyed.keys[-1] if query_instant is None and keyed.keys else keyed.find_greatest(query_instant or "")
     if key is None:
         return None
     base_instant, base, logs = key, keyed.bases.get(key), list(keyed.logs.get(key, ()))
-    if key == commits.find_pending_compaction(group.key):
+    if key == pending:
         below = keyed.find_lower(key)
         if below is not None:
             base_instant, base = below, keyed.bases.get(below)

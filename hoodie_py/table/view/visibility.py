@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from hoodie_py.formats.timeline.instant_set import InstantSet
 from hoodie_py.reader.file_slice import BaseFile, BlockRules
 from hoodie_py.table.timeline.loader import TableTimeline
 
@@ -102,7 +103,7 @@ class Visibility:
 
     @cached_property
     def _rules_by_commit(self) -> BlockRules:
-        completed = frozenset(instant.request_time for instant in self._writes)
+        completed = InstantSet(instant.request_time for instant in self._writes)
         pending = frozenset(each.request_time for each in self._timeline.select_pending() if each.is_write) - completed
         return BlockRules(None, completed, pending, self._timeline.first_active_time, check_commits=True)
 
