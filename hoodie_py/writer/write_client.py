@@ -4,26 +4,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.commit.stream_inserts import SpilledInserts, insert_spilled
+from hoodie_py.writer.commit.tasks import is_merging_inserts
 from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files
 from hoodie_py.writer.partitioner.by_operation import (
     OVERWRITES,
     assign_records,
+    is_plain_insert,
     list_replaced_groups,
     needs_insert_conflict_check,
 )
@@ -32,6 +42,8 @@ from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
+
+_PIECE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,13 @@ class Writer:
         without failed writes.
         """
         settings = self.session.settings
+        if is_plain_insert(operation, settings) and not is_held(data):
+            pieces = read_pieces(read_input(data), _PIECE_BYTES)
+            data, more = next(pieces), next(pieces, None)
+            if more is not None and not is_merging_inserts(snapshot, settings, self.merger):
+                return self._insert_stream(chain((data, more), pieces), snapshot, operation)
+            if more is not None:
+                data = pa.concat_tables([data, more, *pieces])
         records, schema = make_records(data, snapshot, settings.options, operation)
         write = self._make_write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
@@ -74,6 +93,21 @@ class Writer:
             partitions = None if whole else _list_partitions(records)
             write = replace(write, replaced=list_replaced_groups(snapshot, partitions))
         return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
+
+    def _insert_stream(self, pieces: Iterator[pa.Table], snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
+        """Insert rows that come in pieces, in the memory of a few pieces."""
+        settings = self.session.settings
+        budget = MemoryBudget.from_options(ReadOptions(options=settings.options))
+        with SpilledInserts(budget) as spilled:
+            first = 0
+            for piece in pieces:
+                with _count_rows_from(first):
+                    records, schema = make_records(piece, snapshot, settings.options, operation)
+                spilled.add(records)
+                first += piece.num_rows
+            check_buckets(snapshot, settings, spilled.partitions, self.merger)
+            check_spelling(snapshot, settings.options, records.made_of, spilled.partitions, self.merger)
+            return insert_spilled(self._make_write(snapshot, operation, schema), spilled)
 
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
         """Delete the rows that match a filter. The filter is Spark SQL text or a pyarrow expression.
@@ -100,6 +134,17 @@ class Writer:
             looked_up=needs_insert_conflict_check(operation, self.session.settings),
             extra_metadata=self.extra_metadata or {},
         )
+
+
+@contextmanager
+def _count_rows_from(first: int) -> Iterator[None]:
+    """Let errors about rows of a piece name the rows' numbers in the whole input."""
+    try:
+        yield
+    except InvalidQueryError as error:
+        if "rows" in error.where:
+            error.where["rows"] = [first + each for each in error.where["rows"]]
+        raise
 
 
 def _list_partitions(records: WriteRecords) -> list[str]:

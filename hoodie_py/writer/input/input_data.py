@@ -7,7 +7,7 @@ Python's values say too little: 1 may be any number. Nothing else is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,26 @@ def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchRead
     if isinstance(data, Sequence) and not isinstance(data, str | bytes | bytearray):
         return _read_dicts(data, schema or pa.schema([])).to_reader()
     raise InvalidQueryError(f"The data is a {type(data).__name__}, which is not rows.", hint=_TAKEN)
+
+
+def is_held(data: Any) -> bool:
+    """Say whether the caller has all rows in Python's or Arrow's memory, so that they need not be read in pieces."""
+    held = isinstance(data, pa.Table | pa.RecordBatch | Sequence) or _is_from(data, "pandas", "DataFrame")
+    return held or hasattr(data, "__arrow_c_array__")
+
+
+def read_pieces(stream: pa.RecordBatchReader, most_bytes: int) -> Iterator[pa.Table]:
+    """Yield the rows of a stream in pieces of about so many bytes, at least one piece."""
+    held: list[pa.RecordBatch] = []
+    size, any_yet = 0, False
+    for batch in stream:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= most_bytes:
+            yield pa.Table.from_batches(held, stream.schema)
+            held, size, any_yet = [], 0, True
+    if held or not any_yet:
+        yield pa.Table.from_batches(held, stream.schema)
 
 
 def _is_from(data: Any, package: str, name: str) -> bool:

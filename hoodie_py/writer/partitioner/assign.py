@@ -157,7 +157,7 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
     for run in _iterate_runs(names, codes[order]):
         path, file_id = run.key
         if file_id is None:
-            assignments += _split_new_records(path, run, max(1, int(file_bytes / record_bytes)))
+            assignments += split_new_records(path, run.start, run.stop, max(1, int(file_bytes / record_bytes)))
         else:
             dead = int(deletes[order[run.start : run.stop]].sum())
             base = base_instants.slice(run.start, run.stop - run.start)
@@ -167,7 +167,12 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
 
 def estimate_row_bytes(records: WriteRecords) -> float:
     """Estimate the bytes of a record in a base file."""
-    return max(1.0, float(records.rows.nbytes) * _FILE_BYTES_A_BYTE / max(1, len(records)))
+    return estimate_file_bytes(records.rows.nbytes, len(records))
+
+
+def estimate_file_bytes(memory_bytes: int, rows: int) -> float:
+    """Estimate the bytes of a row in a base file by those of all rows in memory."""
+    return max(1.0, float(memory_bytes) * _FILE_BYTES_A_BYTE / max(1, rows))
 
 
 def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:
@@ -202,12 +207,12 @@ def _iterate_runs(names: Sequence[tuple[str, str | None]], codes: np.ndarray) ->
         yield _Run(names[int(codes[start])], start, stop)
 
 
-def _split_new_records(path: str, run: _Run, most: int) -> Iterator[FileAssignment]:
-    """Split new records into files of about the same size."""
-    count = run.stop - run.start
+def split_new_records(path: str, first: int, end: int, most: int) -> Iterator[FileAssignment]:
+    """Split the new records of a partition, from number ``first`` on, into files of about the same size."""
+    count = end - first
     files = -(-count // most)
     for number in range(files):
-        start, stop = run.start + count * number // files, run.start + count * (number + 1) // files
+        start, stop = first + count * number // files, first + count * (number + 1) // files
         yield FileAssignment(path, make_file_id(), None, start, stop, stop - start, 0, 0)
 
 

@@ -98,6 +98,15 @@ def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> di
     return found
 
 
+def is_plain_insert(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether each record goes into a new file of its partition, in its place, whatever its key is."""
+    if needs_combining(operation, settings.options) or settings.index.is_bucket:
+        return False
+    if operation is WriteOperation.BULK_INSERT:
+        return BULK_INSERT_SORT.read(settings.options) == "NONE"
+    return operation is WriteOperation.INSERT and INSERT_DUPLICATES.read(settings.options) == "none"
+
+
 def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
     """Drop or refuse inserts of keys that the table has."""
     records, file_ids = tagged.records, tagged.file_ids

@@ -1,0 +1,136 @@
+"""Insert the rows of a stream in bounded memory: rows that are more than a few pieces wait on disk until they are
+placed.
+
+Which file a row goes into follows from the number of rows in its partition, and nothing of a write shows before all
+rows are known to fit the table. So the stream is read to its end first, piece by piece. Each piece is checked, gets
+its keys, and is written to spill files, partition by partition. Then every new base file is written from its own rows.
+
+This is for inserts without a look at the table or at other rows. The files are those that the same rows make in
+memory: a partition's rows in the order in which they came, in files of the same sizes. (Java spills in its shuffle.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_numpy, to_numbers
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill, Spilled
+from hoodie_py.reader.read_info import ReadStats
+from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.commit.tasks import Job, Tasks, run_jobs
+from hoodie_py.writer.handles.create import InsertTask
+from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment, estimate_file_bytes, split_new_records
+from hoodie_py.writer.records import WriteRecords
+
+_KEY = "\0key"  # no column of a table has such a name
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The spilled batches of a partition, in the order of their rows."""
+
+    batches: list[Spilled] = field(default_factory=list)
+    rows: int = 0
+
+
+class SpilledInserts:
+    """New rows on disk, by partition. Use it as a context manager: its end removes the files.
+
+    Raises:
+        StorageError: the disk is full or fails.
+    """
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._spill = Spill(budget, ReadStats())
+        self._writer = self._spill.open_writer()
+        self._waiting: dict[str, _Waiting] = {}
+        self._rows = self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._spill.close()
+
+    @property
+    def partitions(self) -> list[str]:
+        """Paths of the partitions that have rows."""
+        return sorted(self._waiting)
+
+    def add(self, records: WriteRecords) -> None:
+        """Write records to disk; deletes, which have nothing to delete, are dropped."""
+        assert records.partition_paths is not None
+        rows = records.rows.append_column(_KEY, records.keys)
+        paths = records.partition_paths.combine_chunks().dictionary_encode()
+        codes = to_numbers(paths.indices).astype(np.int64)
+        order = np.flatnonzero(~records.delete_mask)
+        order = order[np.argsort(codes[order], kind="stable")]
+        if len(order) < len(codes) or (np.diff(order) < 0).any():
+            rows = rows.take(from_numpy(order))
+        self._rows += rows.num_rows
+        self._bytes += records.rows.nbytes * rows.num_rows // max(1, len(records))
+        bounds = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]
+        for start, stop in pairwise(bounds if len(order) else [0]):
+            path = paths.dictionary[codes[order[start]]].as_py()
+            waiting = self._waiting.setdefault(path, _Waiting())
+            for at in range(start, stop, _BATCH_ROWS):
+                [batch] = rows.slice(at, min(_BATCH_ROWS, stop - at)).combine_chunks().to_batches()
+                waiting.batches.append(self._writer.add(batch))
+            waiting.rows += stop - start
+
+    def assign(self, file_bytes: int) -> tuple[FileAssignment, ...]:
+        """End the writing, and assign each partition's rows to new files. ``file_bytes`` is the estimated size of one.
+
+        ``start`` and ``stop`` of an assignment count the rows of its partition.
+        """
+        self._writer.close()
+        most = max(1, int(file_bytes / estimate_file_bytes(self._bytes, self._rows)))
+        return tuple(
+            each for path in self.partitions for each in split_new_records(path, 0, self._waiting[path].rows, most)
+        )
+
+    def read(self, assignment: FileAssignment) -> Iterator[WriteRecords]:
+        """Yield the records of a file, batch by batch."""
+        first, opened = 0, ""
+        reader: Any = None
+        for spilled in self._waiting[assignment.partition_path].batches:
+            start, stop = max(assignment.start, first), min(assignment.stop, first + spilled.rows)
+            if start < stop:
+                if spilled.file != opened:  # read, not mapped: mapped pages would count as this process's memory
+                    opened, reader = spilled.file, pa.ipc.open_file(pa.OSFile(spilled.file))
+                yield _as_records(reader.get_batch(spilled.number).slice(start - first, stop - start))
+            first += spilled.rows
+
+
+def insert_spilled(write: Write, spilled: SpilledInserts) -> WriteResult:
+    """Write the rows to new files and commit them; errors as for ``commit_records``."""
+    none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
+    placed = AssignedRecords(none, np.empty(0, np.int64), spilled.assign(write.session.settings.plan.max_file_size))
+
+    def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
+        made = zip(routed.assignments, tasks.iterate_tasks(routed.assignments), strict=True)
+        return run_jobs([Job(partial(_write_file, task, spilled, each), len(each)) for each, task in made])
+
+    return commit_records(write, placed, run)
+
+
+def _write_file(task: object, spilled: SpilledInserts, assignment: FileAssignment) -> TaskResult:
+    assert isinstance(task, InsertTask)  # no merger decides about new rows here
+    return task.run(spilled.read(assignment))
+
+
+def _as_records(batch: pa.RecordBatch) -> WriteRecords:
+    table = pa.Table.from_batches([batch])
+    return WriteRecords(table.drop_columns([_KEY]), table.column(_KEY), None)
