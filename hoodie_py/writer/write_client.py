@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -71,13 +71,13 @@ class Writer:
         without failed writes.
         """
         settings = self.session.settings
-        if is_plain_insert(operation, settings) and not is_held(data):
+        plain = is_plain_insert(operation, settings) and not is_held(data)
+        if plain and not is_merging_inserts(snapshot, settings, self.merger):
             pieces = read_pieces(read_input(data), _PIECE_BYTES)
-            data, more = next(pieces), next(pieces, None)
-            if more is not None and not is_merging_inserts(snapshot, settings, self.merger):
-                return self._insert_stream(chain((data, more), pieces), snapshot, operation)
-            if more is not None:
-                data = pa.concat_tables([data, more, *pieces])
+            begin = [next(pieces), *islice(pieces, 1)]
+            if len(begin) > 1:
+                return self._insert_stream(_take_over(begin, pieces), snapshot, operation)
+            [data] = begin
         records, schema = make_records(data, snapshot, settings.options, operation)
         write = self._make_write(snapshot, operation, schema)
         if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
@@ -134,6 +134,13 @@ class Writer:
             looked_up=needs_insert_conflict_check(operation, self.session.settings),
             extra_metadata=self.extra_metadata or {},
         )
+
+
+def _take_over(begin: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the pieces, and keep none."""
+    while begin:
+        yield begin.pop(0)
+    yield from rest
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from hoodie_py.writer.settings import FileSettings
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 _TOKEN_BITS = 31
-IN_MEMORY = 32 * 1024 * 1024
+IN_MEMORY = 8 * 1024 * 1024
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 
