@@ -83,7 +83,7 @@ def _extend(files: TableFiles, config: TableConfig, names: frozenset[str], earli
 
 def _parse(config: TableConfig, names: Iterable[str]) -> list[Instant]:
     instants = []
-    for name in names:
+    for name in sorted(names):  # so that nothing depends on the order of a set
         instant = parse_instant_name(name.rstrip("/"), config.timeline_layout)
         if instant is None:
             continue
