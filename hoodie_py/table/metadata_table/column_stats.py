@@ -22,6 +22,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import find_candidates
 from hoodie_py.table.filter.predicate import Column, iterate_nodes
 from hoodie_py.table.metadata_table.file_ranges import list_files, read_bounds
+from hoodie_py.table.metadata_table.footer_check import check_footers
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.view.partition_values import is_formatted_time
 
@@ -46,7 +47,12 @@ class ColumnStatsFilter:
         millis = find_millis(request)
         bounds = read_bounds(request.view, COLUMN_STATS, list_files(some), self.columns, len(some), millis)
         keep = np.ones(len(slices), np.bool_)
-        keep[trusted] = find_candidates(request.predicate, bounds, len(some))
+        found = find_candidates(request.predicate, bounds, len(some))
+        if request.strict:
+            check_footers(
+                request.files, ((some[at], at) for at in np.flatnonzero(~found).tolist()), bounds, COLUMN_STATS
+            )
+        keep[trusted] = found
         return keep
 
 
