@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, PlanReport
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
+    from hoodie_py.writer.metadata_check.report import VerifyReport
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
@@ -170,6 +171,31 @@ class HoodieTable(TableQueries, TableWrites):
         from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
 
         return TableIndexes(lambda: self._snapshot, self._open_session, self._refresh)
+
+    def verify(
+        self,
+        metadata: bool = True,
+        data: bool = True,
+        options: Mapping[str, Any] | None = None,
+        on_progress: Callable[[str, int], None] | None = None,
+    ) -> VerifyReport:
+        """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
+
+        Args:
+            metadata: check each entry of the metadata table against the table's files: lists of files, locations of
+                records, secondary keys, statistics, bloom filters.
+            data: read every file of the newest slices whole.
+            options: Hudi's reader options.
+            on_progress: called with the part that is checked and the number of entries so far.
+
+        Raises:
+            StorageError: the store refused. Files that cannot be read are findings of the report.
+        """
+        from hoodie_py.table.scan.arguments import read_option_texts
+        from hoodie_py.writer.metadata_check.verify import verify_table
+
+        texts = read_option_texts(options)
+        return verify_table(self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress)
 
     @overload
     def schedule_compaction(

@@ -20,6 +20,7 @@ from hoodie_py.cli.commands.rollback import rollback
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.timeline import timeline
+from hoodie_py.cli.commands.verify import verify
 from hoodie_py.cli.commands.write import write
 from hoodie_py.cli.demo.demo import demo
 from hoodie_py.runtime.allocator import settle_allocators
@@ -65,6 +66,7 @@ for _command in (
     rollback,
     clean,
     index,
+    verify,
     doctor,
     demo,
 ):

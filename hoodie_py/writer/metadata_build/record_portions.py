@@ -7,7 +7,7 @@ partitions get their number of groups, that of a partitioned record index a numb
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from typing import NamedTuple
 
 import numpy as np
@@ -15,22 +15,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import repeat_value
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS
 from hoodie_py.formats.metadata_table import index_definitions as names
-from hoodie_py.formats.metadata_table.record_index_keys import (
-    RECORD_INDEX_COLUMN,
-    RECORD_INDEX_TYPE,
-    find_file_groups,
-    make_locations,
-)
+from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
+from hoodie_py.formats.metadata_table.secondary_keys import find_secondary_groups
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_table.file_lists import list_files
+from hoodie_py.writer.metadata_table.group_changes import KEY
+from hoodie_py.writer.metadata_table.record_index import find_epoch_millis
+from hoodie_py.writer.metadata_table.record_index import make_records as make_location_records
+from hoodie_py.writer.metadata_table.secondary_index import make_index_keys
+from hoodie_py.writer.metadata_table.secondary_index import make_records as make_secondary_records
 
 _FILES_AT_ONCE = 50_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Groups = npt.NDArray[np.int64]
 
@@ -71,30 +70,46 @@ def make_file_lists(source: IndexSource, _groups: GroupPlan) -> Iterator[Portion
 def make_record_locations(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
     """Yield the records of the record index: the file group of each record key of the newest slices."""
     zone = parse_zone(source.snapshot.timezone, source.snapshot.config.timezone)
-    for file_slice, keys, _ in source.read_records():
-        millis = parse_millis(file_slice.base_instant, zone)
-        none = np.zeros(len(keys), np.int64)
-        locations = make_locations([file_slice.partition_path], [file_slice.file_id], none, millis, None)
-        columns = [keys, repeat_value(RECORD_INDEX_TYPE, pa.int32(), len(keys)), locations]
-        records = pa.Table.from_arrays(columns, ["key", "type", RECORD_INDEX_COLUMN])
+    for file_slice, batch in source.read_records():
+        keys = batch.column(KEY)
+        millis = np.array([find_slice_millis(file_slice.base_instant, zone)], np.int64)
+        places = [(file_slice.partition_path, file_slice.file_id)]
+        records = make_location_records(keys, places, np.zeros(len(keys), np.int64), millis)
         first, count = groups.by_partition.get(file_slice.partition_path, (0, len(groups.file_ids)))
         yield Portion(records, first + find_file_groups(keys, count))
+
+
+def make_secondary_keys(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+    """Yield the records of a secondary index: of each record of the newest slices the column's value with the key.
+
+    Raises:
+        InvalidTableError: the index has no definition.
+        UnsupportedFeatureError: the column's type cannot be indexed.
+    """
+    definition = source.definition
+    if definition is None or len(definition.columns) != 1:
+        raise InvalidTableError("A secondary index needs the definition that names its column.")
+    column, version = definition.columns[0], definition.version or 1
+    for _, batch in source.read_records(column):
+        found = make_index_keys(pa.Table.from_batches([batch]))
+        yield Portion(make_secondary_records(found), find_secondary_groups(found, len(groups.file_ids), version))
 
 
 _MAKERS: Mapping[str, MakePortions] = {
     names.FILES: make_file_lists,
     names.RECORD_INDEX: make_record_locations,
 }
-_BY_PREFIX: Mapping[str, MakePortions] = {}
+_BY_PREFIX: Mapping[str, MakePortions] = {
+    names.SECONDARY_PREFIX: make_secondary_keys,
+}
 
 
-def parse_millis(instant: str, zone: tzinfo) -> int:
-    """Return an instant in milliseconds since 1970; 0 for one that is no time, as of a bootstrap."""
+def find_slice_millis(instant: str, zone: tzinfo) -> int:
+    """Return a base instant in milliseconds since 1970; 0 for one that is no time, as of a bootstrap."""
     try:
-        whole = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
-    except ValueError:
+        return find_epoch_millis(instant, zone)
+    except InvalidTableError:
         return 0
-    return round((whole - _EPOCH).total_seconds()) * 1000 + int(instant[14:17] or "999")
 
 
 def find_maker(partition: str) -> MakePortions:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import pyarrow as pa
@@ -15,11 +15,9 @@ from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import INDEXING
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.record.record_key import RecordKeys
-from hoodie_py.table.scan.scan import make_scan
-from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_table.group_changes import SliceRows
 
 Sizes = Mapping[str, Mapping[str, int]]
 
@@ -55,28 +53,28 @@ class IndexSource:
     @cached_property
     def slices(self) -> Sequence[FileSlice]:
         """The newest file slices, merged with those before a pending compaction."""
-        return self.snapshot.file_slices()
+        return self.snapshot.view.list_slices(None, sorted(self.files))
 
-    def read_records(self, columns: Sequence[str] = ()) -> Iterator[tuple[FileSlice, pa.Array, pa.RecordBatch]]:
-        """Yield the records of all slices: the slice, the record keys, the columns asked for.
+    def read_records(self, column: str | None = None) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
+        """Yield the records of all slices, each batch with its slice: the column ``key``, and ``value`` where a column
+        is wanted.
 
         Raises:
             HoodieError: as a read of the table.
         """
-        config = self.snapshot.config
-        keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
-        wanted = dict.fromkeys((*(name.partition(".")[0] for name in keys.columns), *columns))
-        scan = make_scan(self.snapshot, columns=list(wanted), options=self.options)
-        tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
-        threads = max(1, min(len(tasks), count_threads(self.options)))
-        options = replace(scan.options, readers=threads)
-        jobs = [partial(replace(task, options=options).to_batches) for task in tasks]
+        rows = SliceRows(self.snapshot, self.options, column)
+        threads = max(1, min(len(self.slices), count_threads(self.options)))
+        jobs = [partial(_read_slice, rows, each) for each in self.slices]
         with closing(read_in_threads(jobs, threads)) as batches:
             for number, batch in batches:
-                yield tasks[number].file_slice, keys.read_keys(batch), batch
+                yield self.slices[number], batch
 
 
 def find_file_instant(name: str) -> str | None:
     """Return the instant in the name of a base or log file; None for other files."""
     parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
     return None if parsed is None else parsed.instant
+
+
+def _read_slice(rows: SliceRows, file_slice: FileSlice) -> Generator[pa.RecordBatch, None, None]:
+    yield from rows.read(file_slice)

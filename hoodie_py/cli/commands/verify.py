@@ -1,0 +1,73 @@
+"""``hoodie verify``: check a table's files, and its metadata table against them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    HudiOptions,
+    StorageOptions,
+    TableUri,
+    Timezone,
+    parse_hudi_options,
+    parse_storage_options,
+)
+
+OnlyMetadata = Annotated[
+    bool, typer.Option("--metadata", help="Check only the metadata table: every entry against the files.")
+]
+
+
+def verify(
+    table: TableUri,
+    metadata: OnlyMetadata = False,
+    option: HudiOptions = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check every file and block of a table, and every entry of its metadata table.
+
+    Exit status 1: something is wrong.
+    """
+    options = parse_hudi_options(option)
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json
+
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+        with _show_progress() as told:
+            report = opened.verify(data=not metadata, options=options, on_progress=told)
+        if as_json:
+            print_json({"right": report.is_right, **dataclasses.asdict(report)})
+        else:
+            typer.echo(str(report))
+    if not report.is_right:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _show_progress() -> Iterator[Callable[[str, int], None] | None]:
+    """Show what is checked on stderr during the block; give None if stderr is no terminal."""
+    from rich.progress import TextColumn
+
+    from hoodie_py.cli.console import show_progress
+
+    with show_progress(TextColumn("checking {task.description}")) as bar:
+
+        def tell(part: str, entries: int) -> None:
+            assert bar is not None
+            bar.update(bar.task_ids[0], description=f"{part}: {entries:,}")
+
+        yield None if bar is None else tell

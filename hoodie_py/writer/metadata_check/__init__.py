@@ -1,0 +1,1 @@
+"""Check that a metadata table says what the table's files say."""

@@ -1,0 +1,194 @@
+"""Check one partition of a metadata table: each entry against the table's files (Hudi
+``HoodieMetadataTableValidator``).
+
+What should be there comes from the makers that build a partition (``record_portions``). Of each entry that is compared
+which says where rows or files are: sizes of files, file groups of records. When it was written is not.
+
+* ``files``: each data file of the listing with its size, and no other; each partition.
+* ``record_index``: each record key with its file group, and no other; each in the file group that a look-up reads.
+* ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks
+from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS
+from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.metadata_table.record_index_keys import (
+    RECORD_INDEX_COLUMN,
+    find_file_groups,
+    parse_group_id,
+    read_file_ids,
+)
+from hoodie_py.formats.metadata_table.secondary_keys import find_secondary_groups
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_build.record_portions import GroupPlan, find_maker
+from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
+from hoodie_py.writer.metadata_build.sources import IndexSource
+from hoodie_py.writer.metadata_check.comparison import compare
+from hoodie_py.writer.metadata_check.report import PartReport
+
+_FILES = "filesystemMetadata"
+
+
+class Facts(NamedTuple):
+    """What entries say, to compare: a key each, and a value."""
+
+    keys: pa.Array
+    values: pa.Array
+
+
+Describe = Callable[[pa.Table, str | None], Facts]
+"""Gets records, and the partition of the table whose file group they are in (of a partitioned record index)."""
+OnEntries = Callable[[str, int], None]
+"""Told the partition, and how many entries of it have been read."""
+
+
+def check_partition(
+    source: IndexSource, partition: str, view: MetadataView, on_entries: OnEntries | None = None
+) -> PartReport:
+    """Check a partition.
+
+    Raises:
+        HoodieError: a file cannot be read.
+    """
+    report = PartReport(partition)
+    describe = _find_describer(partition)
+    budget = MemoryBudget.from_options(ReadOptions(options=source.options))
+    with SortedRecords(budget) as expected, SortedRecords(budget) as found:
+        plan = _find_groups(partition, view.list_groups(partition))
+        for portion in find_maker(partition)(source, plan):
+            owners = _split_by_owner(portion.records, portion.groups, plan)
+            for owner, rows in owners:
+                _add(expected, describe(rows, owner))
+        read = 0
+        for number, group in enumerate(view.list_groups(partition)):
+            owner = _find_owner(partition, group)
+            for batch in view.read_all(partition, groups=[group]):
+                rows = pa.Table.from_batches([batch])
+                _check_places(report, source, rows, number, plan, owner)
+                _add(found, describe(rows, owner))
+                read += batch.num_rows
+                if on_entries is not None:
+                    on_entries(partition, read)
+        counts = compare(expected, found, partial(_note, report))
+    report.checked = counts.right + counts.missing + counts.extra + counts.wrong
+    return report
+
+
+def _add(records: SortedRecords, facts: Facts) -> None:
+    if len(facts.keys):
+        records.add(np.zeros(len(facts.keys), np.int64), facts.keys, facts.values)
+
+
+def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, there: bytes | None) -> None:
+    place = key.replace(b"\0", b"/").decode(errors="replace")[:300]
+    said, should = (None if each is None else each.decode(errors="replace")[:200] for each in (there, wanted))
+    if problem == "missing":
+        text = f"the metadata table has no entry; it should say {should}" if should else "there is no entry"
+    elif problem == "extra":
+        text = f"the metadata table says {said}; the table has no such thing" if said else "the table has no such thing"
+    else:
+        text = f"the metadata table says {said}; it should say {should}"
+    report.note(problem, place, text)
+
+
+# What entries say ----------------------------------------------------------------------------------------------------
+
+
+def _describe_files(rows: pa.Table, _owner: str | None) -> Facts:
+    """Each file with its size, and each partition."""
+    files = join_chunks(rows[_FILES])
+    entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", files.type.item_type)])
+    lists = files.cast(pa.list_(entry))
+    owners = join_chunks(rows["key"]).cast(pa.string()).take(pc.list_parent_indices(lists))
+    file_names, facts = pc.struct_field(lists.flatten(), "key"), pc.struct_field(lists.flatten(), "value")
+    there = pc.invert(pc.fill_null(pc.struct_field(facts, "isDeleted"), False))
+    sizes = pc.binary_join_element_wise(pc.struct_field(facts, "size").cast(pa.string()), "bytes", " ")
+    values = pc.if_else(pc.equal(owners, ALL_PARTITIONS), "a partition", sizes)
+    keys = pc.binary_join_element_wise(owners, file_names, "\0")
+    return Facts(keys.filter(there), values.filter(there))
+
+
+def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
+    """Each record key with its partition and file id."""
+    locations = join_chunks(rows[RECORD_INDEX_COLUMN])
+    file_ids, numbers = read_file_ids(locations)
+    groups = from_texts(file_ids, pa.string()).take(from_numpy(numbers))
+    paths = pc.fill_null(pc.struct_field(locations, "partitionName"), "")
+    values = pc.binary_join_element_wise(paths, groups, "/")
+    keys = join_chunks(rows["key"]).cast(pa.string())
+    if owner is not None:
+        keys = pc.binary_join_element_wise(owner, keys, "\0")
+    return Facts(keys, values)
+
+
+def _describe_keys(rows: pa.Table, _owner: str | None) -> Facts:
+    keys = join_chunks(rows["key"]).cast(pa.string())
+    return Facts(keys, pa.array([""] * len(keys), pa.string()))
+
+
+_DESCRIBERS: Mapping[str, Describe] = {names.FILES: _describe_files, names.RECORD_INDEX: _describe_locations}
+
+
+def _find_describer(partition: str) -> Describe:
+    return _DESCRIBERS.get(partition, _describe_keys)
+
+
+# File groups ---------------------------------------------------------------------------------------------------------
+
+
+def _find_owner(partition: str, group: FileSlice) -> str | None:
+    return parse_group_id(group.file_id)[0] if partition == names.RECORD_INDEX else None
+
+
+def _find_groups(partition: str, groups: list[FileSlice]) -> GroupPlan:
+    """Return the file groups as a builder has them: those of each partition of the table follow each other."""
+    places: dict[str, tuple[int, int]] = {}
+    for number, group in enumerate(groups):
+        owner = _find_owner(partition, group)
+        if owner is not None:
+            first, count = places.get(owner, (number, 0))
+            places[owner] = (first, count + 1)
+    return GroupPlan(tuple(each.file_id for each in groups), places)
+
+
+def _split_by_owner(rows: pa.Table, groups: np.ndarray, plan: GroupPlan) -> Iterator[tuple[str | None, pa.Table]]:
+    if not plan.by_partition:
+        yield None, rows
+        return
+    for path, (first, count) in plan.by_partition.items():
+        at = np.flatnonzero((groups >= first) & (groups < first + count))
+        if len(at):
+            yield path, rows.take(from_numpy(at))
+
+
+def _check_places(
+    report: PartReport, source: IndexSource, rows: pa.Table, number: int, plan: GroupPlan, owner: str | None
+) -> None:
+    """Check that a look-up finds the entries in the file group that they are in."""
+    keys = join_chunks(rows["key"]).cast(pa.string())
+    first, count = (0, len(plan.file_ids)) if owner is None else plan.by_partition[owner]
+    if report.name.startswith(names.SECONDARY_PREFIX):
+        version = 1 if source.definition is None else source.definition.version or 1
+        at = find_secondary_groups(keys, count, version)
+    else:
+        at = find_file_groups(keys, count)
+    astray = np.flatnonzero(first + at != number)
+    for place in astray[:10].tolist():
+        wanted = plan.file_ids[first + int(at[place])]
+        report.note(
+            "misplaced", keys[place].as_py(), f"it is in {plan.file_ids[number]}, and look-ups read {wanted}", 0
+        )
+    report.wrong += len(astray)

@@ -1,0 +1,70 @@
+"""What a check of a table found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MOST_FINDINGS = 100  # of one partition of the metadata table; the others are only counted
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong. ``place`` is a file, a key or a partition of the table."""
+
+    part: str  # the partition of the metadata table; "data" for the table's own files
+    problem: str  # missing, extra, wrong, misplaced, unreadable
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.problem} {self.place}: {self.text}"
+
+
+@dataclass(slots=True)
+class PartReport:
+    """What the check of one part found: how many entries are right, how many are not, the first of those. ``unchecked``
+    says why it is not checked here.
+    """
+
+    name: str
+    checked: int = 0
+    wrong: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    unchecked: str | None = None
+
+    def note(self, problem: str, place: str, text: str, count: int = 1) -> None:
+        """Note something wrong; ``count`` entries are like it."""
+        self.wrong += count
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(Finding(self.name, problem, place, text))
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The result of ``HoodieTable.verify``."""
+
+    table: str
+    instant: str | None
+    parts: tuple[PartReport, ...]
+    seconds: float = 0.0
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(part.wrong for part in self.parts)
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """The findings of all parts; of many alike only the first."""
+        for part in self.parts:
+            yield from part.findings
+
+    def __str__(self) -> str:
+        counts = ", ".join(
+            f"{part.name} {'unchecked' if part.unchecked else format(part.checked, ',')}" for part in self.parts
+        )
+        wrong = sum(part.wrong for part in self.parts)
+        found = "nothing is wrong" if not wrong else f"{wrong:,} are wrong"
+        lines = [f"Checked {self.table} at {self.instant} ({counts}): {found}, in {self.seconds:.1f} s."]
+        return "\n".join([*lines, *(f"  {each}" for each in self.findings)])

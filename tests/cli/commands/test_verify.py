@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.writer.metadata_build.indexed_tables import make_table
+from tests.writer.written_tables import Kind
+
+QUICK = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")
+
+
+def test_a_table_is_verified(hoodie, tmp_path: Path) -> None:
+    make_table(Kind(9, True), tmp_path / "t")
+    hoodie("index", tmp_path / "t", "build", "files", *QUICK)
+    assert "nothing is wrong" in hoodie("verify", tmp_path / "t").stdout
+    right = json.loads(hoodie("verify", tmp_path / "t", "--metadata", "--json").stdout)
+    assert (right["right"], [part["name"] for part in right["parts"]]) == (True, ["files"])
+    log = next((tmp_path / "t").glob("p0/.*.log.*"))
+    log.write_bytes(log.read_bytes() + b"x")
+    assert "files: wrong p0/" in hoodie("verify", tmp_path / "t", status=1).stdout
+    assert json.loads(hoodie("verify", tmp_path / "t", "--json", status=1).stdout)["right"] is False

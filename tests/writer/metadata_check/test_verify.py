@@ -1,0 +1,127 @@
+"""A right metadata table verifies clean, Java's and ours; every kind of lie is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport
+from tests.corpus import unpack
+from tests.writer.compaction_tables import QUICK
+from tests.writer.metadata_build.indexed_tables import make_table
+from tests.writer.written_tables import Kind, row
+
+FEW = {**QUICK, "hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}
+
+
+MOR = Kind(9, True)
+
+
+def make_indexed(base: Path, kind: Kind = MOR) -> HoodieTable:
+    table = make_table(kind, base)
+    table.index.build("record_index", options=FEW)
+    if kind.version > 6:
+        table.index.build("by_name", "name", options=FEW)
+    return table
+
+
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False, False)], ids=str)
+def test_a_table_stays_right_through_its_life(kind: Kind, tmp_path: Path) -> None:
+    table = make_indexed(tmp_path / "t", kind)
+    assert table.verify().is_right
+    table.upsert([row(i, 5, "c") for i in (0, 1, 30, 31)], options=QUICK)
+    table.delete(["k7"], options=QUICK)
+    report = table.verify()
+    assert report.is_right, str(report)
+    counts = {part.name: part.checked for part in report.parts}
+    assert counts["record_index"] == table.scan().count()
+    assert counts["data"] == len(table.file_slices())
+    assert "nothing is wrong" in str(report)
+
+
+@pytest.mark.parametrize("name", ["mdt_files_mor_v9", "old15_metadata_mor", "nometa_mor_v6"])
+def test_tables_of_java_are_right(name: str, tmp_path: Path) -> None:
+    report = HoodieTable.open(unpack(name, tmp_path)).verify()
+    assert report.is_right, str(report)
+
+
+def test_a_table_without_a_metadata_table_is_read(tmp_path: Path) -> None:
+    table = make_table(Kind(9, True), tmp_path / "t")
+    assert [part.name for part in table.verify().parts] == ["data"]
+    assert table.verify(data=False).parts == ()
+    assert HoodieTable.open(Kind(9, True).create(tmp_path / "empty")).verify().is_right
+
+
+def lose_a_file(base: Path) -> None:
+    next(base.glob("p0/.*.log.*")).unlink()
+
+
+def add_a_file(base: Path) -> None:
+    log = next(base.glob("p0/.*.log.1_*"))
+    (log.parent / log.name.replace(".log.1_", ".log.2_")).write_bytes(log.read_bytes())
+
+
+def cut_a_file(base: Path) -> None:
+    log = next(base.glob("p0/.*.log.*"))
+    log.write_bytes(log.read_bytes()[:-3])
+
+
+def damage_the_index(base: Path) -> None:
+    file = max((base / ".hoodie/metadata/record_index").glob("*.hfile"))
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def swap_groups(base: Path) -> None:
+    """Entries that lie in another file group than look-ups read."""
+    one, two = sorted((base / ".hoodie/metadata/record_index").glob("*.hfile"))
+    contents = one.read_bytes(), two.read_bytes()
+    one.write_bytes(contents[1])
+    two.write_bytes(contents[0])
+
+
+@pytest.mark.parametrize(
+    ("lie", "part", "problem"),
+    [
+        (lose_a_file, "files", "extra"),
+        (add_a_file, "files", "missing"),
+        (cut_a_file, "files", "wrong"),
+        (damage_the_index, "record_index", "unreadable"),
+        (swap_groups, "record_index", "misplaced"),
+    ],
+)
+def test_what_is_wrong_is_found(lie: Callable[[Path], None], part: str, problem: str, tmp_path: Path) -> None:
+    make_indexed(tmp_path / "t")
+    lie(tmp_path / "t")
+    report = HoodieTable.open(tmp_path / "t").verify()
+    assert not report.is_right
+    assert (part, problem) in {(each.part, each.problem) for each in report.findings}, str(report)
+
+
+def test_an_index_that_missed_writes_is_found(tmp_path: Path) -> None:
+    table = make_indexed(tmp_path / "t")
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    text = properties.read_text()
+    properties.write_text(text.replace("partitions=files,record_index,secondary_index_by_name", "partitions=files"))
+    table = table.refresh()
+    table.upsert([row(0, 5, "changed"), row(40, 1, "new")], options=QUICK)
+    table.delete(["k7"], options=QUICK)
+    properties.write_text(text)
+    found = {(each.part, each.problem, each.place) for each in table.refresh().verify(data=False).findings}
+    assert found == {
+        ("record_index", "missing", "k40"),
+        ("record_index", "extra", "k7"),
+        ("secondary_index_by_name", "missing", "new$k40"),
+        ("secondary_index_by_name", "missing", "changed$k0"),
+        ("secondary_index_by_name", "extra", "b$k0"),
+        ("secondary_index_by_name", "extra", "a$k7"),
+    }
+
+
+def test_findings_are_bounded() -> None:
+    part = PartReport("files")
+    for number in range(1000):
+        part.note("extra", str(number), "")
+    assert (part.wrong, len(part.findings)) == (1000, MOST_FINDINGS)
