@@ -163,7 +163,7 @@ class HoodieTable(TableQueries, TableWrites):
         """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans."""
         from hoodie_py.table.inspect import TableInspect
 
-        return TableInspect(self._snapshot.view)
+        return TableInspect(self._snapshot.view, self._snapshot.choose_view())
 
     @property
     def index(self) -> TableIndexes:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import check_columns, make_nullable
-from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, MergeError
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, InvalidQueryError, MergeError
 from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
@@ -37,6 +37,10 @@ from hoodie_py.runtime.fold_gate import FoldGate
 
 _MASK_AT_ONCE = 1 << 20
 _LEAST_SHARE = 4  # a portion ends early, with a stored batch, only if it has a quarter of the rows that it may have
+_LISTED_HINT = (
+    "If a clean removed it since the table was opened, open the table again. If the metadata table lists it wrongly, "
+    "read with hoodie.metadata.enable=false, or build the metadata table again."
+)
 RowGroupFilter = Callable[[OpenBaseFile], Sequence[int]]
 
 
@@ -297,6 +301,8 @@ class FileGroupReader:
         try:
             yield
         except HoodieError as error:
+            if isinstance(error, FileMissingError) and self.info.config.metadata_partitions and error.hint is None:
+                error.hint = _LISTED_HINT
             error.locate(file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None)
             raise
 

@@ -51,12 +51,16 @@ COMPACTION_PLAN = pa.schema({
 
 
 class TableInspect:
-    """Facts about one loaded table; every method returns a ``pyarrow.Table``."""
+    """Facts about one loaded table; every method returns a ``pyarrow.Table``.
 
-    def __init__(self, view: FileSystemView) -> None:
+    ``view`` has what is in the folders, ``planned`` what reads plan from; None if that is the same.
+    """
+
+    def __init__(self, view: FileSystemView, planned: FileSystemView | None = None) -> None:
         self._files = view.files
         self._timeline = view.timeline
         self._view = view
+        self._planned = view if planned is None else planned
 
     def timeline(self, *, archived: bool = False, limit: int | None = None, before: str | None = None) -> pa.Table:
         """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones.
@@ -79,7 +83,7 @@ class TableInspect:
     def files(self) -> pa.Table:
         """Return the partitions' base and log files, and whether a snapshot query reads them now."""
         read: set[str] = set()
-        for each in self._view.list_named_slices():
+        for each in self._planned.list_named_slices():
             read.update(log.path for log in each.log_files)
             if each.base_file is not None:
                 read.add(each.base_file.path)
@@ -110,7 +114,7 @@ class TableInspect:
                 "log_files": [log.path for log in each.log_files],
                 "log_size": sum(log.size for log in each.log_files),
             }
-            for each in self._view.list_named_slices(instant)
+            for each in self._planned.list_named_slices(instant)
         ]
         return pa.Table.from_pylist(rows, SLICES)
 

@@ -125,7 +125,7 @@ def trace_key_history(
         HoodieError: reading a file fails.
     """
     tracer = _Tracer(snapshot, key, options or ReadOptions(), merger)
-    groups = snapshot.view.list_file_groups(None if partition is None else [partition])
+    groups = snapshot.choose_view(options).list_file_groups(None if partition is None else [partition])
     found: dict[str, list[_Group]] = {}
     for each in watch(groups):
         group = tracer.search(each)

@@ -15,10 +15,13 @@ import pyarrow as pa
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.table.filter.listed_keys import find_listed_keys
+from hoodie_py.table.metadata_table.listings import MetadataListings
 from hoodie_py.table.metadata_table.source import MetadataSource
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
@@ -26,7 +29,7 @@ from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_insta
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import PartitionListing, parse_partition
+from hoodie_py.table.view.partitions import FolderListings, PartitionListing, parse_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -82,6 +85,7 @@ class Snapshot:
         self.timezone = timezone
         self.metadata = metadata if metadata is not None else MetadataSource(timeline)
         self.view = view if view is not None else FileSystemView(files, config, timeline)
+        self._lists_folders = view is not None
         self._schema = schema
         self._partition_infos: dict[tuple[str, bool], ReadInfo] = {}  # work that is the same for many slices
         self._as_of: str | None = None
@@ -130,29 +134,68 @@ class Snapshot:
             return None
         return self.schema.times
 
-    def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
+    def choose_view(self, options: ReadOptions | None = None) -> FileSystemView:
+        """Return the view that a read plans from: the metadata table lists its files, where the table has one.
+
+        Without ``options`` it is that of a read without any. Writers use ``view``, which lists folders.
+        """
+        if self._lists_folders or FILES_PARTITION not in self.config.metadata_partitions:
+            return self.view
+        if options is None:
+            return self._metadata_view
+        if not METADATA_ENABLE.read(options.options):
+            return self.view
+        return self._strict_view if options.integrity == "strict" else self._metadata_view
+
+    @cached_property
+    def _metadata_view(self) -> FileSystemView:
+        return self._make_metadata_view(strict=False)
+
+    @cached_property
+    def _strict_view(self) -> FileSystemView:
+        return self._make_metadata_view(strict=True)
+
+    def _make_metadata_view(self, *, strict: bool) -> FileSystemView:
+        folders = FolderListings(self.files, self.config)
+        listings = MetadataListings(self.metadata, self.timeline, folders, strict=strict)
+        return FileSystemView(
+            self.files, self.config, self.timeline, listings=listings, visibility=self.view.visibility
+        )
+
+    def file_slices(
+        self,
+        query_type: str = "snapshot",
+        predicate: Predicate | None = None,
+        options: ReadOptions | None = None,
+    ) -> list[FileSlice]:
         """Return the slices that a query reads, without partitions that cannot hold wanted rows.
 
-        ``query_type`` is "snapshot" or "read_optimized".
+        ``query_type`` is "snapshot" or "read_optimized". ``options`` as for ``choose_view``.
         """
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
-        listings = self._list_partitions(predicate)
-        paths = [listing.partition.path for listing in listings]
+        view = self.choose_view(options)
+        paths = [listing.partition.path for listing in self._list_partitions(view, predicate)]
         if query_type == "read_optimized":
-            return self.view.list_base_files(self._as_of, paths)
-        return self.view.list_slices(self._as_of, paths)
+            return view.list_base_files(self._as_of, paths)
+        return view.list_slices(self._as_of, paths)
 
     def list_slices(self, predicate: Predicate | None = None) -> list[FileSlice]:
         """Return the slices of a snapshot query for who only looks at them: what cannot be read is listed, too.
 
         Without a filter this needs no columns, so it opens no data file.
         """
-        listings = self.view.list_partitions() if predicate is None else self._list_partitions(predicate)
+        view = self.choose_view()
+        listings = view.list_partitions() if predicate is None else self._list_partitions(view, predicate)
         paths = [listing.partition.path for listing in listings]
-        return self.view.add_known_sources(self.view.list_named_slices(self._as_of, paths))
+        return view.add_known_sources(view.list_named_slices(self._as_of, paths))
 
-    def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
+    def check_complete(
+        self,
+        query_type: str = "snapshot",
+        predicate: Predicate | None = None,
+        options: ReadOptions | None = None,
+    ) -> None:
         """Check that all files exist that commits name for a query; arguments as for ``file_slices``.
 
         Raises:
@@ -161,16 +204,17 @@ class Snapshot:
         from hoodie_py.table.view.integrity import check_nothing_missing
 
         wanted = partial(self._may_match, predicate)
-        check_nothing_missing(self.view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
+        view = self.choose_view(options)
+        check_nothing_missing(view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
-    def _list_partitions(self, predicate: Predicate | None) -> list[PartitionListing]:
+    def _list_partitions(self, view: FileSystemView, predicate: Predicate | None) -> list[PartitionListing]:
         """List the partitions that may hold rows that pass a filter."""
         if predicate is None:
-            return self.view.list_partitions(self.schema.arrow)
+            return view.list_partitions(self.schema.arrow)
         from hoodie_py.table.view.partition_filter import PartitionFilter
 
         wanted = PartitionFilter(predicate, self.config, self.schema.arrow)
-        return self.view.list_partitions(
+        return view.list_partitions(
             self.schema.arrow, lambda partition: wanted.may_match(partition.path), wanted.may_lead
         )
 

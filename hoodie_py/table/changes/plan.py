@@ -22,6 +22,7 @@ from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
@@ -46,7 +47,7 @@ class Touch:
 
 
 class ChangesPlan:
-    """The steps for a range of commits of a snapshot.
+    """The steps for a range of commits of a snapshot; ``options`` are those of the read.
 
     Raises:
         InvalidQueryError: a commit of the range is archived, or its files are gone.
@@ -54,8 +55,9 @@ class ChangesPlan:
         StorageError: the store refused.
     """
 
-    def __init__(self, snapshot: Snapshot, commit_range: CommitRange) -> None:
+    def __init__(self, snapshot: Snapshot, commit_range: CommitRange, options: ReadOptions | None = None) -> None:
         self._snapshot = snapshot
+        self._options = options
         self._range = commit_range
         self._mode = snapshot.config.cdc_mode
         self._check_active()
@@ -132,7 +134,7 @@ class ChangesPlan:
     def _list_states(self, touches: Mapping[GroupKey, Sequence[Touch]]) -> dict[GroupKey, GroupStates]:
         """List the partitions of the groups whose earlier states are needed."""
         needed = [key for key, found in touches.items() if any(map(self._needs_states, found))]
-        view = self._snapshot.view
+        view = self._snapshot.choose_view(self._options)
         groups = {group.key: group for group in view.list_file_groups({partition for partition, _ in needed})}
         return {
             key: GroupStates(

@@ -76,7 +76,7 @@ class ChangesQuery:
 
     def make_tasks(self, request: Request) -> list[ChangesTask]:
         """Return one task for each file group that the range touched."""
-        plan = ChangesPlan(request.snapshot, self.commit_range)
+        plan = ChangesPlan(request.snapshot, self.commit_range, request.options)
         return [
             ChangesTask(
                 steps,

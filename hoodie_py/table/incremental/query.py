@@ -32,7 +32,7 @@ from hoodie_py.options.read import (
 )
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.instant_range import InstantRange
-from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
@@ -58,6 +58,7 @@ from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
+from hoodie_py.table.view.file_system_view import FileSystemView
 
 
 def make_incremental_scan(
@@ -164,7 +165,16 @@ class RangeSnapshot(Snapshot):
         """Return the facts that reading one slice needs: base rows of other commits do not merge."""
         return replace(super().read_info(file_slice, strict=strict, predicate=predicate), instants=self.instants)
 
-    def file_slices(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> list[FileSlice]:
+    def choose_view(self, options: ReadOptions | None = None) -> FileSystemView:
+        """Return the view of the table's snapshot."""
+        return self._base.choose_view(options)
+
+    def file_slices(
+        self,
+        query_type: str = "snapshot",
+        predicate: Predicate | None = None,
+        options: ReadOptions | None = None,
+    ) -> list[FileSlice]:
         """Return the slices with rows of the range, without partitions that cannot hold wanted rows.
 
         Raises:
@@ -172,12 +182,17 @@ class RangeSnapshot(Snapshot):
         """
         if self.instants is None:
             return []
-        slices = self._find_slices(predicate)
+        slices = self._find_slices(predicate, options)
         if self._glob is None:
             return slices
         return [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
 
-    def check_complete(self, query_type: str = "snapshot", predicate: Predicate | None = None) -> None:
+    def check_complete(
+        self,
+        query_type: str = "snapshot",
+        predicate: Predicate | None = None,
+        options: ReadOptions | None = None,
+    ) -> None:
         """Do nothing: files that may be gone are looked up when slices are made, and all sizes are checked later."""
 
     @property
@@ -192,22 +207,22 @@ class RangeSnapshot(Snapshot):
         span = self.commit_range
         return self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived)
 
-    def _find_slices(self, predicate: Predicate | None) -> list[FileSlice]:
+    def _find_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> list[FileSlice]:
         if self._reads_archived_rows:
-            return self._list_latest_slices(predicate)
+            return self._list_latest_slices(predicate, options)
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
         commits = read_range_metadata(self.timeline, span)
         written = find_written_files(commits, lambda path: self._may_match(predicate, path))
         listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
         if missing and self._falls_back:
-            return self._list_latest_slices(predicate)
+            return self._list_latest_slices(predicate, options)
         slices = make_touched_slices(
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
         )
         self._check_unneeded(missing, slices)
         return [self.view.make_readable(each) for each in slices]
 
-    def _list_latest_slices(self, predicate: Predicate | None) -> list[FileSlice]:
+    def _list_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> list[FileSlice]:
         if self.commit_range.end is not None:
             text = (
                 f"Files or commits of the range {self.commit_range} are cleaned or archived. The latest file slices "
@@ -215,7 +230,7 @@ class RangeSnapshot(Snapshot):
                 f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
             )
             warnings.warn(HoodieWarning(text), stacklevel=2)
-        return super().file_slices("snapshot", predicate)
+        return super().file_slices("snapshot", predicate, options)
 
     def _check_unneeded(self, missing: AbstractSet[str], slices: Iterable[FileSlice]) -> None:
         """Check that no slice has a file that is gone: a range may name older base files that it does not read."""

@@ -6,6 +6,8 @@ the table around it, which says which log blocks count (``metadata_validity``). 
 * A look-up reads the blocks of base files that may have the wanted keys, and no other. Log files are small, as each
   tenth commit or so compacts them; they are read whole, once.
 * Log blocks that are corrupt are errors: what they held may change any answer.
+* A completed write of the table around it has its own delta commit there, or is not later than the first one, which
+  took its files from the folders. Otherwise the metadata table is behind, and nothing in it can be trusted.
 * File groups are read in the order of their file ids, whose numbers begin at 0.
 """
 
@@ -19,18 +21,24 @@ from threading import Lock
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
+from hoodie_py.errors import InvalidTableError, TableNotFoundError
 from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
 from hoodie_py.reader.file_group import FileGroupReader
-from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, WantedKeys
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.visibility import Visibility
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 KEY = "key"
+FIRST_TIME = "0" * 14
+"""Request times begin so where the metadata table was made before the table's first commit."""
+_INSTANT_CHARS = 17
 _IS_DELETED = "isDeleted"
 _WITHOUT_FLAG = ("files", "record_index")  # partitions whose records do not say that they are deleted
 _AT_ONCE = 16  # file groups of a remote table
@@ -43,18 +51,22 @@ class MetadataView:
     ``around`` is the timeline of that snapshot.
 
     Raises:
-        TableNotFoundError: there is no metadata table.
-        CorruptFileError, InvalidTableError: it is broken.
+        CorruptFileError, InvalidTableError: it is broken, or gone.
         UnsupportedFeatureError: a version or format that is not handled.
         StorageError: the store refused.
     """
 
     def __init__(self, around: TableTimeline) -> None:
+        self._around = around
         self._partitions = around.config.metadata_partitions
-        self._files = CountedFiles(around.files.sub(METADATA_TABLE))
-        self.config = load_config(self._files)
-        self.timeline = TableTimeline.load(self._files, self.config)
-        self._view = FileSystemView(self._files, self.config, self.timeline, around)
+        self.files = CountedFiles(around.files.sub(METADATA_TABLE))
+        try:
+            self.config = load_config(self.files)
+        except TableNotFoundError as error:
+            raise InvalidTableError("The table's metadata table is gone.", path=METADATA_TABLE) from error
+        self.timeline = TableTimeline.load(self.files, self.config)
+        self._visibility = Visibility(self.timeline, around)
+        self._view = FileSystemView(self.files, self.config, self.timeline, visibility=self._visibility)
         self._slices: dict[str, list[FileSlice]] = {}
         self._lock = Lock()
 
@@ -67,20 +79,36 @@ class MetadataView:
         """Say whether there is a partition, and it is complete."""
         return partition in self._partitions
 
+    def accepts(self, instant: str) -> bool:
+        """Say whether log blocks of an instant count."""
+        return self._rules.accepts(instant)
+
+    @cached_property
+    def unlisted(self) -> tuple[str, ...]:
+        """Request times of the completed writes of the table that the metadata table does not have, oldest first."""
+        own = self.timeline.timeline.select_completed().select_actions(DELTA_COMMIT)
+        there = {each.request_time for each in own}
+        first = next(iter(own), None)
+        return tuple(
+            each.request_time
+            for each in self._around.list_completed_writes()
+            if each.request_time not in there and not (first is not None and _is_before(each, first))
+        )
+
     @property
     def is_local(self) -> bool:
         """Whether the metadata table is on a local disk, where many requests at once gain nothing."""
-        return self._files.is_local
+        return self.files.is_local
 
     @property
     def calls(self) -> int:
         """Requests to the store so far."""
-        return self._files.calls
+        return self.files.calls
 
     @property
     def bytes(self) -> int:
         """Bytes read so far."""
-        return self._files.bytes
+        return self.files.bytes
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -165,7 +193,7 @@ class MetadataView:
         def read(group: FileSlice) -> list[pa.RecordBatch]:
             return list(self._read_group(group, names, wanted))
 
-        if len(chosen) > 1 and not self._files.is_local:
+        if len(chosen) > 1 and not self.files.is_local:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(min(_AT_ONCE, len(chosen)), "hoodie-metadata") as pool:
@@ -196,16 +224,28 @@ class MetadataView:
         return tuple(each.name for each in self.schema if _has_flag(each.type))
 
     @cached_property
+    def _rules(self) -> BlockRules:
+        return self._view.make_block_rules()
+
+    @cached_property
     def _info(self) -> ReadInfo:
         schema = resolve_schema(self.timeline)
         return ReadInfo(
-            files=self._files,
+            files=self.files,
             config=replace(self.config, properties={}, create_schema=None),
             schema=schema.arrow,
             defaults=schema.defaults,
-            rules=self._view.make_block_rules(),
+            rules=self._rules,
             times=schema.times,
         )
+
+
+def _is_before(write: Instant, first: Instant) -> bool:
+    """Say whether a write completed before the first commit of the metadata table took files from the folders."""
+    if not first.request_time.startswith(FIRST_TIME):
+        return write.request_time <= first.request_time[:_INSTANT_CHARS]
+    done, taken = write.completion_time, first.completion_time
+    return done is not None and taken is not None and done < taken
 
 
 def _is_in(keys: pa.ChunkedArray, texts: Sequence[str]) -> pa.ChunkedArray:

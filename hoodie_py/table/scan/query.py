@@ -144,7 +144,7 @@ def make_slice_tasks(request: Request, query_type: str, slices: Iterable[FileSli
     snapshot, predicate = request.snapshot, request.predicate
     strict = request.options.integrity == "strict"
     if strict:
-        snapshot.check_complete(query_type, predicate)
+        snapshot.check_complete(query_type, predicate, request.options)
     return [
         ScanTask(
             file_slice,

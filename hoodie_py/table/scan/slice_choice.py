@@ -52,7 +52,7 @@ def choose_slices(
     Raises:
         HoodieError: files cannot be listed; with the integrity "strict": the metadata table is damaged, or lies.
     """
-    slices = snapshot.file_slices(query_type, predicate)
+    slices = snapshot.file_slices(query_type, predicate, options)
     partitions = len({each.partition_path for each in slices})
     note = _find_obstacle(snapshot, predicate, options.options, len(slices))
     if note is not None or predicate is None:
@@ -99,7 +99,7 @@ def _make_filter_request(
         text = f"The metadata table cannot be read, so its indexes leave out no file slice: {error}"
         warnings.warn(HoodieWarning(text), stacklevel=2)
         return None
-    if view is None:
+    if view is None or view.unlisted:  # what it says may be out of date; listing files has warned of it
         return None
     return FilterRequest(
         view,

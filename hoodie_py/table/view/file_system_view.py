@@ -32,7 +32,7 @@ from hoodie_py.table.view.visibility import Visibility
 class FileSystemView:
     """The file slices of a table for one loaded timeline; safe to use from several threads.
 
-    ``around`` as for ``Visibility``. Without ``listings`` folders are listed.
+    Without ``listings`` folders are listed. ``visibility`` is that of the timeline, where the caller has it.
     """
 
     def __init__(
@@ -40,13 +40,13 @@ class FileSystemView:
         files: TableFiles,
         config: TableConfig,
         timeline: TableTimeline,
-        around: TableTimeline | None = None,
         listings: Listings | None = None,
+        visibility: Visibility | None = None,
     ) -> None:
         self.files = files
         self.config = config
         self.timeline = timeline
-        self._around = around
+        self._visibility = visibility
         self._listings = listings if listings is not None else FolderListings(files, config)
         self._groups: dict[str, list[FileGroup]] = {}
         self._lock = Lock()
@@ -55,7 +55,7 @@ class FileSystemView:
     @cached_property
     def visibility(self) -> Visibility:
         """Which instants count."""
-        return Visibility(self.timeline, self._around)
+        return self._visibility if self._visibility is not None else Visibility(self.timeline)
 
     @property
     def last_instant(self) -> str | None:

@@ -1,0 +1,205 @@
+"""MetadataListings: partitions and files of a table from its metadata table (Hudi ``BaseTableMetadata``).
+
+The record ``__all_partitions__`` names the partitions, and the record of a partition its files with their sizes. So a
+filter that names a partition of ten thousand reads two records. The rules:
+
+* The metadata table is checked first (``soundness``). If it is behind or broken, the folders are listed in its place
+  and a warning says so, or with ``strict`` it is an error. So no reader gets fewer rows in silence.
+* A partition without a record of its own is listed as a folder. A record without a partition is a contradiction.
+* A file that is listed but gone is found by who opens it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import RLock
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from hoodie_py.errors import (
+    CorruptFileError,
+    FileMissingError,
+    HoodieError,
+    HoodieWarning,
+    InvalidTableError,
+    MergeError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import FileInfo
+from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS, FILES_PARTITION, NO_PARTITION
+from hoodie_py.formats.names import check_file_name, check_partition
+from hoodie_py.table.metadata_table.source import MetadataSource
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.partitions import (
+    FolderListings,
+    Judge,
+    Keep,
+    MayLead,
+    PartitionListing,
+    parse_partition,
+)
+
+if TYPE_CHECKING:
+    from hoodie_py.table.metadata_table.view import MetadataView
+
+_FILES = "filesystemMetadata"
+_FEW_PARTITIONS = 64
+_LOOKUPS_OF_A_SCAN = 8  # looking up this many records takes as long as reading all of them does for each
+_BROKEN = (CorruptFileError, FileMissingError, InvalidTableError, MergeError, UnsupportedFeatureError)
+_T = TypeVar("_T")
+
+
+class MetadataListings:
+    """Listings of a table from its metadata table; threads may share it. Each lists folders where it is not sound."""
+
+    def __init__(
+        self, source: MetadataSource, around: TableTimeline, folders: FolderListings, *, strict: bool = False
+    ) -> None:
+        self._source = source
+        self._around = around
+        self._folders = folders
+        self._strict = strict
+        self._is_usable = True
+        self._is_checked = False
+        self._lock = RLock()
+
+    def discover(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> list[PartitionListing]:
+        """List the partitions of a table, sorted by path; else as ``discover_partitions``."""
+
+        def find(view: MetadataView) -> list[PartitionListing]:
+            if keep is None and may_lead is None:
+                known, found = _read_records(view, None)
+            else:
+                known, found = _read_records(view, [ALL_PARTITIONS])
+            if known is None:
+                raise InvalidTableError("The metadata table has no list of partitions.")
+            wanted = [path for path in known if may_lead is None or may_lead(path)]
+            partitions = [parse_partition(self._folders.config, schema, path) for path in wanted]
+            kept = [each for each in partitions if keep is None or keep(each)]
+            files = self._find_files(view, [each.path for each in kept], known, found)
+            return [PartitionListing(each, tuple(listed)) for each, listed in zip(kept, files, strict=True)]
+
+        return self._try(find, lambda: self._folders.discover(schema, keep, judge, may_lead))
+
+    def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        """List the files of partitions; one that the metadata table does not have is listed as a folder."""
+        return self._try(lambda view: self._find_files(view, paths), lambda: self._folders.list_files(paths))
+
+    def _try(self, read: Callable[[MetadataView], _T], otherwise: Callable[[], _T]) -> _T:
+        """Read the metadata table if it is sound, else the folders."""
+        with self._lock:
+            if self._is_usable:
+                try:
+                    view = self._open()
+                    if view is not None:
+                        return read(view)
+                except _BROKEN as error:
+                    if self._strict:
+                        raise
+                    self._warn(error)
+                self._is_usable = False
+        return otherwise()
+
+    def _open(self) -> MetadataView | None:
+        view = self._source.open()
+        if view is None or not view.has(FILES_PARTITION):
+            return None
+        if not self._is_checked:
+            from hoodie_py.table.metadata_table.soundness import check_file_lists
+
+            check_file_lists(view)
+            self._is_checked = True
+        return view
+
+    def _warn(self, error: HoodieError) -> None:
+        warnings.warn(
+            f"The metadata table of table {self._folders.config.name} is not used, and folders are listed: {error}",
+            HoodieWarning,
+            stacklevel=2,
+        )
+
+    def _find_files(
+        self,
+        view: MetadataView,
+        paths: Sequence[str],
+        known: Sequence[str] = (),
+        found: Mapping[str, Sequence[FileInfo]] | None = None,
+    ) -> list[Sequence[FileInfo]]:
+        """Return the files of some partitions of ``known`` ones, in their order; ``found`` has those that were read."""
+        if not found:
+            many = len(known) > _FEW_PARTITIONS and len(paths) * _LOOKUPS_OF_A_SCAN > len(known)
+            _, found = _read_records(view, None if many else [path or NO_PARTITION for path in paths])
+        if known and not found.keys() <= set(known):
+            raise InvalidTableError("The metadata table has files of partitions that it does not have.")
+        self._check_last_commit(found)
+        missing = [path for path in paths if path not in found]
+        listed = {**found, **dict(zip(missing, self._folders.list_files(missing), strict=True))}
+        return [listed[path] for path in paths]
+
+    def _check_last_commit(self, found: Mapping[str, Sequence[FileInfo]]) -> None:
+        """Check that the files of the table's last write are listed: its metadata is read anyway, for the columns."""
+        writes = self._around.list_completed_writes()
+        if not writes:
+            return
+        for partition, stats in self._around.read_metadata(writes[-1]).write_stats.items():
+            if partition in found:
+                there = {each.path for each in found[partition]}
+                lacking = next((stat.path for stat in stats if stat.path is not None and stat.path not in there), None)
+                if lacking is not None:
+                    raise InvalidTableError("The metadata table does not list a file of the last commit.", path=lacking)
+
+
+def _read_records(view: MetadataView, keys: Sequence[str] | None) -> tuple[list[str] | None, dict[str, list[FileInfo]]]:
+    """Read records: some, or all. Return the paths of all partitions, if their record is there, and files by path."""
+    known: list[str] | None = None
+    found: dict[str, list[FileInfo]] = {}
+    if keys is None:
+        batches = view.read_all(FILES_PARTITION, [_FILES])
+    else:
+        batches = iter(view.read_keys(FILES_PARTITION, keys, [_FILES]).to_batches())
+    for batch in batches:
+        names = batch.column("key").to_pylist()
+        paths = [None if name == ALL_PARTITIONS else _to_path(name) for name in names]
+        found.update({path: [] for path in paths if path is not None})
+        if None in paths:
+            known = known or []
+        for row, name, size in _iterate_entries(batch):
+            path = paths[row]
+            if path is None:
+                assert known is not None
+                known.append(_to_path(name))
+            else:
+                check_file_name(name)
+                found[path].append(FileInfo(f"{path}/{name}" if path else name, size, is_dir=False))
+    return None if known is None else sorted(set(known)), found
+
+
+def _iterate_entries(batch: pa.RecordBatch) -> Iterator[tuple[int, str, int]]:
+    """Yield the row, the name and the size of each entry that is not deleted."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from hoodie_py.arrow.arrays import to_booleans, to_numbers
+
+    lists = batch.column(_FILES)
+    if lists.null_count:
+        raise InvalidTableError("A record of the metadata table has no list of files.")
+    offsets = np.asarray(lists.offsets)
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    values = lists.items[entries]
+    there = ~to_booleans(pc.struct_field(values, "isDeleted"))
+    at = np.flatnonzero(there)
+    rows = np.repeat(np.arange(len(lists)), np.diff(offsets))[at]
+    sizes = to_numbers(pc.struct_field(values, "size"))[at]
+    if len(sizes) and int(sizes.min()) < 0:
+        raise InvalidTableError("A list of files of the metadata table has a negative size.")
+    names = lists.keys[entries].take(pa.array(at))
+    return zip(rows.tolist(), names.to_pylist(), sizes.tolist(), strict=True)
+
+
+def _to_path(key: str) -> str:
+    return "" if key == NO_PARTITION else check_partition(key)

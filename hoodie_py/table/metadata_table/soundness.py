@@ -1,0 +1,91 @@
+"""Tells whether the list of files in a metadata table can be trusted (Hudi checks it against no timeline).
+
+A listing from the metadata table has no hole that a reader would see, so the facts that tell are looked at first:
+
+* It has every completed write of the table (``MetadataView.unlisted``). Otherwise it is behind: some writer did not
+  keep it.
+* The base file of its last compaction is there, and the log files of the commits since. Log files of which nothing is
+  left count as gone.
+
+Both come from names that the view lists anyway. Commits of the metadata table are read only where a file seems to be
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT
+from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.reader.file_slice import FileSlice, LogFile
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.metadata_table.view import FIRST_TIME, MetadataView
+
+HINT = (
+    "Build it again (`hoodie index`, or Java Hudi), or read with hoodie.metadata.enable=false, which lists the folders."
+)
+
+
+def check_file_lists(view: MetadataView) -> None:
+    """Check that the list of files has all commits of the table, as far as names tell.
+
+    Raises:
+        InvalidTableError: the metadata table is behind, or lacks files of its own.
+        CorruptFileError: a file of it is damaged.
+        StorageError: the store refused.
+    """
+    if view.unlisted:
+        raise InvalidTableError(
+            f"The metadata table does not have {len(view.unlisted)} commits of the table, the first at "
+            f"{view.unlisted[0]}.",
+            hint=HINT,
+        )
+    groups = view.list_groups(FILES_PARTITION)
+    if len(groups) != 1:
+        raise InvalidTableError(f"The list of files in the metadata table has {len(groups)} file groups.", hint=HINT)
+    lost = next(_iterate_lost(view, groups[0]), None)
+    if lost is not None:
+        raise InvalidTableError("A file of the metadata table's list of files is gone.", path=lost, hint=HINT)
+
+
+def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:
+    """Yield the files of the list that should be there and are not."""
+    completed = view.timeline.timeline.select_completed()
+    since = group.base_instant if group.base_file is not None else ""
+    compacted = completed.select_actions(COMMIT).last
+    doubtful: list[Instant] = []
+    if compacted is not None and compacted.request_time > since:
+        doubtful.append(compacted)
+    deltas = completed.select_actions(DELTA_COMMIT)
+    if group.base_file is None and deltas:
+        doubtful.append(next(iter(deltas)))
+    there = set(_iterate_logged(view, group.log_files))
+    doubtful += [
+        each
+        for each in deltas
+        if each.request_time > since
+        and each.request_time not in there
+        and not each.request_time.startswith(FIRST_TIME)
+        and view.accepts(each.request_time)
+    ]
+    listed = {log.path for log in group.log_files if log.size}
+    listed |= set() if group.base_file is None else {group.base_file.path}
+    for metadata in view.timeline.read_all_metadata(list(dict.fromkeys(doubtful))):
+        for stat in metadata.write_stats.get(FILES_PARTITION, ()):
+            if stat.path is not None and stat.path not in listed:
+                yield stat.path
+
+
+def _iterate_logged(view: MetadataView, logs: Iterable[LogFile]) -> Iterator[str]:
+    """Yield the instants of log files: from version 8 on their names tell, earlier those of their blocks."""
+    for log in logs:
+        if view.config.has_logs_named_by_commit:
+            if log.size:
+                yield log.name.instant
+            continue
+        for block in iterate_blocks(read_bounded(view.files, log.path, "log_bytes")):
+            if isinstance(block, LogBlock) and block.instant_time:
+                yield block.instant_time
