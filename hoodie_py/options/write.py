@@ -51,6 +51,8 @@ LOCK_PROVIDER = Text("hoodie.write.lock.provider")
 CLOCK_SKEW_MS = Number("hoodie.time.generator.max_expected_clock_skew_ms", 200, unit="milliseconds")
 
 # The metadata table
+STATISTICS_COLUMNS = Names("hoodie.metadata.index.column.stats.column.list")  # that have statistics; else the first
+STATISTICS_MOST_COLUMNS = Number("hoodie.metadata.index.column.stats.max.columns.to.index", 32, least=1)
 METADATA_MODE = Choice("hoodie.metadata.mode", ("auto", "disable", "refuse"))  # not Java's own
 METADATA_COMPACT_COMMITS = Number("hoodie.metadata.compact.max.delta.commits", 10, least=1)
 

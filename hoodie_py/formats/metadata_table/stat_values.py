@@ -84,7 +84,7 @@ def wrap_values(
     places: dict[int, list[int]] = {}
     for at, (value, kind) in enumerate(zip(values, kinds, strict=True)):
         if value is not None:
-            places.setdefault(_find_member(kind, version), []).append(at)
+            places.setdefault(find_member(kind, version), []).append(at)
     valid = np.zeros(len(values), np.bool_)
     arrays = []
     for number, field in enumerate(type_):
@@ -273,7 +273,7 @@ def _null_where(values: pa.Array, mask: npt.NDArray[np.bool_]) -> pa.Array:
     return take(values, from_numpy(np.arange(len(values)), mask))
 
 
-def _find_member(kind: ValueKind, version: int) -> int:
+def find_member(kind: ValueKind, version: int) -> int:
     """Return the number of the wrapper of a kind."""
     if version == V1 and kind.type in (ValueType.DATE, ValueType.DECIMAL):
         return _DATE if kind.type == ValueType.DATE else _DECIMAL

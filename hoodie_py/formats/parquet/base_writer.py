@@ -54,10 +54,11 @@ _REPEATING = 0.7  # a column with a greater share of distinct values in the samp
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """The number of rows and of bytes of a file."""
+    """The number of rows and of bytes of a file, and its footer."""
 
     rows: int
     size: int
+    metadata: pq.FileMetaData
 
 
 class BaseFileWriter:
@@ -114,6 +115,7 @@ class BaseFileWriter:
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
         self._guarded = _GuardedSink(sink)
         self._writer: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = self._rows = 0
         self._ratio = _FIRST_GUESS
@@ -151,7 +153,7 @@ class BaseFileWriter:
         with self._guarded.open():
             self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
             self._writer.close()
-        return WrittenFile(self._rows, self._guarded.size)
+        return WrittenFile(self._rows, self._guarded.size, self._footers[0])
 
     def _add_empty(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not self._empty:
@@ -191,6 +193,7 @@ class BaseFileWriter:
             store_schema=False,
             version="2.6",
             data_page_version="1.0",
+            metadata_collector=self._footers,
         )
 
     def _list_footer_entries(self) -> Iterator[tuple[str, str]]:

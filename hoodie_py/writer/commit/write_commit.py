@@ -23,6 +23,7 @@ from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
@@ -133,6 +134,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     if intent.writes_base_files:  # before the lock, as this reads footers of base files
         with turn_missing_into_conflict(session, intent.snapshot):
             files = choose_codec(files, intent.snapshot)
+    indexed = find_indexed_columns(intent.snapshot, intent.schema.avro, session.settings.options)
     with session.hold_lock() as holding:
         now = session.look()
         _check(session, intent, now)
@@ -150,6 +152,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             run_id=make_run_id(),
             schema=intent.schema,
             file=files,
+            indexed=indexed,
         )
         writer = session.open_timeline(now)
         holding.ensure_held()
@@ -217,6 +220,7 @@ class _WriteCompletion:
             stats=collect_stats(self.results),
             replaced=begun.intent.claims.replaced or {},
             results=self.results,
+            schema=begun.intent.schema.avro,
         )
 
     def check_still_ours(self, now: Snapshot) -> Instant:

@@ -33,6 +33,7 @@ from hoodie_py.writer.compaction.task import CompactionTask
 from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
 from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import load_output_schema
@@ -71,6 +72,7 @@ class _OpenCompaction:
     tasks: tuple[CompactionTask, ...]
     known_rollbacks: frozenset[str]
     schema_texts: Mapping[str, str]
+    avro_schema: str
     run_id: int
 
 
@@ -197,6 +199,7 @@ def _plan_tasks(
         run_id=make_run_id(),
         schema=schema,
         file=choose_codec(session.settings.file, snapshot, slices),
+        indexed=find_indexed_columns(snapshot, schema.avro, session.settings.options),
     )
     options = ReadOptions(
         memory_limit=COMPACTION_MEMORY.read(session.settings.options) or None, options=session.settings.options
@@ -214,7 +217,7 @@ def _plan_tasks(
     )
     known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
     requested = replace(pending, state=REQUESTED)
-    return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, facts.run_id)
+    return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, schema.avro, facts.run_id)
 
 
 def _with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
@@ -322,6 +325,7 @@ class _CompactionCompletion:
             added=collect_sizes(self.results),
             stats=collect_stats(self.results),
             results=self.results,
+            schema=self.begun.avro_schema,
         )
 
     def check_still_ours(self, now: Snapshot) -> Instant:

@@ -91,7 +91,7 @@ class CompactionTask:
                 file_group=self.file_slice.file_id, partition=self.file_slice.partition_path or None
             ) from error.__cause__
         stat = self._make_stat(marker, rows, size, reader.stats)
-        return TaskResult(replace(stat, cdc_stats=captured), self.size, time.monotonic() - began)
+        return TaskResult(replace(stat, cdc_stats=captured), self.size, time.monotonic() - began, writer.ranges)
 
     def _open_reader(self, changes: ChangeFile) -> FileGroupReader:
         if not self.facts.config.cdc_enabled:

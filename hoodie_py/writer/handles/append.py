@@ -24,6 +24,8 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.encoder import encode_delete_content
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.formats.log.positions import encode_positions
+from hoodie_py.formats.metadata_table.column_ranges import FileRanges
+from hoodie_py.formats.metadata_table.record_ranges import RecordRanges
 from hoodie_py.formats.names import MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.options.write import RECORD_POSITIONS
@@ -31,6 +33,7 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
+from hoodie_py.writer.handles.measure import start_measuring
 from hoodie_py.writer.handles.meta_columns import (
     RowStamp,
     add_empty_columns,
@@ -102,10 +105,11 @@ class AppendTask:
         order, known = self._sort_by_position(positions)
         ordered = records if order is None else records.take(order)
         deleted = ordered.delete_mask
+        measured = start_measuring(self.facts.indexed, self.facts.schema.avro)
         as_rows = ~deleted | self._find_self_marked_deletes(ordered)
         try:
             with DataFile(self.facts, marker) as file:
-                for block in self._encode_blocks(ordered, as_rows, known):
+                for block in self._encode_blocks(ordered, as_rows, known, measured):
                     file.sink.write(block)
                 size = file.publish()
         except HoodieError as error:
@@ -113,7 +117,8 @@ class AppendTask:
         dead = int(deleted.sum())  # also those that are written as rows
         live = len(ordered) - dead
         stat = self._make_stat(marker, size, live, min(inserts, live), dead)
-        return TaskResult(stat, 0, time.monotonic() - began)
+        ranges = None if measured is None else FileRanges(measured.finish())
+        return TaskResult(stat, 0, time.monotonic() - began, ranges)
 
     def _sort_by_position(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the order of the rows to write, and their row numbers in that order.
@@ -139,9 +144,13 @@ class AppendTask:
         return is_delete_code(np.concatenate(codes)) if codes else np.zeros(len(records), bool)
 
     def _encode_blocks(
-        self, records: WriteRecords, as_rows: np.ndarray, positions: np.ndarray | None
+        self,
+        records: WriteRecords,
+        as_rows: np.ndarray,
+        positions: np.ndarray | None,
+        measured: RecordRanges | None,
     ) -> Iterator[bytes]:
-        """Yield the encoded blocks: rows first, then deletes by key."""
+        """Yield the encoded blocks: rows first, which are measured, then deletes by key."""
         schema = AvroSchema.parse(self.facts.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)
@@ -150,6 +159,8 @@ class AppendTask:
         for batch in make_file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
+            if measured is not None:
+                measured.add(batch)
             content = encode_records(add_empty_columns(batch, self.facts.schema.empty), schema)
             yield encode_block(BlockType.AVRO_DATA, self._make_headers(here), content)
         places = np.flatnonzero(~as_rows)

@@ -63,4 +63,4 @@ class InsertTask:
             partition_path=self.partition_path,
             file_size_in_bytes=size,
         )
-        return TaskResult(stat, 0, time.monotonic() - began)
+        return TaskResult(stat, 0, time.monotonic() - began, writer.ranges)

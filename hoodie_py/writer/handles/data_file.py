@@ -26,14 +26,16 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.metadata_table.column_ranges import FileRanges
+from hoodie_py.formats.metadata_table.indexed_columns import IndexedColumns
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
-from hoodie_py.formats.parquet.base_writer import BaseFileWriter
 from hoodie_py.formats.parquet.facts_file import make_facts_file
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.handles.markers import Marker, Markers
+from hoodie_py.writer.handles.measure import MeasuringWriter
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.settings import FileSettings
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -46,7 +48,7 @@ PARTITION_METAFILE = ".hoodie_partition_metadata"
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
     """Hold what all data files of one commit have in common; small and picklable. ``run_id`` is random, and part of the
-    files' names.
+    files' names. Tasks measure the ranges of the ``indexed`` columns, None: the table has no statistics.
     """
 
     files: TableFiles
@@ -56,6 +58,7 @@ class CommitFacts:
     run_id: int
     schema: OutputSchema
     file: FileSettings = field(default_factory=FileSettings)
+    indexed: IndexedColumns | None = None
 
     @property
     def inflight(self) -> Instant:
@@ -71,12 +74,13 @@ class CommitFacts:
         in_base_format = self.config.partition_metafile_base_format
         ensure_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
-    def open_base_writer(self, sink: IO[bytes]) -> BaseFileWriter:
+    def open_base_writer(self, sink: IO[bytes]) -> MeasuringWriter:
         """Open a writer of one of the commit's base files."""
-        return BaseFileWriter(
+        return MeasuringWriter(
             sink,
             self.schema.arrow,
             self.schema.avro,
+            indexed=self.indexed,
             empty=self.schema.empty,
             codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
@@ -105,11 +109,14 @@ def is_named_after(name: str, instant: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one attempt wrote. ``bytes_read`` are those of the slice's files."""
+    """What one attempt wrote. ``bytes_read`` are those of the slice's files; ``ranges`` those of the indexed columns in
+    the data file, None: nobody asked, or the file's types have none.
+    """
 
     stat: WriteStat
     bytes_read: int
     seconds: float
+    ranges: FileRanges | None = None
 
     @property
     def path(self) -> str:

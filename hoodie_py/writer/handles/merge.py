@@ -95,7 +95,7 @@ class RewriteTask:
             cdc_stats=captured,
             prev_base_file=None if base is None else base.name,
         )
-        return TaskResult(stat, 0 if base is None else base.whole_size, time.monotonic() - began)
+        return TaskResult(stat, 0 if base is None else base.whole_size, time.monotonic() - began, writer.ranges)
 
     def _make_incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
         """Yield the records in the form that a merge takes: rows, then deletes, as in a log file.

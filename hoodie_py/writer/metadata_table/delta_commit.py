@@ -33,6 +33,7 @@ from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadat
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.writer.handles.markers import Marker, Markers
+from hoodie_py.writer.metadata_table.older_schemas import fit_to_schema
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.update import PartitionRecords
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -175,6 +176,7 @@ def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Arr
 
     Raises:
         InvalidTableError: a value does not fit the schema; ``where`` names the column.
+        UnsupportedFeatureError: the schema is of an older Hudi, and has no place for a value.
     """
     batch = rows.combine_chunks()
     count = batch.num_rows
@@ -182,7 +184,7 @@ def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Arr
     full = [
         repeat_value("", pa.string(), count)
         if field.name == _KEY
-        else columns.get(field.name, pa.nulls(count, field.type))
+        else fit_to_schema(columns.get(field.name, pa.nulls(count, field.type)), field.type)
         for field in schema.arrow
     ]
     unknown = set(columns) - set(schema.arrow.names)

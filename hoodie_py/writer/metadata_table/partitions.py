@@ -10,9 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
-from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX, SECONDARY_PREFIX
+from hoodie_py.formats.metadata_table.index_definitions import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_PREFIX,
+)
 from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_table.bloom_filters import make_bloom_filters, read_commit_blooms
+from hoodie_py.writer.metadata_table.column_statistics import make_column_statistics, measure_commit
 from hoodie_py.writer.metadata_table.file_lists import make_file_lists
+from hoodie_py.writer.metadata_table.partition_statistics import make_partition_statistics
 from hoodie_py.writer.metadata_table.record_index import make_record_index, prepare_record_index
 from hoodie_py.writer.metadata_table.secondary_index import make_secondary_index, prepare_secondary_index
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
@@ -37,6 +46,9 @@ class Maker:
 
 _MAKERS: Mapping[str, Maker] = {
     FILES_PARTITION: Maker(make_file_lists),
+    BLOOM_FILTERS: Maker(make_bloom_filters, read_commit_blooms),
+    COLUMN_STATS: Maker(make_column_statistics, measure_commit),
+    PARTITION_STATS: Maker(make_partition_statistics, measure_commit),
     RECORD_INDEX: Maker(make_record_index, prepare_record_index),
 }
 _BY_PREFIX: Mapping[str, Maker] = {

@@ -40,6 +40,7 @@ class MetadataCommit:
         stats: write statistics of the commit, by partition path.
         replaced: file ids of replaced file groups, by partition path.
         results: what the operation's tasks wrote, of the attempts that count.
+        schema: Avro schema (JSON) of the records that the operation wrote, meta columns first; None if it wrote none.
         prepared: what ``prepare`` of each partition's maker returned, by name of the partition.
     """
 
@@ -53,6 +54,7 @@ class MetadataCommit:
     stats: Mapping[str, Sequence[WriteStat]] = field(default_factory=dict)
     replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
     results: Sequence[TaskResult] = ()
+    schema: str | None = None
     prepared: Mapping[str, object] = field(default_factory=dict)
 
 

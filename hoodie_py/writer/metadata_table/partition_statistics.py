@@ -1,0 +1,194 @@
+"""Makes the records of ``partition_stats``: the range of each indexed column in each partition that an instant changes
+(Hudi ``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``).
+
+A record has to hold for all files that readers see once the instant is complete, so it is made under the lock:
+
+* Where files only come, the partition's record is merged with the ranges of these. This is what Java gets from all
+  files, and it costs no more where the partition has many.
+* Where a base file takes the place of others, the record is made anew from the records of ``column_stats`` of the files
+  that stay, as in Java. A file that has none there is measured.
+* Where the range of a file is not known, the record has the widest range. Java leaves such files out, and its readers
+  lose their rows.
+* The records of a partition all of whose files are replaced are deleted.
+
+Java also counts the files that the instant itself replaces; the ranges here are narrower then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_texts, join_chunks
+from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.metadata_table.column_ranges import (
+    ColumnRange,
+    make_statistics,
+    merge_ranges,
+    promote_range,
+    read_statistics,
+    simplify_kind,
+    simplify_range,
+)
+from hoodie_py.formats.metadata_table.index_definitions import COLUMN_STATS
+from hoodie_py.formats.metadata_table.keys import (
+    PARTITION_STATS_TYPE,
+    encode_names,
+    encode_partitions,
+    make_column_partition_prefixes,
+    make_partition_keys,
+)
+from hoodie_py.formats.metadata_table.record_ranges import find_kinds
+from hoodie_py.formats.metadata_table.value_kinds import ValueKind
+from hoodie_py.formats.metadata_table.widest_ranges import make_widest_range
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_table.column_statistics import MeasuredCommit, make_records
+from hoodie_py.writer.metadata_table.file_ranges import measure_files
+from hoodie_py.writer.metadata_table.files_after import find_files_after
+from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
+
+_STATISTICS = "ColumnStatsMetadata"
+_AT_ONCE = 256  # partitions whose records are read together
+
+Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: one is not known
+
+
+def make_partition_statistics(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+    """Make the records of an instant.
+
+    Raises:
+        CorruptFileError, FileMissingError: a file, or the metadata table, cannot be read.
+        StorageError: the store refused.
+    """
+    measured = commit.prepared.get(partition)
+    if not isinstance(measured, MeasuredCommit) or commit.schema is None:
+        return PartitionRecords(partition, _make_table({}, 1))
+    kinds = find_kinds(measured.indexed.names, parse_record(commit.schema))
+    found = dict(_Maker(commit, partition, view, measured, kinds).iterate_partitions())
+    gone = [(path, name) for path in commit.replaced if path not in found for name in kinds]
+    gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
+    return PartitionRecords(partition, _make_table(found, measured.indexed.version), _make_keys(gone) if gone else None)
+
+
+def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> dict[str, ColumnRange]:
+    """Merge the ranges of files to those of a partition, in the kinds of the table's columns. Columns whose range is
+    not known have the widest one, or are left out.
+    """
+    merged = {}
+    for name, kind in kinds.items():
+        found = _merge_column(name, parts.get(name, []), simplify_kind(kind, version))
+        if found is not None:
+            merged[name] = found
+    return merged
+
+
+def _merge_column(name: str, ranges: Sequence[ColumnRange | None], kind: ValueKind) -> ColumnRange | None:
+    promoted = [None if each is None else promote_range(each, kind) for each in ranges]
+    known = [each for each in promoted if each is not None]
+    if len(known) == len(promoted) and known:
+        return merge_ranges(known)
+    return make_widest_range(name, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Finds the ranges of the partitions that an instant changes."""
+
+    commit: MetadataCommit
+    partition: str
+    view: MetadataView
+    measured: MeasuredCommit
+    kinds: Mapping[str, ValueKind]
+
+    def iterate_partitions(self) -> Iterator[tuple[str, dict[str, ColumnRange]]]:
+        """Yield each partition path with its ranges by column."""
+        new = self._collect_new()
+        version = self.measured.indexed.version
+        paths = sorted(new)
+        for at in range(0, len(paths), _AT_ONCE):
+            some = paths[at : at + _AT_ONCE]
+            known = self._read_known([path for path in some if self._only_adds(path)])
+            after = find_files_after(self.commit, [path for path in some if path not in known])
+            for path in some:
+                parts = known[path] if path in known else self._read_files(path, after[path])
+                for name in self.kinds:
+                    parts.setdefault(name, []).extend(new[path].get(name, [None]))
+                yield path, merge_parts(parts, self.kinds, version)
+
+    def _collect_new(self) -> dict[str, Parts]:
+        """Return the ranges of the instant's own files, by partition path."""
+        new: dict[str, Parts] = {}
+        for file in self.measured.files:
+            _add_file(new.setdefault(file.partition_path, {}), file.ranges, self.kinds, self.measured.indexed.version)
+        for path, _ in self.measured.bare:
+            _add_file(new.setdefault(path, {}), (), self.kinds, self.measured.indexed.version)
+        return new
+
+    def _only_adds(self, path: str) -> bool:
+        """Whether the instant takes no file of a partition out of readers' sight."""
+        if self.commit.kind != "write" or self.commit.replaced.get(path):
+            return False
+        stats = self.commit.stats.get(path, ())
+        return all((stat.file_name or ".").startswith(".") or stat.prev_base_file is None for stat in stats)
+
+    def _read_known(self, paths: Sequence[str]) -> dict[str, Parts]:
+        """Read the records of partitions; those that lack one of a column are left out."""
+        if not paths:
+            return {}
+        pairs = [(path, name) for path in paths for name in self.kinds]
+        keys = _make_keys(pairs)
+        records = self.view.read_keys(self.partition, keys.to_pylist())
+        places = {key: at for at, key in enumerate(keys.to_pylist())}
+        found: dict[str, Parts] = {}
+        statistics = join_chunks(records[_STATISTICS])
+        for key, each in zip(
+            records["key"].to_pylist(), read_statistics(statistics, self.measured.indexed.version), strict=True
+        ):
+            path, name = pairs[places[key]]
+            found.setdefault(path, {})[name] = [each]
+        return {path: parts for path, parts in found.items() if len(parts) == len(self.kinds)}
+
+    def _read_files(self, path: str, names: frozenset[str]) -> Parts:
+        """Return the ranges of files of a partition, from ``column_stats``, else from the files."""
+        version = self.measured.indexed.version
+        parts: Parts = {}
+        by_file: dict[str, list[ColumnRange]] = {name: [] for name in names}
+        if names:
+            prefixes = make_column_partition_prefixes(self.kinds, [path])
+            records = self.view.read_prefixes(COLUMN_STATS, prefixes)
+            statistics = join_chunks(records[_STATISTICS])
+            files = pc.struct_field(statistics, "fileName")
+            kept = statistics.filter(pc.is_in(files, from_texts(sorted(names), pa.string())))
+            for name, each in zip(
+                pc.struct_field(kept, "fileName").to_pylist(), read_statistics(kept, version), strict=True
+            ):
+                by_file[name].append(each)
+        bare = [f"{path}/{name}" if path else name for name, ranges in by_file.items() if not ranges]
+        for place, measured in measure_files(self.commit.session.files, bare, self.measured.indexed):
+            by_file[place.rpartition("/")[2]] = [] if measured is None else list(measured.ranges)
+        for ranges in by_file.values():
+            _add_file(parts, ranges, self.kinds, version)
+        return parts
+
+
+def _add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, ValueKind], version: int) -> None:
+    """Add the ranges of one file; those of columns that it has no statistics of are not known."""
+    by_column = {each.column: each for each in ranges}
+    for name in kinds:
+        found = by_column.get(name)
+        parts.setdefault(name, []).append(None if found is None else simplify_range(found, version))
+
+
+def _make_keys(pairs: Sequence[tuple[str, str]]) -> pa.Array:
+    """Return the keys of partition paths and columns."""
+    return make_partition_keys(encode_names(name for _, name in pairs), encode_partitions(path for path, _ in pairs))
+
+
+def _make_table(found: Mapping[str, Mapping[str, ColumnRange]], version: int) -> pa.Table:
+    """Make the records of partitions."""
+    rows = [(path, each) for path, ranges in found.items() for each in ranges.values()]
+    statistics = make_statistics([path for path, _ in rows], [each for _, each in rows], version, tight=True)
+    return make_records(_make_keys([(path, each.column) for path, each in rows]), PARTITION_STATS_TYPE, statistics)
