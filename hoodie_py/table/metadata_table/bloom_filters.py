@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +38,10 @@ class BloomFilters:
     name: str
     texts: Sequence[str]
 
-    least_slices: ClassVar[int] = 16
+    @property
+    def least_slices(self) -> int:
+        """From how many slices on it pays to ask the index."""
+        return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
         """Return for each slice whether it may hold rows that pass."""

@@ -35,7 +35,11 @@ class ColumnStatsFilter:
     columns: Mapping[str, pa.DataType]
 
     name: ClassVar[str] = COLUMN_STATS
-    least_slices: ClassVar[int] = 16
+
+    @property
+    def least_slices(self) -> int:
+        """From how many slices on it pays to ask the index."""
+        return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
         """Return for each slice whether it may hold rows that pass."""

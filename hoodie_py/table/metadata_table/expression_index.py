@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,10 @@ class ExpressionFilter:
     type: pa.DataType
     expression: str
 
-    least_slices: ClassVar[int] = 16
+    @property
+    def least_slices(self) -> int:
+        """From how many slices on it pays to ask the index."""
+        return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
         """Return for each slice whether it may hold rows that pass."""
