@@ -55,30 +55,44 @@ def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
 def encode_values(batch: pa.RecordBatch, schema: AvroSchema) -> pa.Array:
     """Encode each row as the Avro binary form of a record, without its length: a column of ``large_binary``.
 
-    The batch is as for ``encode_records``.
+    The batch is as for ``encode_records``. Columns of Arrow's type null cost little.
 
     Raises:
         InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;
             ``where`` names the column.
         UnsupportedFeatureError: a union of several types whose column is no struct of their members.
     """
-    pieces: Pieces = []
+    pieces: list[pa.Array | pa.Scalar] = []
+    nulls = b""  # of the columns before, which are null in every row
     for field in schema.record.fields:
         place = batch.schema.get_field_index(field.name)
         if place < 0:
             raise InvalidTableError("The records lack a column of their schema.", column=field.name)
         try:
-            pieces += encode_column(batch.column(place), field.type)
+            column = batch.column(place)
+            if pa.types.is_null(column.type) and isinstance(field.type, Union) and field.type.nullable:
+                nulls += _encode_null(field.type)
+                continue
+            if nulls:
+                pieces.append(pa.scalar(nulls, pa.large_binary()))
+                nulls = b""
+            pieces += encode_column(column, field.type)
         except (InvalidTableError, UnsupportedFeatureError) as error:
             raise error.locate(column=field.name) from None
         except (pa.ArrowException, TypeError, ValueError) as error:
             message = f"Values of type {batch.column(place).type} do not fit the schema."
             raise InvalidTableError(message, column=field.name) from error
+    if nulls or not pieces:
+        pieces.append(repeat_piece(nulls, batch.num_rows))
     return join_pieces(pieces)
 
 
-def join_pieces(pieces: Sequence[pa.Array]) -> pa.Array:
-    """Join pieces row by row."""
+def _encode_null(node: Union) -> bytes:
+    return bytes([2 * next(i for i, each in enumerate(node.branches) if is_null(each))])
+
+
+def join_pieces(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
+    """Join pieces row by row; a scalar stands for the same piece in every row."""
     if len(pieces) == 1:
         return pieces[0]
     return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.large_binary()))

@@ -59,7 +59,7 @@ _LONG = struct.Struct(">q")
 _INDEX_ENTRY = struct.Struct(">qi")
 _MAX_KEY = (1 << 15) - 1
 _EXTRA_BYTES = _LENGTHS.size + _SHORT.size + len(KEY_END) + 1  # of an entry, beside key and value
-_GZIP_LEVEL = 6  # Java's default
+_GZIP_LEVEL = 3  # half the time of Java's, and a tenth more bytes
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 Sizes = npt.NDArray[np.int64]

@@ -36,9 +36,9 @@ from hoodie_py.reader.read_info import ReadOptions, ReadStats
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.writer.handles.append import writes_positions
 from hoodie_py.writer.index.bucket import is_likely_bucket
-from hoodie_py.writer.index.log_stats import LogStats
 from hoodie_py.writer.index.stored_key_facts import StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 

@@ -184,7 +184,9 @@ def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Arr
     full = [
         repeat_value("", pa.string(), count)
         if field.name == _KEY
-        else fit_to_schema(columns.get(field.name, pa.nulls(count, field.type)), field.type)
+        else fit_to_schema(columns[field.name], field.type)
+        if field.name in columns
+        else pa.nulls(count)
         for field in schema.arrow
     ]
     unknown = set(columns) - set(schema.arrow.names)

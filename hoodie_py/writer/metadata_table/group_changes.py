@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.fields import find_top_level_name, read_field_values
-from hoodie_py.errors import InvalidTableError
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
@@ -26,9 +26,11 @@ from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 
+_MOST_BYTES = 1 << 31  # of an array of strings
 KEY = "key"
 VALUE = "value"
 
@@ -181,22 +183,26 @@ def subtract(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArra
 
 
 def join_keys(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Return keys as one array; ArrowInvalid for over 2 GiB of them."""
+    """Return keys as one array.
+
+    Raises:
+        UnsupportedFeatureError: they have over 2 GiB.
+    """
     chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
     chunks = [chunk for chunk in chunks if len(chunk)]
     if not chunks:
         return pa.array([], pa.string())
+    if sum(chunk.nbytes for chunk in chunks) >= _MOST_BYTES:
+        raise UnsupportedFeatureError(
+            "A commit changes over 2 GiB of keys of an index.", hint="Write in several commits."
+        )
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
 
-def may_have_deletes(snapshot: Snapshot, file_slice: FileSlice) -> bool:
+def may_have_deletes(said: LogStats, file_slice: FileSlice) -> bool:
     """Whether a log file of a slice may have deleted a key: the commits do not say that none did."""
-    said = snapshot.timeline.stats_by_path
-    for log in file_slice.log_files:
-        stats = said.get(log.path, ())
-        if not stats or any(stat.num_deletes for stat in stats):
-            return True
-    return False
+    stats = [said.find(log) for log in file_slice.log_files]
+    return any(not some or any(stat.num_deletes for stat in some) for some in stats)
 
 
 def take_last_of_each(keys: pa.Array) -> np.ndarray:

@@ -40,6 +40,7 @@ from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.metadata_table.group_changes import (
@@ -91,19 +92,20 @@ def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyChanges:
     del partition
     if commit.kind != "write":
         return KeyChanges.collect((), ())
-    changes = [each for each in list_group_changes(commit) if _may_change_keys(commit.snapshot, each)]
+    said = LogStats(commit.snapshot.timeline)
+    changes = [each for each in list_group_changes(commit) if _may_change_keys(said, each)]
     options = commit.session.settings.options
     rows = SliceRows(commit.snapshot, options, instant=commit.instant)
     found = run_in_order([partial(find_key_changes, rows, each) for each in changes], count_threads(options))
     return KeyChanges.collect([each.group for each in changes], found)
 
 
-def _may_change_keys(snapshot: Snapshot, change: GroupChange) -> bool:
+def _may_change_keys(said: LogStats, change: GroupChange) -> bool:
     if change.after is None or change.before is None:
         return True
     if change.inserts or change.deletes:
         return True
-    return change.log is not None and may_have_deletes(snapshot, change.before)
+    return change.log is not None and may_have_deletes(said, change.before)
 
 
 def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:

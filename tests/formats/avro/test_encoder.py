@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
-from hoodie_py.formats.avro.encoder import encode_records
+from hoodie_py.formats.avro.encoder import encode_records, encode_values
 from hoodie_py.formats.log.blocks import parse_block_schema
 from hoodie_py.formats.log.framing import BlockType
 from tests.formats.avro_bytes_cases import Case, cases, content_of
@@ -139,3 +139,17 @@ def test_unions_of_several_types_are_written_member_by_member() -> None:
     members = pa.StructArray.from_arrays([numbers, pairs, words], names=["member0", "member1", "member2"])
     rows = [{"c": "x"}, {"c": 7}, {"c": {"x": 1, "y": "z"}}, {"c": None}]
     assert encode_records(pa.RecordBatch.from_arrays([members], names=["c"]), schema) == avro_data(schema.text, rows)
+
+
+@given(st.lists(st.none() | st.integers(0, 300)), st.permutations(["a", "b", "c", "d"]), st.integers(0, 4))
+def test_columns_without_type_are_nulls(values: list[int | None], names: list[str], count: int) -> None:
+    unions = {"a": ["null", "long"], "b": ["long", "null"], "c": ["null", {"type": "map", "values": "int"}, "string"]}
+    fields = [{"name": name, "type": unions.get(name, ["null", "string"])} for name in sorted(names)]
+    schema = AvroSchema.parse(json.dumps({"type": "record", "name": "R", "fields": fields}))
+    types = {"a": pa.int64(), "b": pa.int64(), "c": schema.arrow.field("c").type, "d": pa.string()}
+    typed = {name: pa.nulls(len(values), types[name]) for name in names}
+    if "a" not in names[:count]:
+        typed["a"] = pa.array(values, pa.int64())
+    bare = typed | {name: pa.nulls(len(values)) for name in names[:count]}
+    expected = encode_values(pa.RecordBatch.from_pydict(typed), schema)
+    assert encode_values(pa.RecordBatch.from_pydict(bare), schema).to_pylist() == expected.to_pylist()

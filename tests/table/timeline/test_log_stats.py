@@ -9,9 +9,9 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.reader.file_slice import LogFile
+from hoodie_py.table.timeline import log_stats
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.writer.index import log_stats
-from hoodie_py.writer.index.log_stats import LogStats
+from hoodie_py.table.timeline.log_stats import LogStats
 from tests.writer.written_tables import QUICK
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
