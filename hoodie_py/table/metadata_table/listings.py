@@ -71,14 +71,13 @@ class MetadataListings:
         """List the partitions of a table, sorted by path; else as ``discover_partitions``."""
 
         def find(view: MetadataView) -> list[PartitionListing]:
-            if keep is None and may_lead is None:
+            if keep is None:
                 known, found = _read_records(view, None)
             else:
                 known, found = _read_records(view, [ALL_PARTITIONS])
             if known is None:
                 raise InvalidTableError("The metadata table has no list of partitions.")
-            wanted = [path for path in known if may_lead is None or may_lead(path)]
-            partitions = [parse_partition(self._folders.config, schema, path) for path in wanted]
+            partitions = [parse_partition(self._folders.config, schema, path) for path in known]
             kept = [each for each in partitions if keep is None or keep(each)]
             files = self._find_files(view, [each.path for each in kept], known, found)
             return [PartitionListing(each, tuple(listed)) for each, listed in zip(kept, files, strict=True)]
