@@ -26,6 +26,11 @@ class MetadataSource:
         self._problem: HoodieError | None = None
         self._lock = Lock()
 
+    @property
+    def opened(self) -> MetadataView | None:
+        """The view, if something asked for it; else None."""
+        return self._view
+
     def open(self) -> MetadataView | None:
         """Return the view; None where the table has no metadata table.
 

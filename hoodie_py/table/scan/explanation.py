@@ -89,7 +89,7 @@ def explain_snapshot(
     files = CountedFiles(snapshot.files)
     planned = snapshot.forget_files(files)
     chosen = choose_slices(planned, query_type, predicate, options, merger)
-    left = chosen.slices
+    left, view = chosen.slices, planned.metadata.opened
     return Explanation(
         snapshot.config.name,
         snapshot.instant,
@@ -102,8 +102,8 @@ def explain_snapshot(
         len(left),
         sum(len(each.log_files) + (each.base_file is not None) for each in left),
         sum(_count_bytes(each) for each in left),
-        files.calls + chosen.calls,
-        files.bytes + chosen.bytes,
+        files.calls + (0 if view is None else view.calls),
+        files.bytes + (0 if view is None else view.bytes),
         chosen.note,
     )
 

@@ -31,16 +31,13 @@ LEAST_SLICES = 4  # from which on a metadata table is opened for its indexes, un
 class SliceChoice:
     """The slices that a scan reads, how many there are in the partitions with wanted values, and what indexes did.
 
-    ``calls`` and ``bytes`` are requests to the metadata table, and what they read. ``note`` says why no index was
-    asked.
+    ``note`` says why no index was asked.
     """
 
     slices: list[FileSlice]
     partitions: int
     considered: int
     steps: tuple[FilterStep, ...] = ()
-    calls: int = 0
-    bytes: int = 0
     note: str | None = None
 
 
@@ -63,8 +60,7 @@ def choose_slices(
     from hoodie_py.table.metadata_table.skipping import skip_slices
 
     left, steps = skip_slices(asked, slices)
-    calls, size = asked.view.calls, asked.view.bytes
-    return SliceChoice(left, partitions, len(slices), tuple(steps), calls, size)
+    return SliceChoice(left, partitions, len(slices), tuple(steps))
 
 
 def _find_obstacle(
