@@ -119,11 +119,6 @@ _.no_rows
 _.no_nulls
 _.all_null
 
-# Look-ups by key: filters of scans and the record index as an index of writes call them
-find_record_locations
-find_allowed_keys
-find_allowed_values
-spell_value
 
 # For users alone
 _.skipped_slices

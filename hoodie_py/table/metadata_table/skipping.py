@@ -10,7 +10,7 @@ Where an index cannot be read, the scan goes on without it, with a warning; with
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hoodie_py.errors import HoodieError, HoodieWarning
@@ -40,7 +40,7 @@ def skip_slices(
         HoodieError: with ``strict``: the metadata table is damaged, or contradicts a file.
     """
     left, steps = list(slices), []
-    for index in (index for make in makers for index in make(request)):
+    for index in _make_filters(request, makers):
         if not left:
             break
         if len(left) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
@@ -50,6 +50,18 @@ def skip_slices(
             left, step = _ask(index, request, left)
             steps.append(step)
     return left, steps
+
+
+def _make_filters(request: FilterRequest, makers: Sequence[MakeFilters]) -> Iterator[SliceFilter]:
+    """Yield the indexes that may know something of the filter."""
+    for make in makers:
+        try:
+            yield from make(request)
+        except HoodieError as error:
+            if request.strict:
+                raise
+            text = f"Indexes of the metadata table cannot be read, so they leave out no file slice: {error}"
+            warnings.warn(HoodieWarning(text), stacklevel=2)
 
 
 def _ask(index: SliceFilter, request: FilterRequest, slices: list[FileSlice]) -> tuple[list[FileSlice], FilterStep]:
