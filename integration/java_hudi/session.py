@@ -7,7 +7,8 @@ import os
 import select
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -116,6 +117,15 @@ class JavaSession:
     def wrong_metadata(self, table: str | Path) -> list[dict[str, Any]]:
         """Files that the metadata table and the file system disagree about."""
         return self.call(table, "validate_metadata_table_files")
+
+    @contextmanager
+    def configured(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Set what procedures and SQL take from the session, which take no options; for a while."""
+        self._ask("configure", settings=dict(settings))
+        try:
+            yield
+        finally:
+            self._ask("configure", settings=dict.fromkeys(settings))
 
     def version(self) -> dict[str, str]:
         """Versions of Spark and Java."""

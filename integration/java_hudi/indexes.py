@@ -1,0 +1,154 @@
+"""Tables on which Java Hudi keeps all of its indexes, and the ways in which both engines find rows by them.
+
+The indexes: statistics of columns and partitions, bloom filters, the record index (global, or one for each partition),
+a secondary index and two expression indexes, which Java makes by SQL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie_py import HoodieTable
+from integration.java_hudi.tables import Kind, Row, by_key, make_row
+from integration.java_hudi.test_writes import OurLake
+
+_LOCKS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+_INDEX = "hoodie.metadata.index."
+_LEVELS = {"global": "global.record.level.index", "partitioned": "record.level.index"}
+_TYPES = {"global": "GLOBAL_RECORD_LEVEL_INDEX", "partitioned": "RECORD_LEVEL_INDEX"}
+_SKIPPED = {"hoodie.enable.data.skipping": "true"}  # however few slices there are
+_NOTHING_SKIPPED = {"hoodie.enable.data.skipping": "false", "hoodie.metadata.enable": "false"}
+_YEAR = 1969
+_WITH_SQL = 8  # the first table version that has secondary and expression indexes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedKind(Kind):
+    """A kind of table with all indexes; ``records`` is the kind of record index: global, partitioned or none."""
+
+    records: str = "global"
+    sql: bool = True
+
+    def __str__(self) -> str:
+        made = "-sql" if self.has_sql else ""
+        return f"v{self.version}-{'mor' if self.merge_on_read else 'cow'}-{self.records}{made}"
+
+    @property
+    def has_sql(self) -> bool:
+        """Whether the table gets the indexes that SQL makes; secondary ones need a global record index."""
+        return self.sql and self.version >= _WITH_SQL and self.records == "global"
+
+    @property
+    def service_options(self) -> dict[str, str]:
+        """Java's options for table services: a service drops the indexes that its options do not name."""
+        options = {
+            **Kind.service_options.fget(self),  # type: ignore[attr-defined]
+            f"{_INDEX}column.stats.enable": "true",
+            f"{_INDEX}column.stats.file.group.count": "2",
+            f"{_INDEX}bloom.filter.enable": "true",
+            f"{_INDEX}bloom.filter.file.group.count": "2",
+            "hoodie.index.bloom.num_entries": "1000",
+            "hoodie.write.lock.provider": _LOCKS,
+        }
+        if self.version >= _WITH_SQL:
+            options[f"{_INDEX}partition.stats.enable"] = "true"
+        if self.records in _LEVELS:
+            level = f"hoodie.metadata.{_LEVELS[self.records]}"
+            options |= {f"{level}.enable": "true", f"{level}.min.filegroup.count": "2"}
+        return options
+
+    @property
+    def write_options(self) -> dict[str, str]:
+        """Java's options for writes: they find keys by the record index where there is one."""
+        options = {**Kind.write_options.fget(self), **self.service_options}  # type: ignore[attr-defined]
+        return options | ({"hoodie.index.type": _TYPES[self.records]} if self.records in _TYPES else {})
+
+
+class IndexedLake(OurLake):
+    """A table of such a kind, with the rows that it must have."""
+
+    def begin(self) -> None:
+        """Have Java make the table and its indexes."""
+        self.write([make_row(number) for number in range(24)], "insert", mode="overwrite")
+        self.change(2)
+        assert isinstance(self.kind, IndexedKind)
+        if self.kind.has_sql:
+            self.run_sql(
+                "create index by_name on indexed (name)",
+                "create index by_year on indexed using column_stats(day) options(expr='year')",
+            )
+            if not self.kind.merge_on_read:  # with it Java can write no log files
+                self.run_sql("create index by_lower on indexed using bloom_filters(id) options(expr='lower')")
+        self.change(3)
+
+    def run_sql(self, *statements: str) -> None:
+        """Have Java run statements on a table ``indexed``."""
+        self.java.sql("drop table if exists indexed")
+        self.java.sql(f"create table indexed using hudi location '{self.path}'")
+        try:
+            with self.java.configured(self.kind.service_options):
+                for each in statements:
+                    self.java.sql(each)
+        finally:
+            self.java.sql("drop table indexed")
+
+    def clean_java(self) -> None:
+        """Have Java clean all but the newest versions."""
+        with self.java.configured(self.kind.service_options):
+            self.java.clean(self.path, self.kind.service_options)
+
+    def check_finds(self) -> None:
+        """Filter by every index, in Java with and without skipping of data, and here; compare with the model."""
+        table = HoodieTable.open(self.path)
+        for where, keep in self.make_filters().items():
+            wanted = {key for key, row in self.rows.items() if keep(row)}
+            found = self._find_by_java(where) | {
+                "ours": table.scan(filter=where, options=_SKIPPED).to_arrow(),
+                "ours, nothing skipped": table.scan(filter=where, options=_NOTHING_SKIPPED).to_arrow(),
+            }
+            for name, rows in found.items():
+                assert by_key(rows).keys() == wanted, f"{name}: {where}"
+        wanted = {key for key, row in self.rows.items() if row["day"].year == _YEAR}
+        for name, rows in self._find_by_java(f"year(day) = {_YEAR}").items():
+            assert by_key(rows).keys() == wanted, f"{name}: year"
+
+    def _find_by_java(self, where: str) -> dict[str, pa.Table]:
+        options = {name.replace(".", "__"): value for name, value in _NOTHING_SKIPPED.items()}
+        return {
+            "java": self.java.read(self.path, where=where),
+            "java, nothing skipped": self.java.read(self.path, where=where, **options),
+        }
+
+    def make_filters(self) -> Mapping[str, Callable[[Row], bool]]:
+        """Return filters that indexes can answer."""
+        keys = sorted(self.rows)
+        some = [*keys[:: max(1, len(keys) // 3)], "k999"]
+        one, listed = keys[len(keys) // 2], ", ".join(f"'{key}'" for key in some)
+        name = next((row["name"] for row in self.rows.values() if row["name"]), "nobody")
+        return {
+            "price > 60": lambda row: row["price"] > 60,
+            "price between 10 and 20 and flag": lambda row: 10 <= row["price"] <= 20 and row["flag"],
+            "amount is null": lambda row: row["amount"] is None,
+            "day < date'1970-01-05'": lambda row: row["day"] < dt.date(1970, 1, 5),
+            f"lower(id) = '{one}'": lambda row: row["id"] == one,
+            f"id = '{one}'": lambda row: row["id"] == one,
+            f"id in ({listed})": lambda row: row["id"] in some,
+            "id = 'k999'": lambda _: False,
+            f"name = '{name}'": lambda row: row["name"] == name,
+        }
+
+    def check_all(self) -> None:
+        """Check rows, files, finds and the metadata table's entries."""
+        self.check()
+        self.check_metadata()
+        self.check_finds()
+        self.check_entries()
+
+    def check_entries(self) -> None:
+        """Compare every entry of the metadata table with the files, by ``hoodie verify``."""
+        report = self.open().verify(metadata=True, data=False)
+        assert report.is_right, str(report)

@@ -1,0 +1,151 @@
+"""Java Hudi and this package take turns on tables with all of Java's indexes: each keeps what the other reads by.
+
+After every round both give the rows of the model, whole and by filters that indexes answer, with skipping and without;
+Java's writers find our keys by the record index, so that no key is ever there twice; and the metadata table's entries
+are those of the files.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from integration.java_hudi.indexes import IndexedKind, IndexedLake
+from integration.java_hudi.session import JavaSession
+from integration.java_hudi.tables import make_row
+
+KINDS = [
+    IndexedKind(9, True, True),
+    IndexedKind(9, True, True, False),
+    IndexedKind(8, True, True),
+    IndexedKind(6, True, True),
+    IndexedKind(6, True, True, False),
+    IndexedKind(9, True, True, records="partitioned"),
+    IndexedKind(9, True, True, records="none"),
+]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+
+@every_kind
+def test_java_reads_by_indexes_what_we_wrote(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
+    """Each operation of ours once, Java's upserts between them."""
+    lake = IndexedLake(java, tmp_path / "table", kind)
+    lake.begin()
+    lake.check_all()
+    before = lake.open().config.metadata_partitions
+    lake.turn(4)
+    lake.check_all()
+    lake.change(5)
+    lake.put([make_row(number, 6) for number in (70, 71, 72)], "insert")
+    lake.check_all()
+    _service(lake, 7, ours=True)
+    lake.change(8)
+    lake.check_all()
+    if not kind.has_sql:  # Java refuses to overwrite where there is a secondary index
+        lake.put([make_row(number, 9) for number in (0, 3, 90)], "insert_overwrite")
+        lake.check_all()
+        lake.change(10)
+    _roll_back(lake, 11)
+    lake.check_all()
+    _service(lake, 12, ours=False)
+    lake.turn(13)
+    lake.check_all()
+    assert set(lake.open().config.metadata_partitions) == set(before)
+
+
+def _service(lake: IndexedLake, ts: int, *, ours: bool) -> None:
+    """Compact and clean."""
+    if lake.kind.merge_on_read and ours:
+        lake.turn(ts)
+        assert lake.open().compact().instant is not None
+    elif lake.kind.merge_on_read:
+        lake.run_java()
+    if ours:
+        lake.open().clean(retain_commits=1)
+    else:
+        lake.clean_java()
+
+
+def _roll_back(lake: IndexedLake, ts: int) -> None:
+    """Write, and take it back."""
+    rows = dict(lake.rows)
+    lake.put([make_row(number, ts, name="gone") for number in (0, 4, 80)])
+    last = lake.open().timeline.select_writes().instants[-1].request_time
+    lake.open().rollback(last)
+    lake.rows = rows
+
+
+@every_kind
+def test_rounds_in_turn(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
+    """Random operations, Java's and ours by turns."""
+    take_turns(IndexedLake(java, tmp_path / "table", kind), rounds=6)
+
+
+def take_turns(lake: IndexedLake, rounds: int, seed: int = 0) -> None:
+    """Have Java and this package each do something, and compare everything after each."""
+    lot = random.Random(f"{lake.kind} {seed}")
+    lake.begin()
+    for ts in range(5, 5 + 2 * rounds, 2):
+        _act(lake, ts, lot, ours=False)
+        _act(lake, ts + 1, lot, ours=True)
+        lake.check_all()
+
+
+def _act(lake: IndexedLake, ts: int, lot: random.Random, *, ours: bool) -> None:
+    rows = [make_row(number, ts, price=float(lot.randrange(100))) for number in lot.sample(range(60), 12)]
+    choices = ["upsert", "upsert", "delete", "insert", "service", "roll back" if ours else "upsert"]
+    if not (isinstance(lake.kind, IndexedKind) and lake.kind.has_sql):
+        choices.append("insert_overwrite")
+    choice = lot.choice(choices)
+    write = lake.put if ours else lake.write
+    if choice == "service":
+        _service(lake, ts, ours=ours)
+    elif choice == "roll back":
+        _roll_back(lake, ts)
+    elif choice == "delete":
+        doomed = lot.sample(sorted(lake.rows), min(4, len(lake.rows) - 1))
+        write([{**lake.rows[key], "ts": ts} for key in doomed], "delete")
+    elif choice == "insert":
+        write([make_row(1000 + 2 * ts + each, ts) for each in range(2)], "insert")
+    elif choice == "insert_overwrite":
+        overwrite(lake, rows[:3], ours=ours)
+    else:
+        write(rows)
+
+
+def overwrite(lake: IndexedLake, rows: list[dict[str, object]], *, ours: bool) -> None:
+    """Replace the partitions of rows."""
+    if ours:
+        lake.put(rows, "insert_overwrite")
+        return
+    parts = {row["part"] for row in rows}
+    lake.rows = {key: row for key, row in lake.rows.items() if row["part"] not in parts}
+    lake.write(rows, "insert_overwrite")
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[1], KINDS[3]], ids=str)
+def test_a_write_of_java_in_flight_survives_our_commit(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
+    lake = IndexedLake(java, tmp_path / "table", kind)
+    lake.begin()
+    survive(lake, times=2)
+
+
+def survive(lake: IndexedLake, times: int) -> None:
+    """Have Java write while this package commits to other file groups; both must land."""
+    for each in range(times):
+        ts = 10 + 2 * each
+        theirs = [make_row(number, ts, name="theirs") for number in range(0, 24, 3)]  # p0
+        ours = [make_row(number, ts, name="ours") for number in range(1, 24, 3)]  # p1
+        pending = len(lake.open().timeline.select_pending())
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(lake.write, theirs)
+            while not running.done() and len(lake.open().timeline.select_pending()) == pending:
+                time.sleep(0.02)
+            assert not running.done(), "Java was done before we began"
+            lake.put(ours)
+            running.result()
+        lake.check_all()
