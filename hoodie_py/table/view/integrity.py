@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hoodie_py.errors import FileMissingError
+from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import REGISTERED_SUFFIX, parse_log_file_name
@@ -54,7 +54,7 @@ def check_nothing_missing(
 
     Raises:
         FileMissingError: a file does not exist; the first ones are named.
-        CorruptFileError, InvalidTableError: the timeline is damaged.
+        CorruptFileError, InvalidTableError: the timeline is damaged, or the metadata table does not list a file.
         StorageError: the store refused.
     """
     named = _CommittedFiles(view.timeline, query_instant)
@@ -72,6 +72,13 @@ def check_nothing_missing(
     missing = sorted(expected - there)
     if view.visibility.logs_carry_base_instant:
         missing = [path for path in missing if not _is_held_by_others(view, path, listed, named)]
+    unlisted = next((path for path in missing[:_SHOWN] if view.files.exists(path)), None)
+    if unlisted is not None:  # folders list what is there
+        raise InvalidTableError(
+            "The metadata table does not list a file that a commit of the table names.",
+            hint="Build the metadata table again, or read with hoodie.metadata.enable=false.",
+            path=unlisted,
+        )
     if missing:
         raise FileMissingError(
             f"{len(missing)} of the files that commits of the table name are gone: {', '.join(missing[:_SHOWN])}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,11 +31,15 @@ hoodie.table.version=9
 """
 
 
-def add_metadata_table(table: Path, sample: Path) -> None:
-    """Give a table of version 9 a metadata table; ``sample`` is a table that has one, for its schema."""
+def add_metadata_table(table: Path, sample: Path, leave_out: Collection[str] = ()) -> None:
+    """Give a table of version 9 a metadata table, without some files; ``sample`` has one, for its schema."""
     snapshot = open_snapshot(str(table))
     sizes = {
-        each.partition.path: {file.name: file.size for file in each.files if not file.name.startswith(".hoodie")}
+        each.partition.path: {
+            file.name: file.size
+            for file in each.files
+            if not file.name.startswith(".hoodie") and file.path not in leave_out
+        }
         for each in snapshot.view.list_partitions()
     }
     model = open_snapshot(str(sample)).metadata.open()

@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py import CorruptFileError, FileMissingError, HoodieError, HoodieTable, HoodieWarning, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
+from tests.table.metadata_table.fabricated import add_metadata_table
 
 Corpus = Callable[[str], Path]
 TABLES = ("mdt_files_mor_v9", "old15_metadata_mor")
@@ -184,3 +186,28 @@ def test_a_listed_file_that_is_gone_is_an_error_with_a_remedy(corpus_copy: Corpu
     (table / gone.path).unlink()
     with pytest.raises(FileMissingError, match=r"hoodie\.metadata\.enable=false"):
         read_rows(table)
+
+
+def make_listed_table(place: Path, sample: Path, leave_out: Callable[[list[str]], str]) -> HoodieTable:
+    """Make a table of two commits whose metadata table lacks one of its base files, which are given oldest first."""
+    schema = pa.schema({"id": pa.string(), "ts": pa.int64(), "part": pa.string()})
+    table = HoodieTable.create(str(place), schema, record_key="id", ordering="ts", partition_by="part")
+    for part in ("a", "b"):
+        table.insert([{"id": part, "ts": 1, "part": part}])
+    slices = table.file_slices()
+    paths = [each.base_file.path for each in slices if each.base_file is not None]
+    add_metadata_table(place, sample, [leave_out(sorted(paths, key=lambda path: path.rpartition("_")[2]))])
+    return HoodieTable.open(str(place))
+
+
+def test_a_file_of_the_last_commit_that_is_not_listed_is_noticed(tmp_path: Path, corpus: Corpus) -> None:
+    table = make_listed_table(tmp_path / "t", corpus(TABLES[0]), lambda paths: paths[-1])
+    with pytest.warns(HoodieWarning, match="last commit"):
+        assert table.scan().count() == 2
+
+
+def test_strict_reads_notice_every_file_that_is_not_listed(tmp_path: Path, corpus: Corpus) -> None:
+    table = make_listed_table(tmp_path / "t", corpus(TABLES[0]), lambda paths: paths[0])
+    with pytest.raises(InvalidTableError, match="does not list a file"):
+        table.scan(integrity="strict").count()
+    assert table.scan(integrity="strict", options=OFF).count() == 2
