@@ -38,7 +38,8 @@ from hoodie_py.writer.metadata_build.checks import check_nothing_pending, check_
 from hoodie_py.writer.metadata_build.group_counts import count_fixed_groups, estimate_groups, make_group_ids
 from hoodie_py.writer.metadata_build.initial_commit import InitialCommit, choose_instant, is_initial
 from hoodie_py.writer.metadata_build.new_metadata_table import create_metadata_table
-from hoodie_py.writer.metadata_build.record_portions import GroupPlan, find_maker
+from hoodie_py.writer.metadata_build.portion import GroupPlan
+from hoodie_py.writer.metadata_build.record_portions import find_maker
 from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_build.state import PartitionState, write_definition

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +19,9 @@ from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
 from hoodie_py.formats.metadata_table.secondary_keys import find_secondary_groups
 from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.metadata_build.portion import GroupPlan, Portion
 from hoodie_py.writer.metadata_build.sources import IndexSource
+from hoodie_py.writer.metadata_build.statistic_portions import make_blooms, make_column_ranges, make_partition_ranges
 from hoodie_py.writer.metadata_table.file_lists import list_files
 from hoodie_py.writer.metadata_table.group_changes import KEY
 from hoodie_py.writer.metadata_table.record_index import find_epoch_millis
@@ -30,25 +30,6 @@ from hoodie_py.writer.metadata_table.secondary_index import make_index_keys
 from hoodie_py.writer.metadata_table.secondary_index import make_records as make_secondary_records
 
 _FILES_AT_ONCE = 50_000
-
-Groups = npt.NDArray[np.int64]
-
-
-class Portion(NamedTuple):
-    """Records (``key`` and columns of HoodieMetadataRecord), and the number of each one's file group."""
-
-    records: pa.Table
-    groups: Groups
-
-
-class GroupPlan(NamedTuple):
-    """The file groups of a new partition: ``file_ids``, and where those of each partition of the table begin and how
-    many there are, for a partitioned record index.
-    """
-
-    file_ids: tuple[str, ...]
-    by_partition: Mapping[str, tuple[int, int]]
-
 
 MakePortions = Callable[[IndexSource, GroupPlan], Iterator[Portion]]
 
@@ -97,6 +78,9 @@ def make_secondary_keys(source: IndexSource, groups: GroupPlan) -> Iterator[Port
 
 _MAKERS: Mapping[str, MakePortions] = {
     names.FILES: make_file_lists,
+    names.COLUMN_STATS: make_column_ranges,
+    names.PARTITION_STATS: make_partition_ranges,
+    names.BLOOM_FILTERS: make_blooms,
     names.RECORD_INDEX: make_record_locations,
 }
 _BY_PREFIX: Mapping[str, MakePortions] = {

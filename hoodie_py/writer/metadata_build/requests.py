@@ -10,6 +10,7 @@ from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_build.statistic_portions import choose_new_columns
 
 _FIXED = (names.FILES, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 _KINDS = (names.COLUMN_STATS, names.BLOOM_FILTERS)
@@ -25,6 +26,7 @@ def define_index(
     kind: str | None = None,
     partitioned: bool = False,
     arguments: Mapping[str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> tuple[str, IndexDefinition | None]:
     """Return the partition and the definition of an index to build; arguments as for ``TableIndexes.build``.
 
@@ -40,11 +42,16 @@ def define_index(
     if name in _FIXED:
         if given:
             raise InvalidQueryError(f"The index {name!r} takes no {given[0]}.")
-        return name, _define_fixed(snapshot, name, partitioned)
+        return name, _define_fixed(snapshot, name, partitioned, options or {})
     return _define_named(snapshot, name, column, function, kind, arguments or {})
 
 
-def _define_fixed(snapshot: Snapshot, name: str, partitioned: bool) -> IndexDefinition | None:
+def _define_fixed(
+    snapshot: Snapshot, name: str, partitioned: bool, options: Mapping[str, str]
+) -> IndexDefinition | None:
+    if name == names.COLUMN_STATS:
+        indexed = choose_new_columns(snapshot, dict(options))
+        return names.define_column_stats(indexed.names, snapshot.config.version)
     if name == names.RECORD_INDEX:
         if partitioned and not snapshot.config.has_logs_named_by_commit:
             raise InvalidQueryError(f"A table of version {snapshot.config.version} has no partitioned record index.")

@@ -55,6 +55,15 @@ class IndexSource:
         """The newest file slices, merged with those before a pending compaction."""
         return self.snapshot.view.list_slices(None, sorted(self.files))
 
+    @cached_property
+    def visible_files(self) -> Mapping[str, Sequence[str]]:
+        """Paths of the files that readers see, by partition path."""
+        found: dict[str, list[str]] = {}
+        for each in self.slices:
+            base = [] if each.base_file is None else [each.base_file.path]
+            found.setdefault(each.partition_path, []).extend([*base, *(log.path for log in each.log_files)])
+        return found
+
     def read_records(self, column: str | None = None) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
         """Yield the records of all slices, each batch with its slice: the column ``key``, and ``value`` where a column
         is wanted.

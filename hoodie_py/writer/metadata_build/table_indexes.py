@@ -78,6 +78,7 @@ class TableIndexes:
             kind=kind,
             partitioned=partitioned,
             arguments=arguments,
+            options=session.settings.options,
         )
         built = build_index(session, partition, definition, on_records)
         result: tuple[BuiltIndex, ...] = self._refresh(tuple(built))

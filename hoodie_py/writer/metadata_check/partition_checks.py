@@ -6,11 +6,13 @@ which says where rows or files are: sizes of files, file groups of records. When
 
 * ``files``: each data file of the listing with its size, and no other; each partition.
 * ``record_index``: each record key with its file group, and no other; each in the file group that a look-up reads.
+* ``bloom_filters``: the filter in the footer of each base file, and no other.
 * ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -33,13 +35,15 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.metadata_table.view import MetadataView
-from hoodie_py.writer.metadata_build.record_portions import GroupPlan, find_maker
+from hoodie_py.writer.metadata_build.portion import GroupPlan
+from hoodie_py.writer.metadata_build.record_portions import find_maker
 from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.comparison import compare
 from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_check.statistic_checks import check_column_statistics, check_partition_statistics
 
-_FILES = "filesystemMetadata"
+_FILES, _BLOOMS = "filesystemMetadata", "BloomFilterMetadata"
 
 
 class Facts(NamedTuple):
@@ -63,6 +67,10 @@ def check_partition(
     Raises:
         HoodieError: a file cannot be read.
     """
+    if partition == names.COLUMN_STATS:
+        return check_column_statistics(source, view, on_entries)
+    if partition == names.PARTITION_STATS:
+        return check_partition_statistics(source, view, on_entries)
     report = PartReport(partition)
     describe = _find_describer(partition)
     budget = MemoryBudget.from_options(ReadOptions(options=source.options))
@@ -82,7 +90,12 @@ def check_partition(
                 read += batch.num_rows
                 if on_entries is not None:
                     on_entries(partition, read)
+        astray = report.wrong
         counts = compare(expected, found, partial(_note, report))
+    report.wrong = astray + counts.missing + counts.extra + counts.wrong  # not all of them were told
+    if partition == names.BLOOM_FILTERS:  # no reader asks for the filter of a file that is gone
+        report.stale, report.wrong = counts.extra, report.wrong - counts.extra
+        report.findings = [each for each in report.findings if each.problem != "extra"]
     report.checked = counts.right + counts.missing + counts.extra + counts.wrong
     return report
 
@@ -134,12 +147,28 @@ def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
     return Facts(keys, values)
 
 
+def _describe_blooms(rows: pa.Table, _owner: str | None) -> Facts:
+    """Each filter's type and a hash of its text."""
+    blooms = join_chunks(rows[_BLOOMS])
+    texts = (
+        hashlib.sha256(each or b"").hexdigest()[:16] for each in pc.struct_field(blooms, "bloomFilter").to_pylist()
+    )
+    kinds = pc.struct_field(blooms, "type")
+    values = pc.binary_join_element_wise(kinds, from_texts(list(texts), pa.string()), " ")
+    kept = pc.invert(pc.fill_null(pc.struct_field(blooms, "isDeleted"), False))
+    return Facts(join_chunks(rows["key"]).cast(pa.string()).filter(kept), values.filter(kept))
+
+
 def _describe_keys(rows: pa.Table, _owner: str | None) -> Facts:
     keys = join_chunks(rows["key"]).cast(pa.string())
     return Facts(keys, pa.array([""] * len(keys), pa.string()))
 
 
-_DESCRIBERS: Mapping[str, Describe] = {names.FILES: _describe_files, names.RECORD_INDEX: _describe_locations}
+_DESCRIBERS: Mapping[str, Describe] = {
+    names.FILES: _describe_files,
+    names.RECORD_INDEX: _describe_locations,
+    names.BLOOM_FILTERS: _describe_blooms,
+}
 
 
 def _find_describer(partition: str) -> Describe:

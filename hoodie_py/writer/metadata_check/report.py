@@ -23,13 +23,21 @@ class Finding:
 
 @dataclass(slots=True)
 class PartReport:
-    """What the check of one part found: how many entries are right, how many are not, the first of those. ``unchecked``
-    says why it is not checked here.
+    """What the check of one part found.
+
+    Attributes:
+        name: the partition of the metadata table, or "data".
+        checked: number of entries that were compared.
+        wrong: number of those that are not right.
+        stale: number of entries of files that are gone, which no reader asks for; Java leaves some.
+        findings: the first of what is wrong.
+        unchecked: why the part is not checked here.
     """
 
     name: str
     checked: int = 0
     wrong: int = 0
+    stale: int = 0
     findings: list[Finding] = field(default_factory=list)
     unchecked: str | None = None
 

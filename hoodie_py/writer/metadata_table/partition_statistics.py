@@ -65,12 +65,14 @@ def make_partition_statistics(commit: MetadataCommit, partition: str, view: Meta
     """
     measured = commit.prepared.get(partition)
     if not isinstance(measured, MeasuredCommit) or commit.schema is None:
-        return PartitionRecords(partition, _make_table({}, 1))
+        return PartitionRecords(partition, make_partition_records({}, 1))
     kinds = find_kinds(measured.indexed.names, parse_record(commit.schema))
     found = dict(_Maker(commit, partition, view, measured, kinds).iterate_partitions())
     gone = [(path, name) for path in commit.replaced if path not in found for name in kinds]
     gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
-    return PartitionRecords(partition, _make_table(found, measured.indexed.version), _make_keys(gone) if gone else None)
+    return PartitionRecords(
+        partition, make_partition_records(found, measured.indexed.version), _make_keys(gone) if gone else None
+    )
 
 
 def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> dict[str, ColumnRange]:
@@ -122,9 +124,9 @@ class _Maker:
         """Return the ranges of the instant's own files, by partition path."""
         new: dict[str, Parts] = {}
         for file in self.measured.files:
-            _add_file(new.setdefault(file.partition_path, {}), file.ranges, self.kinds, self.measured.indexed.version)
+            add_file(new.setdefault(file.partition_path, {}), file.ranges, self.kinds, self.measured.indexed.version)
         for path, _ in self.measured.bare:
-            _add_file(new.setdefault(path, {}), (), self.kinds, self.measured.indexed.version)
+            add_file(new.setdefault(path, {}), (), self.kinds, self.measured.indexed.version)
         return new
 
     def _only_adds(self, path: str) -> bool:
@@ -170,11 +172,11 @@ class _Maker:
         for place, measured in measure_files(self.commit.session.files, bare, self.measured.indexed):
             by_file[place.rpartition("/")[2]] = [] if measured is None else list(measured.ranges)
         for ranges in by_file.values():
-            _add_file(parts, ranges, self.kinds, version)
+            add_file(parts, ranges, self.kinds, version)
         return parts
 
 
-def _add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, ValueKind], version: int) -> None:
+def add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, ValueKind], version: int) -> None:
     """Add the ranges of one file; those of columns that it has no statistics of are not known."""
     by_column = {each.column: each for each in ranges}
     for name in kinds:
@@ -187,7 +189,7 @@ def _make_keys(pairs: Sequence[tuple[str, str]]) -> pa.Array:
     return make_partition_keys(encode_names(name for _, name in pairs), encode_partitions(path for path, _ in pairs))
 
 
-def _make_table(found: Mapping[str, Mapping[str, ColumnRange]], version: int) -> pa.Table:
+def make_partition_records(found: Mapping[str, Mapping[str, ColumnRange]], version: int) -> pa.Table:
     """Make the records of partitions."""
     rows = [(path, each) for path, ranges in found.items() for each in ranges.values()]
     statistics = make_statistics([path for path, _ in rows], [each for _, each in rows], version, tight=True)

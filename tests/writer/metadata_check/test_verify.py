@@ -6,9 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
+from hoodie_py.formats.metadata_table.column_ranges import ColumnRange
+from hoodie_py.formats.metadata_table.value_kinds import ValueKind, ValueType
 from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport
+from hoodie_py.writer.metadata_check.statistic_checks import holds
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK
 from tests.writer.metadata_build.indexed_tables import make_table
@@ -125,3 +130,61 @@ def test_findings_are_bounded() -> None:
     for number in range(1000):
         part.note("extra", str(number), "")
     assert (part.wrong, len(part.findings)) == (1000, MOST_FINDINGS)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_statistics_and_blooms_are_right_through_a_tables_life(version: int, tmp_path: Path) -> None:
+    table = make_table(Kind(version, True), tmp_path / "t")
+    for name in ("column_stats", "bloom_filters", *(["partition_stats"] if version > 6 else [])):
+        table.index.build(name, options=FEW)
+    assert table.verify().is_right, str(table.verify())
+    table.upsert([row(i, 5, "zz") for i in (0, 1, 30)], options=QUICK)
+    table.delete(["k7"], options=QUICK)
+    report = table.verify()
+    assert report.is_right, str(report)
+    counts = {part.name: part.checked for part in report.parts}
+    assert counts["bloom_filters"] == 3
+    assert counts["column_stats"] == 7 * (counts["files"] - 2)  # columns of the files
+
+
+def test_statistics_of_partitions_that_missed_a_write_are_found(tmp_path: Path) -> None:
+    table = make_table(Kind(9, True), tmp_path / "t")
+    table.index.build("column_stats", options=FEW)
+    table.index.build("partition_stats", options=FEW)
+    folder = tmp_path / "t/.hoodie/metadata/partition_stats"
+    before = set(folder.iterdir())
+    table.upsert([row(0, 5, "zzz")], options=QUICK)
+    for path in set(folder.iterdir()) - before:
+        path.unlink()
+    found = {str(each).split(": the ")[0] for each in HoodieTable.open(tmp_path / "t").verify(data=False).findings}
+    assert found == {f"partition_stats: wrong p0 {column}" for column in ("ts", "name", "_hoodie_commit_time")}
+
+
+VALUES = st.one_of(st.none(), st.integers(-5, 5))
+
+
+@given(st.lists(VALUES, max_size=6), st.lists(VALUES, max_size=6))
+def test_a_range_of_more_values_holds_for_some_of_them(some: list[int | None], others: list[int | None]) -> None:
+    def measure(values: list[int | None]) -> ColumnRange:
+        known = [value for value in values if value is not None]
+        kind = ValueKind(ValueType.LONG)
+        return ColumnRange(
+            "c", kind, min(known, default=None), max(known, default=None), len(values) - len(known), len(values)
+        )
+
+    whole, part = measure([*some, *others]), measure(some)
+    assert holds(whole, part, 2)
+    missed = [each for each in others if each is not None and not _is_between(part.least, each, part.greatest)]
+    if missed:
+        assert not holds(part, whole, 2)
+
+
+def _is_between(least: object, value: int, greatest: object) -> bool:
+    return isinstance(least, int) and isinstance(greatest, int) and least <= value <= greatest
+
+
+def test_what_a_range_says_of_nulls_must_hold() -> None:
+    kind = ValueKind(ValueType.LONG)
+    assert not holds(ColumnRange("c", kind, 1, 2, nulls=0, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
+    assert not holds(ColumnRange("c", kind, None, None, nulls=3, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
+    assert holds(ColumnRange("c", kind, 0, 5, nulls=9, values=20), ColumnRange("c", kind, 1, 2, 1, 3), 2)

@@ -1,0 +1,180 @@
+"""Check statistics of columns: each range against the files (Hudi ``HoodieMetadataTableValidator``).
+
+A range is right if it holds for the data: its bounds contain those of the file, it does not say "no nulls" of a column
+with nulls, nor "only nulls" of one with values. It may be wider. Where Java 1.2.0 itself writes a range that does not
+hold (``formats/metadata_table/trusted_ranges.py``), that range is right, too: readers do not trust it.
+
+Statistics of partitions must hold for all files that readers see. A file without any entry is always read, so it is
+right: Java has none of log files whose records were rolled back. A file with entries needs one of each column, as Java
+takes a missing one for "only nulls". Entries of files that are gone are stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_texts, join_chunks, to_booleans
+from hoodie_py.formats.hfile.files_partition import NO_PARTITION
+from hoodie_py.formats.metadata_table.column_ranges import (
+    ColumnRange,
+    make_java_key,
+    promote_range,
+    read_statistics,
+    simplify_range,
+)
+from hoodie_py.formats.metadata_table.index_definitions import COLUMN_STATS, PARTITION_STATS
+from hoodie_py.formats.metadata_table.indexed_columns import IndexedColumns
+from hoodie_py.formats.metadata_table.keys import (
+    encode_file_names,
+    encode_names,
+    encode_partitions,
+    make_column_keys,
+    make_partition_keys,
+)
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_build.sources import IndexSource
+from hoodie_py.writer.metadata_build.statistic_portions import (
+    FilePlace,
+    find_indexed_columns,
+    iterate_partition_ranges,
+    list_file_places,
+)
+from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_table.file_ranges import measure_files
+
+_STATISTICS = "ColumnStatsMetadata"
+_AT_ONCE = 128
+
+OnEntries = Callable[[str, int], None]
+
+
+def check_column_statistics(source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
+    """Check ``column_stats``.
+
+    Raises:
+        HoodieError: a file cannot be read.
+    """
+    report = PartReport(COLUMN_STATS)
+    indexed = find_indexed_columns(source)
+    remaining = list_file_places(source)
+    while some := list(islice(remaining, _AT_ONCE)):
+        true = _measure(source, some, indexed, as_java=False)
+        java = _measure(source, some, indexed, as_java=True)
+        keys, places = _make_file_keys(some, indexed)
+        found = _read(view, COLUMN_STATS, keys, indexed.version)
+        indexed_places = {place for key, (place, _) in zip(keys, places, strict=True) if key in found}
+        for key, (place, column) in zip(keys, places, strict=True):
+            measured = (true[place], java[place])
+            if measured[0] is not None and place in indexed_places:
+                expected = [ranges[column] for ranges in measured if ranges is not None and column in ranges]
+                _check(report, f"{place.path} {column}", found.get(key), expected, indexed.version)
+        if on_entries is not None:
+            on_entries(COLUMN_STATS, report.checked)
+    report.stale = _count_stale(view, COLUMN_STATS, {name for _, name in list_file_places(source)})
+    return report
+
+
+def check_partition_statistics(
+    source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None
+) -> PartReport:
+    """Check ``partition_stats``; errors as for ``check_column_statistics``."""
+    report = PartReport(PARTITION_STATS)
+    indexed = find_indexed_columns(source)
+    pairs = zip(
+        iterate_partition_ranges(source, indexed),
+        iterate_partition_ranges(source, indexed, as_java=True),
+        strict=True,
+    )
+    for (path, true), (_, java) in pairs:
+        parts = encode_names(indexed.names), encode_partitions([path] * len(indexed.names))
+        keys = make_partition_keys(*parts).to_pylist()
+        found = _read(view, PARTITION_STATS, keys, indexed.version)
+        for key, column in zip(keys, indexed.names, strict=True):
+            expected = [each for each in (true.get(column), java.get(column)) if each is not None]
+            _check(report, f"{path or NO_PARTITION} {column}", found.get(key), expected, indexed.version)
+        if on_entries is not None:
+            on_entries(PARTITION_STATS, report.checked)
+    return report
+
+
+def holds(found: ColumnRange, data: ColumnRange, version: int) -> bool:
+    """Say whether a range holds for that of the data."""
+    if data.nulls and not found.nulls and found.values:
+        return False
+    if data.values > data.nulls and found.values and found.nulls >= found.values:
+        return False
+    if data.least is None or data.greatest is None:
+        return True
+    if found.least is None or found.greatest is None:
+        return False
+    one, other = simplify_range(found, version), simplify_range(data, version)
+    if one.kind != other.kind:
+        promoted = promote_range(other, one.kind)
+        if promoted is None or promoted.least is None or promoted.greatest is None:
+            return False
+        other = promoted
+    least, greatest = (make_java_key(each, one.kind) for each in (one.least, one.greatest))
+    low, high = (make_java_key(each, one.kind) for each in (other.least, other.greatest))
+    return bool(least <= low and high <= greatest)
+
+
+def _check(
+    report: PartReport, place: str, found: ColumnRange | None, expected: Sequence[ColumnRange], version: int
+) -> None:
+    if not expected:
+        return
+    report.checked += 1
+    data = expected[0]
+    if found is None:
+        if data.values:
+            report.note("missing", place, f"there is no entry; it should say {_format(data)}")
+    elif not any(holds(found, each, version) for each in expected):
+        report.note("wrong", place, f"the metadata table says {_format(found)}; the data has {_format(data)}")
+
+
+def _format(found: ColumnRange) -> str:
+    return f"{str(found.least)[:60]} to {str(found.greatest)[:60]}, {found.nulls} nulls of {found.values} values"
+
+
+def _measure(
+    source: IndexSource, places: Sequence[FilePlace], indexed: IndexedColumns, *, as_java: bool
+) -> Mapping[FilePlace, Mapping[str, ColumnRange] | None]:
+    measured = measure_files(source.snapshot.files, [each.path for each in places], indexed, as_java=as_java)
+    return {
+        place: None if found is None else {each.column: each for each in found.ranges}
+        for place, (_, found) in zip(places, measured, strict=True)
+    }
+
+
+def _make_file_keys(
+    places: Sequence[FilePlace], indexed: IndexedColumns
+) -> tuple[list[str], list[tuple[FilePlace, str]]]:
+    pairs = [(place, column) for place in places for column in indexed.names]
+    keys = make_column_keys(
+        encode_names(column for _, column in pairs),
+        encode_partitions(place.partition_path for place, _ in pairs),
+        encode_file_names(place.name for place, _ in pairs),
+    )
+    return keys.to_pylist(), pairs
+
+
+def _read(view: MetadataView, partition: str, keys: Iterable[str], version: int) -> dict[str, ColumnRange]:
+    records = view.read_keys(partition, keys)
+    ranges = read_statistics(join_chunks(records[_STATISTICS]), version) if records.num_rows else []
+    return dict(zip(records["key"].to_pylist(), ranges, strict=True))
+
+
+def _count_stale(view: MetadataView, partition: str, known: set[str]) -> int:
+    """Count the entries of files that are gone."""
+    names = from_texts(sorted(known), pa.string())
+    stale = 0
+    for batch in view.read_all(partition):
+        statistics = batch.column(_STATISTICS)
+        deleted = pc.fill_null(pc.struct_field(statistics, "isDeleted"), False)
+        there = pc.is_in(pc.struct_field(statistics, "fileName"), names)
+        stale += int((~(to_booleans(there) | to_booleans(deleted))).sum())
+    return stale
