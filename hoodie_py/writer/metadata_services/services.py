@@ -106,6 +106,8 @@ def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:
     pending = now.timeline.timeline.select_pending()
     if now.config.metadata_partitions_inflight or len(pending.select_actions(INDEXING)):
         return True
+    if len(view.timeline.timeline.select_pending_log_compactions()):
+        return True
     known = view.timeline.timeline.select_completed()
     if now.config.has_logs_named_by_commit:
         return any(known.find(each.request_time) is not None for each in pending)

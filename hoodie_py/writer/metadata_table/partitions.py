@@ -65,10 +65,13 @@ def find_maker(partition: str) -> Maker | None:
 
 
 def prepare_records(commit: MetadataCommit, partitions: Sequence[str]) -> MetadataCommit:
-    """Read what can be read before the lock, and return the commit with it; errors are those of the makers."""
+    """Read what can be read before the lock, and return the commit with it; errors are those of the makers.
+
+    A maker sees what those before it have prepared, in the order of the partitions.
+    """
     prepared: dict[str, object] = {}
     for partition in partitions:
         maker = find_maker(partition)
         if maker is not None and maker.prepare is not None:
-            prepared[partition] = maker.prepare(commit, partition)
+            prepared[partition] = maker.prepare(replace(commit, prepared=prepared), partition)
     return replace(commit, prepared=prepared) if prepared else commit
