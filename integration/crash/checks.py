@@ -14,7 +14,8 @@ from hoodie_py import TableFiles
 from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
+from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from integration.crash.stores import open_table
@@ -60,7 +61,7 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
     if not snapshot.config.metadata_partitions:
         return []
     place = snapshot.files.sub(METADATA)
-    told = {each.request_time for each in load_timeline(place, load_config(place)) if each.is_completed}
+    told = {each.request_time for each in list_told(place)}
     done = {each.request_time for each in snapshot.timeline.timeline if each.is_completed and each.request_time > since}
     only = {each for each in told - done if each > since}
     faults = [f"the metadata table has {each}, the timeline has not" for each in only]
@@ -74,6 +75,11 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
             faults.append(f"the metadata table says {added} of {instant}, there are {written}")
     faults += [f"{path} is there, the metadata table says it is not" for path in removed if path in sizes]
     return faults
+
+
+def list_told(files: TableFiles) -> Timeline:
+    """Return the completed delta commits of a metadata table; its other instants are its own services'."""
+    return load_timeline(files, load_config(files)).select_completed().select_actions(DELTA_COMMIT)
 
 
 def named_files(snapshot: Snapshot, instant: Instant) -> dict[str, int]:

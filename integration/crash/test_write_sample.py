@@ -42,6 +42,8 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
         ("made cow 9 virtual", "insert overwrite"),
         ("made mor 9", "create"), ("mdt_files_mor_v9", "upsert"), ("old15_metadata_mor", "insert overwrite"),
         ("mdt_all_cow_v9", "delete"), ("mdt_files_mor_v9 as 8", "insert"),
+        ("indexed global_sql_mor_v9", "upsert"), ("indexed partitioned_mor_v9", "insert overwrite"),
+        ("indexed global_mor_v6", "delete"),
         ("bootstrapped mor 9", "upsert"), ("bootstrapped cow 9", "upsert"), ("bootstrapped cow 9", "delete"),
         ("bootstrapped mor 9", "insert overwrite"),
     ],

@@ -21,8 +21,8 @@ CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
 VIRTUAL = ("made mor 6 virtual", "made cow 9 virtual", "made mor 9 virtual")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
-WITHOUT_NEW_KEYS = ("mdt_all_cow_v9",)  # its record index is Java's affair
-WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *EMPTY)
+INDEXED = ("indexed global_sql_mor_v9", "indexed partitioned_mor_v9", "indexed global_mor_v6")
+WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EMPTY)
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 

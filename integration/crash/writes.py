@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.commit import tasks as write_tasks
 from hoodie_py.writer.create.create import create_table
 from hoodie_py.writer.create.new_table import NewTable
@@ -112,13 +111,11 @@ class Write:
         name: of it in reports.
         act: does it.
         after: returns the rows that must be there afterwards.
-        new_keys: whether it brings keys that the table has not.
     """
 
     name: str
     act: Callable[[HoodieTable, WriteSubject], Any]
     after: Callable[[WriteSubject], Rows]
-    new_keys: bool = True
     setup: tuple[str, ...] = ()
     pending: str = ""
     done: str | None = None
@@ -137,14 +134,13 @@ def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubj
     once = found.filter(pa.array([found[KEY].to_pylist().count(key) == 1 for key in found[KEY].to_pylist()]))
     fixed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     changed = _changed(once.slice(0, 3), fixed)
-    takes_new = "record_index" not in config.metadata_partitions
     new = _renamed(once.slice(0, 2), config.record_key_fields, "90000")
     return WriteSubject(
         options,
         newest=_newest(table),
         rows=rows_of(found),
-        data=pa.concat_tables([changed, new]) if takes_new else changed,
-        new=new if takes_new else None,
+        data=pa.concat_tables([changed, new]),
+        new=new,
         keys=tuple(once[KEY].to_pylist()[2:4]),
         partition=once[PARTITION][0].as_py(),
         next_data=_changed(once.slice(len(once) - 2, 2), fixed),
@@ -166,7 +162,7 @@ def told_otherwise(snapshot: Snapshot, since: str) -> list[str]:
     if not snapshot.config.metadata_partitions:
         return []
     files = snapshot.files.sub(checks.METADATA)
-    told = {each.request_time for each in load_timeline(files, load_config(files)) if each.is_completed}
+    told = {each.request_time for each in checks.list_told(files)}
     done = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > since]
     found = [f"the metadata table has {each}" for each in told if each > since and each not in _times(snapshot)]
     for instant in done:
@@ -267,13 +263,13 @@ def _newest(table: HoodieTable) -> str:
 WRITES = {
     each.name: each
     for each in (
-        Write("upsert", upsert, lambda about: {**about.rows, **_told(about.data)}, new_keys=False),
+        Write("upsert", upsert, lambda about: {**about.rows, **_told(about.data)}),
         Write("insert", insert, lambda about: {**about.rows, **_told(about.new)}),
         Write("bulk insert", bulk_insert, lambda about: {**about.rows, **_told(about.new)}),
-        Write("delete", delete, lambda about: about.without(about.keys), new_keys=False),
-        Write("delete by filter", delete_where, lambda about: about.without(about.keys), new_keys=False),
+        Write("delete", delete, lambda about: about.without(about.keys)),
+        Write("delete by filter", delete_where, lambda about: about.without(about.keys)),
         Write("insert overwrite", insert_overwrite, _overwritten),
         Write("insert overwrite table", insert_overwrite_table, lambda about: _told(about.data)),
-        Write("create", create, lambda about: about.rows, new_keys=False),
+        Write("create", create, lambda about: about.rows),
     )
 }

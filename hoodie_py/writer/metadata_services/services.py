@@ -1,8 +1,7 @@
 """Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``).
 
 Java runs them at the start of the next write, under the table's lock; here they run right after a commit, under the
-lock too. The order is Java's: first finish a compaction that another writer began, then clean, then compact. Markers
-that killed writers left go before that.
+lock too. The order is Java's: first finish a compaction that another writer began, then clean, then compact.
 
 * A clean waits until three instants follow the last compaction, as readers may still read the files before it.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
@@ -24,7 +23,6 @@ from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_timeline
-from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.metadata_services.cleaning import clean_old_slices
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
@@ -66,7 +64,6 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
     view = open_metadata_view(now)
     if view is None:
         return
-    remove_finished(session.files.sub(METADATA_TABLE), view.timeline.timeline)
     pending = view.timeline.timeline.select_pending_compactions()
     if len(pending):
         for instant in pending:

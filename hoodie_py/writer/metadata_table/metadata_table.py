@@ -35,6 +35,7 @@ from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
@@ -158,6 +159,7 @@ class MetadataTable:
         places = {name: self._open_partition(view, name, pending) for name in [each.partition for each in made]}
         delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
         self._own = delta.own
+        remove_finished(self._files, timeline)  # markers that killed writers left
         delta.begin()
         delta.write([(records, places[records.partition]) for records in made])
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))

@@ -3,7 +3,8 @@
 Every write, compaction and clean takes these steps, in this order:
 
 1. Under the table's lock: look at the table, check it, create the requested and the inflight file (``begin_instant``).
-2. Without the lock: work. A heartbeat shows that the run is alive (``run_guard``). Readers see nothing of the work yet.
+2. Without the lock: work, and read what the metadata table's records need. A heartbeat shows that the run is alive
+   (``run_guard``). Readers see nothing of the work yet.
 3. Under the lock again: load the table again. Check that the instant is still this run's and that no other writer
    changed what the run read. Check the files, and remove those of lost attempts. Then write the metadata table, then
    create the completed file. That file is the commit.
@@ -116,7 +117,9 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         CommitStateUnknownError: it is unknown whether the commit landed, or whether it stays.
         StorageError: the store refused.
     """
-    change = MetadataTable.prepare(run.describe())
+    change = run.describe()
+    with turn_missing_into_conflict(session, change.snapshot):  # a rollback may have removed the run's files
+        change = MetadataTable.prepare(change)
     with session.hold_lock() as holding:
         ensure_own = partial(alive.ensure_own, holding)
         now = session.look()

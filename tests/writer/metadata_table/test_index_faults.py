@@ -121,6 +121,8 @@ def test_indexes_have_what_the_table_has(name: str, act: Callable[[HoodieTable],
             now = rows(HoodieTable.open(base))
             assert now in (before, after), step
             assert told is None or isinstance(told, CommitStateUnknownError) or now == before, step
+            if act is compact:  # the next write leaves it pending
+                compact(HoodieTable.open(base))
             HoodieTable.open(base).upsert([row(950, "next")], OPTIONS)
             assert find_wrong_entries(base) == [], step
             assert (orphans(base), missing(base), leftovers(base)) == ([], [], []), step
