@@ -10,10 +10,12 @@ Where an index cannot be read, the scan goes on without it, with a warning; with
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Self
 
-from hoodie_py.errors import HoodieError, HoodieWarning
+import pyarrow as pa
+
+from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
 from hoodie_py.options.read import DATA_SKIPPING
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.metadata_table.bloom_filters import make_bloom_filters
@@ -30,6 +32,9 @@ MAKERS: Final[tuple[MakeFilters, ...]] = (
 )
 """The indexes, in the order in which they are asked."""
 
+_STRANGE = (pa.ArrowException, KeyError, IndexError, TypeError, ValueError, OverflowError)
+"""What records of another shape than an index's lead to."""
+
 
 def skip_slices(
     request: FilterRequest, slices: Sequence[FileSlice], makers: Sequence[MakeFilters] = MAKERS
@@ -40,43 +45,54 @@ def skip_slices(
         HoodieError: with ``strict``: the metadata table is damaged, or contradicts a file.
     """
     left, steps = list(slices), []
-    for index in _make_filters(request, makers):
-        if not left:
-            break
-        if len(left) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
-            note = f"Not asked: {len(left)} file slices are few, and their files tell the same."
-            steps.append(FilterStep(index.name, len(left), 0, note=note))
-        else:
-            left, step = _ask(index, request, left)
-            steps.append(step)
+    for make in makers:
+        with _Attempt(request, "a definition of an index") as attempt:
+            attempt.indexes = make(request)
+        for index in attempt.indexes:
+            if left:
+                left, step = _ask(index, request, left)
+                steps.append(step)
     return left, steps
 
 
-def _make_filters(request: FilterRequest, makers: Sequence[MakeFilters]) -> Iterator[SliceFilter]:
-    """Yield the indexes that may know something of the filter."""
-    for make in makers:
-        try:
-            yield from make(request)
-        except HoodieError as error:
-            if request.strict:
-                raise
-            text = f"Indexes of the metadata table cannot be read, so they leave out no file slice: {error}"
-            warnings.warn(HoodieWarning(text), stacklevel=2)
+class _Attempt:
+    """A look into an index. Without ``strict``, what fails is a warning, and ``problem`` has the text."""
+
+    def __init__(self, request: FilterRequest, name: str) -> None:
+        self._strict = request.strict
+        self._name = name
+        self.indexes: Sequence[SliceFilter] = ()
+        self.problem: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, _STRANGE):
+            error = CorruptFileError(f"Its records are not those of such an index: {error}")
+        if not isinstance(error, HoodieError):
+            return False
+        if self._strict:
+            raise error
+        self.problem = str(error)
+        text = f"The metadata table's {self._name} cannot be read, so it leaves out no file slice: {error}"
+        warnings.warn(HoodieWarning(text), stacklevel=4)
+        return True
 
 
 def _ask(index: SliceFilter, request: FilterRequest, slices: list[FileSlice]) -> tuple[list[FileSlice], FilterStep]:
+    """Return the slices that an index does not leave out, and what it did."""
+    if len(slices) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
+        few = f"Not asked: {len(slices)} file slices are few, and their files tell the same."
+        return slices, FilterStep(index.name, len(slices), 0, note=few)
     view = request.view
-    calls, size, note = view.calls, view.bytes, None
+    calls, size = view.calls, view.bytes
     chosen: Mask | None = None
-    try:
+    with _Attempt(request, index.name) as attempt:
         chosen = index.choose(slices)
-        note = "It knows nothing of what the filter asks." if chosen is None else None
-    except HoodieError as error:
-        if request.strict:
-            raise
-        note = f"It cannot be read: {error}"
-        text = f"The metadata table's {index.name} cannot be read, so it leaves out no file slice: {error}"
-        warnings.warn(HoodieWarning(text), stacklevel=2)
     left = slices if chosen is None else [each for each, keep in zip(slices, chosen.tolist(), strict=True) if keep]
+    note: str | None = None if chosen is not None else "It knows nothing of what the filter asks."
+    if attempt.problem is not None:
+        note = f"It cannot be read: {attempt.problem}"
     skipped = len(slices) - len(left)
     return left, FilterStep(index.name, len(slices), skipped, view.calls - calls, view.bytes - size, note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hoodie_py.errors import HoodieError, HoodieWarning, InvalidQueryError
+from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning, InvalidQueryError
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.metadata_table import point_lookup
 from hoodie_py.table.metadata_table.column_stats import find_ranged_columns
+from hoodie_py.table.metadata_table.skipping import skip_slices
+from hoodie_py.table.metadata_table.slice_filter import FilterRequest, SliceFilter
+from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.scan.slice_choice import SliceChoice, choose_slices
 from tests.table.metadata_table.skipping_tables import (
@@ -190,11 +194,6 @@ def test_statistics_that_cannot_be_read_leave_out_nothing_and_are_an_error_with_
 
 
 def test_renamed_columns_and_columns_with_defaults_are_not_judged(table: Path) -> None:
-    from dataclasses import replace
-
-    from hoodie_py.table.metadata_table.slice_filter import FilterRequest
-    from hoodie_py.table.metadata_table.source import open_metadata_view
-
     scan = open_scan(table, "l < 0 and i = 1 and part = 'p1'")
     snapshot, view = scan.snapshot, open_metadata_view(scan.snapshot)
     assert view is not None
@@ -203,3 +202,28 @@ def test_renamed_columns_and_columns_with_defaults_are_not_judged(table: Path) -
     assert sorted(find_ranged_columns(request)) == ["i", "l"]
     changed = replace(snapshot.schema, defaults={"i": 5})
     assert sorted(find_ranged_columns(replace(request, columns=changed))) == ["l"]
+
+
+def test_records_of_another_shape_and_broken_definitions_leave_out_nothing(table: Path, tmp_path: Path) -> None:
+    scan = open_scan(table)
+
+    class Strange:
+        name = "strange"
+        least_slices = 0
+
+        def choose(self, slices: object) -> None:
+            raise KeyError("minValue")
+
+    def make_broken(request: FilterRequest) -> list[SliceFilter]:
+        raise CorruptFileError("The file of index definitions cannot be read.")
+
+    view = open_metadata_view(scan.snapshot)
+    assert view is not None
+    snapshot, predicate = scan.snapshot, parse_sql("l < 0", scan.schema)
+    request = FilterRequest(view, snapshot.files, snapshot.config, snapshot.timeline, snapshot.schema, predicate)
+    slices = snapshot.file_slices()
+    for makers, message in (([lambda _: [Strange()]], "strange cannot be read"), ([make_broken], "definition of an")):
+        with pytest.warns(HoodieWarning, match=message):
+            assert skip_slices(request, slices, makers)[0] == slices
+        with pytest.raises(CorruptFileError):
+            skip_slices(replace(request, strict=True), slices, makers)
