@@ -4,9 +4,19 @@ file groups they have, and what is indexed. The defaults are those of Hudi 1.2.0
 
 from __future__ import annotations
 
-from hoodie_py.options.parse import Number, Option, Real, Size
+from hoodie_py.options.parse import Flag, Number, Option, Real, Size, Text
 
 _PREFIX = "hoodie.metadata."
+
+# Which indexes a write builds where the table lacks them; Java's Spark writers switch statistics on by default
+COLUMN_STATS_ENABLE = Flag(f"{_PREFIX}index.column.stats.enable", default=False)
+PARTITION_STATS_ENABLE = Flag(f"{_PREFIX}index.partition.stats.enable", default=False)
+BLOOM_ENABLE = Flag(f"{_PREFIX}index.bloom.filter.enable", default=False)
+RECORD_ENABLE = Flag(f"{_PREFIX}global.record.level.index.enable", False, (f"{_PREFIX}record.index.enable",))
+PARTITIONED_RECORD_ENABLE = Flag(f"{_PREFIX}record.level.index.enable", default=False)
+SECONDARY_ENABLE = Flag(f"{_PREFIX}index.secondary.enable", default=True)
+SECONDARY_COLUMN = Text(f"{_PREFIX}index.secondary.column")
+INDEX_NAME = Text("hoodie.index.name")
 
 # Number of file groups of a new partition
 COLUMN_STATS_GROUPS = Number(f"{_PREFIX}index.column.stats.file.group.count", 2, least=1, most=10_000)

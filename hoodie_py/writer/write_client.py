@@ -28,6 +28,7 @@ from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files
 from hoodie_py.writer.partitioner.by_operation import (
@@ -61,7 +62,7 @@ class Writer:
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
         """
-        snapshot = undo_failed_writes(self.session)
+        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
             session = resolve_table_index(self.session, snapshot, operation, self.merger)
             return replace(self, session=session).carry_out(data, snapshot, operation)

@@ -52,6 +52,7 @@ from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.partitioner.by_operation import (
@@ -115,7 +116,7 @@ class DistributedWrite:
 
     def run(self) -> WriteResult:
         """Write and commit."""
-        snapshot = undo_failed_writes(self.session)
+        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
             self.session = resolve_table_index(self.session, snapshot, self.operation, self.merger)
             return self._write_and_commit(snapshot)
