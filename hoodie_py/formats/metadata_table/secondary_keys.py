@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy
-from hoodie_py.arrow.java_text import format_floats
+from hoodie_py.arrow.float_texts import print_floats
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table.record_index_keys import Numbers, find_file_groups
 
@@ -68,7 +68,8 @@ def find_secondary_groups(keys: pa.Array, count: int, version: int) -> Numbers:
 def format_secondary_values(values: pa.Array) -> pa.Array:
     """Return values as the texts that are indexed; null stays null.
 
-    They are those of Java's values in Spark: a date is its days since 1970, a timestamp its microseconds.
+    They are those of Java's values in Spark 3: a date is its days since 1970, a timestamp its microseconds, and floats
+    have the digits that Java prints up to version 18.
 
     Raises:
         UnsupportedFeatureError: the type cannot be indexed.
@@ -79,7 +80,7 @@ def format_secondary_values(values: pa.Array) -> pa.Array:
     if pa.types.is_integer(type_) or pa.types.is_large_string(type_):
         return values.cast(pa.string())
     if pa.types.is_float32(type_) or pa.types.is_float64(type_):
-        return format_floats(values)
+        return print_floats(values)
     if pa.types.is_date32(type_):
         return values.cast(pa.int32()).cast(pa.string())
     if pa.types.is_timestamp(type_):

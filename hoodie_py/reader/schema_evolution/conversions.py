@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from hoodie_py.arrow.compute import take
 from hoodie_py.arrow.fields import is_text
+from hoodie_py.arrow.float_texts import convert_distinct
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.schema_evolution.by_name import conform_array
-from hoodie_py.reader.schema_evolution.float_texts import convert_distinct
 
 _WIDE = Context(prec=400, Emax=100_000, Emin=-100_000)
 _LONGEST_TEXT = 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import InvalidTableError
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
 from hoodie_py.formats.metadata_table.secondary_keys import (
     SECONDARY_INDEX_TYPE,
     escape_secondary_values,
     find_secondary_groups,
+    format_secondary_values,
     make_secondary_keys,
     split_secondary_keys,
 )
@@ -60,3 +62,21 @@ def test_keys_are_escaped_and_split(pairs: list[tuple[str | None, str]]) -> None
 def test_a_key_without_separator_is_refused() -> None:
     with pytest.raises(InvalidTableError, match="secondary index"):
         split_secondary_keys(pa.array(["a$b", "a\\$b"]))
+
+
+def test_values_have_the_texts_of_java() -> None:
+    instant = datetime(2026, 1, 1, 0, 0, 0, 5, UTC)
+    columns = {
+        pa.int32(): ([1, None, -(2**31)], ["1", None, "-2147483648"]),
+        pa.int64(): ([2**60], ["1152921504606846976"]),
+        pa.float32(): ([0.1, 3.4e10, None], ["0.1", "3.3999999E10", None]),
+        pa.float64(): ([2e-3, 1e7, -0.0, float("nan")], ["0.002", "1.0E7", "-0.0", "NaN"]),
+        pa.date32(): ([date(1970, 1, 3), date(1969, 12, 31)], ["2", "-1"]),
+        pa.timestamp("us", "UTC"): ([instant], ["1767225600000005"]),
+        pa.timestamp("ms"): ([instant.replace(tzinfo=None, microsecond=5000)], ["1767225600005000"]),
+        pa.string(): (["a$", ""], ["a$", ""]),
+    }
+    for type_, (values, texts) in columns.items():
+        assert format_secondary_values(pa.array(values, type_)).to_pylist() == texts
+    with pytest.raises(UnsupportedFeatureError, match="bool"):
+        format_secondary_values(pa.array([True]))

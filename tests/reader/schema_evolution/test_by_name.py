@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie_py.arrow.java_floats import format_java_float
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types import name_type
 from hoodie_py.formats.logical_types.variant import VARIANT_TYPE
 from hoodie_py.formats.logical_types.vector import Vector
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_array, conform_batch
-from hoodie_py.reader.schema_evolution.java_floats import format_java_float
 
 US = pa.timestamp("us", "UTC")
 

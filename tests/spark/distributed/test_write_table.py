@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
@@ -18,6 +21,7 @@ from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import leftovers, orphans
+from tests.writer.metadata_table.indexed_rows import make_secondary, read_index, read_places, read_secondary
 from tests.writer.written_tables import SCHEMA, Kind
 
 INDEXES = {
@@ -283,3 +287,30 @@ def test_no_rows_write_nothing(tmp_path: Path) -> None:
     write_by_hand(tmp_path, [rows(range(10), 1)])
     assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "insert_overwrite_table").groups_replaced == 3
     assert seen(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("global_sql_mor_v9", {"hoodie__record__index__update__partition__path": "true"}),
+        ("partitioned_mor_v9", {}),
+    ],
+)
+def test_the_indexes_of_keys_follow(
+    indexed: Callable[[str], Path], name: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    base = tmp_path / "table"
+    shutil.copytree(indexed(name), base)
+    columns = ["id", "part", "ts", "name", "price", "day"]
+    data = HoodieTable.open(base).scan(columns=columns).to_arrow()
+    late = data.set_column(2, "ts", pc.add(data["ts"], 10**6)).set_column(1, "part", pa.repeat("p0", len(data)))
+    new = late.slice(0, 3).set_column(0, "id", pa.array(["n$1", "n2", "n3"]))
+    index = "RECORD_INDEX" if options else "RECORD_LEVEL_INDEX"
+    write_by_hand(base, [late.slice(0, 9), new], hoodie__index__type=index, **options)
+    assert read_index(base) == read_places(base)
+    write_by_hand(base, [pa.table({"id": ["n2", data["id"][0].as_py()]})], "delete", hoodie__index__type=index)
+    assert read_index(base) == read_places(base)
+    if options:
+        keys = HoodieTable.open(base).scan(columns=["id"]).to_arrow()["id"].to_pylist()
+        assert len(set(keys)) == len(keys) == len(data) + 1
+        assert read_secondary(base) == make_secondary(base, "name")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.reader.schema_evolution.java_floats import format_java_float
+from hoodie_py.arrow.java_floats import format_java_float
 
 SINGLE = {
     0x00000000: "0.0",

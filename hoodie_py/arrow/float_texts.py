@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import is_valid, make_bitmap, to_numbers
 from hoodie_py.arrow.compute import cast, take
-from hoodie_py.reader.schema_evolution.java_floats import format_java_float
+from hoodie_py.arrow.java_floats import format_java_float
 
 _LEAST_SHORT, _MOST_SHORT = 2.0**-20, 2.0**25  # single floats between them have Java's text as the shortest one
 
