@@ -36,6 +36,7 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
     make_locations,
     parse_group_id,
 )
+from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.scan.threads import count_threads
@@ -210,10 +211,11 @@ class _PartitionedIndex:
         return cls(commit, counts)
 
     def place(self, changes: KeyChanges) -> PartitionRecords:
-        """Make the records, each in a group of its partition. A new partition gets one."""
+        """Make the records, each in a group of its partition. New partitions get as many as the options say."""
         (keys, numbers), (deleted, deleted_numbers) = settle_keys(changes, by_partition=True)
         touched = list(dict.fromkeys(path for path, _ in changes.groups))
-        counts = {path: self.counts.get(path, 1) for path in touched}
+        least = max(PARTITIONED_LEAST_GROUPS.read(self.commit.session.settings.options), 1)
+        counts = {path: self.counts.get(path, least) for path in touched}
         names = [make_group_id(number, path) for path, count in counts.items() for number in range(count)]
         firsts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
         owners = np.array([touched.index(path) for path, _ in changes.groups], np.int64)

@@ -22,6 +22,7 @@ from hoodie_py.writer.metadata_table.record_index import KeyChanges, find_epoch_
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.metadata_table.indexed_rows import read_index, read_places
 
+THREE_GROUPS = {**QUICK, "hoodie.metadata.record.level.index.min.filegroup.count": "3"}
 RECORD_LEVEL = {**QUICK, "hoodie.index.type": "RECORD_LEVEL_INDEX"}
 GLOBAL = {**QUICK, "hoodie.index.type": "GLOBAL_SIMPLE"}
 
@@ -67,7 +68,7 @@ def test_a_partitioned_index_has_keys_by_partition(indexed: Callable[[str], Path
     late = rows.set_column(2, "ts", pc.add(rows["ts"], 10**6))
     moved = late.slice(0, 4).set_column(1, "part", pa.array(["new-part_1", "p1", "new-part_1", "p2"]))
     steps: list[Callable[[HoodieTable], object]] = [
-        lambda table: table.upsert(moved, options=QUICK),  # keys of two partitions, two of them new
+        lambda table: table.upsert(moved, options=THREE_GROUPS),  # keys of two partitions, two of them new
         lambda table: table.upsert(late, options=RECORD_LEVEL),
         lambda table: table.delete([rows["id"][0].as_py(), "nothing"], options=RECORD_LEVEL),  # everywhere
         lambda table: table.insert_overwrite(moved.slice(1, 1), options=QUICK),
@@ -75,8 +76,8 @@ def test_a_partitioned_index_has_keys_by_partition(indexed: Callable[[str], Path
     for step in steps:
         step(table.refresh())
         assert read_index(base) == read_places(base)
-    names = {path.name.rpartition("_")[0] for path in (base / ".hoodie/metadata/record_index").iterdir()}
-    assert any(name.startswith(".record-index-new%2Dpart%5F1-0000-0_") for name in names)
+    names = {path.name.partition("_")[0] for path in (base / ".hoodie/metadata/record_index").iterdir()}
+    assert {f".record-index-new%2Dpart%5F1-000{number}-0" for number in range(3)} <= names
 
 
 def test_updates_write_nothing_to_the_index(tmp_path: Path) -> None:
