@@ -2,7 +2,8 @@
 
 ``types_mor_v9``, ``types_mor_v6``: a hundred rows in four partitions, with NaN, zeros of both signs, long texts, texts
 of other planes, nulls, log files with updates and log files with deletes. ``expressions_mor_v9``: partial updates, an
-added column, and indexes on expressions.
+added column, and indexes on expressions. ``nested_mor_v9``: fields of structs are indexed, and a column only since the
+second write. ``evolved_mor_v9``: columns that were widened, and one that was added.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from tests.table.metadata_table.skipping_tables import (
     unpack,
 )
 
-EXAMPLES = 12
+EXAMPLES = 8
 
 
 class Opened:
@@ -45,7 +45,10 @@ class Opened:
         self.filters = filters(self.scan.schema, rows)
 
 
-@pytest.fixture(scope="module", params=["types_mor_v9", "types_mor_v6", "expressions_mor_v9"])
+@pytest.fixture(
+    scope="module",
+    params=["types_mor_v9", "types_mor_v6", "expressions_mor_v9", "nested_mor_v9", "evolved_mor_v9"],
+)
 def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Opened:
     return Opened(unpack(request.param, tmp_path_factory.mktemp("skipping")))
 
@@ -124,6 +127,28 @@ def test_indexes_of_expressions_leave_out_what_they_can(expressions: Path, where
     assert (chosen.considered, len(chosen.slices)) == (2, left)
     assert {each.name for each in chosen.steps if each.skipped} == ({index} if left < 2 else set())
     assert not index or index in {each.name for each in chosen.steps}
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "left"),
+    [
+        ("nested_mor_v9", "st.a = 500", 1),  # in a log file
+        ("nested_mor_v9", "st.a > 1000", 0),
+        ("nested_mor_v9", "st.a is null", 6),  # also where the struct is null
+        ("nested_mor_v9", "j = 105", 4),  # not indexed when half of the files were written
+        ("evolved_mor_v9", "x > 10000000000000", 1),  # int, later long
+        ("evolved_mor_v9", "x < 40", 3),
+        ("evolved_mor_v9", "f = 1", 3),  # float, later double: base files with floats are unknown
+        ("evolved_mor_v9", "y < 0", 1),  # int, later double: a range with 0 is unknown
+        ("evolved_mor_v9", "z = 'a'", 3),  # added: unknown where it was not there
+        ("evolved_mor_v9", "z is null", 4),
+    ],
+)
+def test_columns_that_changed_are_left_out_where_their_statistics_tell(
+    name: str, where: str, left: int, tmp_path: Path
+) -> None:
+    chosen = choose(open_scan(unpack(name, tmp_path)), where)
+    assert (chosen.considered, len(chosen.slices)) == (6, left)
 
 
 def test_a_bloom_filter_leaves_out_base_files_without_a_key(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
