@@ -33,6 +33,11 @@ class WantedKeys:
     texts: tuple[str, ...]
     are_prefixes: bool = False
 
+    @property
+    def coded(self) -> list[bytes]:
+        """The texts as an index of keys has them, sorted."""
+        return sorted({text.encode("utf-8", "replace") for text in self.texts})
+
 
 @dataclass(frozen=True, slots=True)
 class ReadInfo:

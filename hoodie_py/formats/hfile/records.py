@@ -7,7 +7,7 @@ value is lost, and reading it is an error. Rows come in key order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from hoodie_py.formats.hfile.data_block import DataBlock
 from hoodie_py.formats.hfile.reader import HFile
 
 KEY_FIELD = "key"
+Select = Callable[[HFile], Iterator[DataBlock]]
 
 
 def decode_hfile_parts(
@@ -29,13 +30,14 @@ def decode_hfile_parts(
     times: pa.Schema | None = None,
     *,
     keyed: bool = True,
+    select: Select = HFile.iterate_blocks,
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of an HFILE_DATA log block, about ``size`` bytes of entries at a time.
 
     ``text`` is the schema in the block's header, which counts if the HFile has none. ``columns`` are top-level columns
     to decode, None for all; names that the schema does not have are ignored. ``times`` are those that the table
-    declares otherwise (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. At least one
-    batch comes.
+    declares otherwise (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. ``select`` gives
+    the entries to decode. At least one batch comes.
 
     Raises:
         CorruptFileError: the content is no HFile, a damaged one, or its values are not records of the schema; or the
@@ -45,7 +47,7 @@ def decode_hfile_parts(
     hfile = HFile.from_bytes(content)
     schema = parse_schema(hfile, text).apply_times(times)
     found = False
-    for block in hfile.iterate_blocks():
+    for block in select(hfile):
         for batch in decode_data_block(block, schema, columns, size, keyed=keyed):
             found = True
             yield batch

@@ -122,7 +122,7 @@ class HFileReader:
         """Yield the entries to read."""
         if self._wanted is None:
             return self._hfile.iterate_blocks()
-        keys = sorted({text.encode("utf-8", "replace") for text in self._wanted.texts})
+        keys = self._wanted.coded
         if self._wanted.are_prefixes:
             return self._hfile.select_prefixes(keys)
         return self._hfile.select_keys(self._drop_absent_keys(keys))

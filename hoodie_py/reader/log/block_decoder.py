@@ -19,8 +19,10 @@ from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, LogBlock
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts
 from hoodie_py.reader.log.log_files import ScannedBlock
+from hoodie_py.reader.read_info import WantedKeys
 
 if TYPE_CHECKING:
+    from hoodie_py.formats.hfile.data_block import DataBlock
     from hoodie_py.reader.schema_evolution.by_id import BlockMapper, ColumnMapper
 
 TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
@@ -32,6 +34,7 @@ class BlockDecoder:
     The list of blocks, in merge order, belongs to the decoder, which frees contents once they are decoded. ``times``
     are columns whose declared type may differ from that in blocks (``declared_times``). With a ``mapper`` rows come out
     under the names and types of the read. ``keyed`` says whether a column ``key`` is the record key, as HFiles lack it.
+    Of blocks that are HFiles only records with the ``wanted`` keys come, if any are given.
     """
 
     def __init__(
@@ -43,8 +46,10 @@ class BlockDecoder:
         mapper: BlockMapper | None = None,
         *,
         keyed: bool = True,
+        wanted: WantedKeys | None = None,
     ) -> None:
         self._blocks = blocks
+        self._wanted = wanted
         self._columns = columns
         self._size = min(size, TOGETHER)
         self._times = times
@@ -106,7 +111,7 @@ class BlockDecoder:
             if block.type is BlockType.PARQUET_DATA:
                 batches = decode_parquet_parts(block.content, columns, self._size, times)
             elif block.type is BlockType.HFILE_DATA:
-                batches = _decode_hfile(block, columns, self._size, times, self._keyed)
+                batches = _decode_hfile(block, columns, self._size, times, self._keyed, self._wanted)
             elif block.type is BlockType.AVRO_DATA and block.size > self._size:
                 schema = parse_block_schema(block, times)
                 batches = decode_avro_parts(block.content, schema, columns, self._size)
@@ -161,11 +166,22 @@ class BlockDecoder:
 
 
 def _decode_hfile(
-    block: LogBlock, columns: Sequence[str], size: int, times: pa.Schema | None, keyed: bool
+    block: LogBlock,
+    columns: Sequence[str],
+    size: int,
+    times: pa.Schema | None,
+    keyed: bool,
+    wanted: WantedKeys | None,
 ) -> Iterator[pa.RecordBatch]:
-    from hoodie_py.formats.hfile.records import decode_hfile_parts  # few tables have such blocks
+    from hoodie_py.formats.hfile.reader import HFile  # few tables have such blocks
+    from hoodie_py.formats.hfile.records import decode_hfile_parts
 
-    return decode_hfile_parts(block.content, block.schema_text, columns, size, times, keyed=keyed)
+    def select(hfile: HFile) -> Iterator[DataBlock]:
+        if wanted is None:
+            return hfile.iterate_blocks()
+        return hfile.select_prefixes(wanted.coded) if wanted.are_prefixes else hfile.select_keys(wanted.coded)
+
+    return decode_hfile_parts(block.content, block.schema_text, columns, size, times, keyed=keyed, select=select)
 
 
 def _count_entries(block: LogBlock) -> int:

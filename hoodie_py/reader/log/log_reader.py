@@ -225,7 +225,9 @@ class LogReader:
 
             mapper = BlockMapper(mappings, self.schema, times)
         keyed = self.info.config.is_keyed_by(HFILE_KEY)
-        return BlockDecoder(blocks, self.schema.names, self.spill.budget.portion, times, mapper, keyed=keyed)
+        return BlockDecoder(
+            blocks, self.schema.names, self.spill.budget.portion, times, mapper, keyed=keyed, wanted=self.info.keys
+        )
 
     def _scan(self) -> list[ScannedBlock]:
         info, logs, strict = self.info, self.file_slice.log_files, self.options.integrity == "strict"

@@ -26,6 +26,7 @@ from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.reader.payloads.metadata_table import HoodieMetadataPayload
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, WantedKeys
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
 from hoodie_py.table.schema.resolver import resolve_schema
@@ -43,6 +44,7 @@ _IS_DELETED = "isDeleted"
 _WITHOUT_FLAG = ("files", "record_index")  # partitions whose records do not say that they are deleted
 _AT_ONCE = 16  # file groups of a remote table
 _OPTIONS = ReadOptions(integrity="strict")
+_MERGER = HoodieMetadataPayload()  # given, so that no merger of the user's is looked for
 
 
 class MetadataView:
@@ -211,7 +213,7 @@ class MetadataView:
         """Yield the merged records of a file group: at least those of the wanted keys."""
         flagged = () if group.partition_path in _WITHOUT_FLAG else self._flagged
         read = list(dict.fromkeys((*names, *flagged)))
-        reader = FileGroupReader(group, replace(self._info, keys=wanted), read, options=_OPTIONS)
+        reader = FileGroupReader(group, replace(self._info, keys=wanted), read, _MERGER, _OPTIONS)
         for batch in reader.to_batches():
             for name in flagged:
                 batch = _drop_deleted(batch, name)
