@@ -18,6 +18,10 @@ from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.metadata_table import point_lookup
 from hoodie_py.table.metadata_table.record_locations import LOCATIONS, find_record_locations
+from tests.benchmarks.counting_files import open_counted
+from tests.benchmarks.scale_tables import make_wide_table
+from tests.table.metadata_table.fabricated import add_metadata_table
+from tests.table.metadata_table.fabricated_keys import add_record_index
 
 Indexed = Callable[[str], Path]
 TABLES = ("global_sql_mor_v9", "partitioned_mor_v9", "global_sql_cow_v8", "global_mor_v6", "global_cow_v6")
@@ -163,3 +167,16 @@ def test_an_index_without_file_groups_is_not_used(changed: Path) -> None:
 def test_definitions_that_are_gone_leave_the_secondary_index_out(changed: Path) -> None:
     (changed / ".hoodie" / ".index_defs" / "index.json").write_text("{")
     check_not_used(HoodieTable.open(changed), "name = 'z'", "index definitions cannot be read")
+
+
+def test_a_look_up_among_many_files_costs_few_calls(corpus: Indexed, tmp_path: Path) -> None:
+    """100,000 files take no more calls than these 200; only the partition of the key is listed."""
+    make_wide_table(tmp_path, files=200, commits=3, partitions=40)
+    add_metadata_table(tmp_path, corpus("mdt_files_mor_v9"))
+    keys = ["a", *(f"key {number}" for number in range(5_000))]
+    add_record_index(tmp_path, pa.array(keys), groups=4)
+    for where, rows in (("id = 'a'", 1), ("id in ('key 7', 'key 81')", 0), ("id = 'absent'", 0)):
+        table, counts = open_counted(str(tmp_path))
+        assert table.scan(filter=where).to_arrow().num_rows == rows
+        assert counts.calls <= 24, dict(counts.verbs)
+        assert counts.bytes < 600_000
