@@ -34,8 +34,9 @@ class IndexSource:
     def files(self) -> Sizes:
         """Sizes in bytes of the table's data files, by partition path and name.
 
-        As in Java, files of pending instants and of instants after the last completed one are left out. A partition
-        without files is there, too.
+        As in Java, files of pending instants and of instants after the last completed one are left out. Up to table
+        version 6 a log file is named after a base instant, which may be that of a pending compaction: it stays. A
+        partition without files is there, too.
         """
         timeline = self.snapshot.timeline.timeline
         last = timeline.select_completed().last
@@ -46,7 +47,8 @@ class IndexSource:
             sizes = found.setdefault(listing.partition.path, {})
             for info in listing.files:
                 instant = find_file_instant(info.name)
-                if instant is not None and instant <= newest and instant not in pending:
+                by_base = info.name.startswith(".") and not self.snapshot.config.has_logs_named_by_commit
+                if instant is not None and instant <= newest and (by_base or instant not in pending):
                     sizes[info.name] = info.size
         return found
 

@@ -188,3 +188,13 @@ def test_what_a_range_says_of_nulls_must_hold() -> None:
     assert not holds(ColumnRange("c", kind, 1, 2, nulls=0, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
     assert not holds(ColumnRange("c", kind, None, None, nulls=3, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
     assert holds(ColumnRange("c", kind, 0, 5, nulls=9, values=20), ColumnRange("c", kind, 1, 2, 1, 3), 2)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_table_beside_a_planned_compaction_is_right(version: int, tmp_path: Path) -> None:
+    table = make_table(Kind(version, True), tmp_path / "t")
+    table.index.build("record_index", options=FEW)
+    assert table.schedule_compaction(options=QUICK) is not None
+    table.upsert([row(i, 7, "after") for i in (0, 1)], options=QUICK)
+    report = table.verify()
+    assert report.is_right, str(report)
