@@ -49,7 +49,7 @@ def wait_until_gone(table: HoodieTable, instant: str) -> None:
     deadline = time.monotonic() + LONGEST
     while table.refresh().timeline.find(instant) is not None:
         assert time.monotonic() < deadline, "nobody took the write back"
-        time.sleep(0.01)
+        time.sleep(0.1)  # each look asks the store several times
 
 
 def undoes_later(table: HoodieTable, subject: Subject) -> Any:

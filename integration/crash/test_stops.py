@@ -42,7 +42,7 @@ def points(calls: Calls, count: int) -> list[int]:
     commit = next(at for at in reversed(made) if "/metadata/" not in calls[at][1])
     looks = [at for at, (_, path) in enumerate(calls[:commit]) if path == ".hoodie/hoodie.properties"]
     between = range(looks[-1], min(commit + 12, len(calls)))
-    chosen = {commit, commit + 1, *made[-3:], *between[:: max(1, len(between) // count)]}
+    chosen = {commit, commit + 1, *made[-3 if count > 2 else -1 :], *between[:: max(1, len(between) // count)]}
     begin = next(at for at in made if calls[at][1].endswith(".inflight") and "/metadata/" not in calls[at][1])
     return [begin, *sorted(at for at in chosen if max(looks[-1], begin + 1) <= at < len(calls))]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _TAIL = 1 << 20  # bytes at the end of a remote file that the first request fetches
 _MOST_AHEAD = 64 << 20  # a row group of more bytes is not fetched ahead
+_TIME_UNIT = "us"  # of INT96: nanoseconds cannot hold far times
 _BUFFER = 16 << 10  # bytes per column
 _MANY_BYTES = 1 << 20  # a row group of more bytes is read some columns at a time, for fewer pages in memory
 
@@ -52,25 +54,35 @@ class BaseFileReader:
         self._ranged: Any = None
         self._buffer = 0
         try:
-            source = self._open_source(files, base_file)
-            metadata = ParquetFile(source).metadata
-            self._parquet = ParquetFile(
-                source,
-                metadata=metadata,
-                read_dictionary=find_coded_columns(metadata),
-                buffer_size=self._buffer,
-                int96_unit="us",  # nanoseconds cannot hold far times
-            )
-            check_footer(self._parquet, DEFAULT_BATCH_ROWS)
+            self._source = self._open_source(files, base_file)
+            self._plain = ParquetFile(self._source, buffer_size=self._buffer, int96_unit=_TIME_UNIT)
+            check_footer(self._plain, DEFAULT_BATCH_ROWS)
         except HoodieError as error:
             raise error.locate(path=self.path) from None
         except FileNotFoundError as error:
             raise FileMissingError("There is no such file.", operation="read", path=self.path) from error
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._make_corrupt_error(error) from error
-        self.columns = frozenset(self._parquet.schema_arrow.names)
-        self._types = find_mistyped_times(self._parquet.schema_arrow, times)
+        self.columns = frozenset(self._plain.schema_arrow.names)
+        self._types = find_mistyped_times(self._plain.schema_arrow, times)
         self.retyped = frozenset(self._types)  # columns of a wrong type, whose statistics cannot be used
+
+    @cached_property
+    def _parquet(self) -> ParquetFile:
+        """The file for reading rows. Many files are opened for their footers alone, and never come to this."""
+        coded = find_coded_columns(self._plain.metadata)
+        if not coded:
+            return self._plain
+        try:
+            return ParquetFile(
+                self._source,
+                metadata=self._plain.metadata,
+                read_dictionary=coded,
+                buffer_size=self._buffer,
+                int96_unit=_TIME_UNIT,
+            )
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._make_corrupt_error(error) from error
 
     def _open_source(self, files: TableFiles, base_file: BaseFile) -> pa.NativeFile:
         local = files.local_path(base_file.path)
@@ -85,7 +97,7 @@ class BaseFileReader:
     @property
     def num_rows(self) -> int:
         """The number of rows, from the footer."""
-        return int(self._parquet.metadata.num_rows)
+        return int(self._plain.metadata.num_rows)
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,24 +106,24 @@ class BaseFileReader:
         return pa.schema(
             [
                 field.with_type(types.get(field.name) or to_plain_type(field.type))
-                for field in self._parquet.schema_arrow
+                for field in self._plain.schema_arrow
             ]
         )
 
     @property
     def group_rows(self) -> Sequence[int]:
         """The number of rows of each row group."""
-        return _count_group_rows(self._parquet.metadata)
+        return _count_group_rows(self._plain.metadata)
 
     @property
     def footer(self) -> pq.FileMetaData | None:
         """The footer, with sizes and statistics of the row groups."""
-        return self._parquet.metadata
+        return self._plain.metadata
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
         """What the footer says of the record keys, by the names in ``footer_keys``, and what else it has."""
-        return self._parquet.metadata.metadata or {}
+        return self._plain.metadata.metadata or {}
 
     def read_batches(
         self,
@@ -132,14 +144,16 @@ class BaseFileReader:
             UnsupportedFeatureError: a column's stored type does not widen to the wanted type.
         """
         names = [name for name in schema.names if name in self.columns]
-        wanted = range(self._parquet.metadata.num_row_groups) if row_groups is None else row_groups
-        conform = self._make_conformer(schema, coded)
+        wanted = range(self._plain.metadata.num_row_groups) if row_groups is None else row_groups
+        if not wanted:
+            return
         if not names:
             for group in wanted:
                 yield from _make_batches_without_columns(
-                    schema, self._parquet.metadata.row_group(group).num_rows, batch_rows
+                    schema, self._plain.metadata.row_group(group).num_rows, batch_rows
                 )
             return
+        conform = self._make_conformer(schema, coded)
         with closing(self._fetch_row_groups(wanted, names)) as groups:
             for group in groups:
                 yield from self._read_row_group(

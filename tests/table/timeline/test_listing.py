@@ -42,7 +42,7 @@ class _Names(TableFiles):
         return b"{}"
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(steps=st.lists(st.tuples(st.sets(_NAMES, max_size=5), st.sets(_NAMES, max_size=2)), max_size=6))
 def test_a_second_listing_gives_what_a_first_one_gives(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[set[str], set[str]]]
