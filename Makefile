@@ -13,7 +13,7 @@ LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories bench bench-reading bench-ranges \
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories bench bench-reading bench-ranges bench-scale \
 	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
 	@echo '              bench-compaction, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
+	@echo 'make bench-scale   how cost grows with files, partitions, commits and rows, some ten minutes (ARGS="--only upsert")'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
 	@echo 'make lint     ruff check, ruff format --check, vulture;  make format mends what can be mended'
@@ -111,6 +112,10 @@ bench-reading: $(BENCH_STAMP)
 bench-ranges: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.ranges $(RANGE_ARGS)
 	$(BENCH) -m tests.benchmarks.report
+
+bench-scale: $(BENCH_STAMP)
+	$(BENCH) -m tests.benchmarks.scale $(ARGS)
+	$(BENCH) -m tests.benchmarks.scale_report
 
 bench-spark: $(BENCH_STAMP) java-note
 	$(BENCH) -m tests.benchmarks.spark $(ARGS)

@@ -59,7 +59,7 @@ _READERS = {
 }
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for row in rows:
@@ -67,7 +67,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield ""
 
 
-def _about(figures: dict[str, Any]) -> str:
+def about_lines(figures: dict[str, Any]) -> str:
     about = figures["about"]
     machine = about["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -84,7 +84,7 @@ def _megabytes(count: float) -> str:
 
 def in_process_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about reading in one process."""
-    yield f"## In one process\n\n{_about(figures)}"
+    yield f"## In one process\n\n{about_lines(figures)}"
     yield "![processor time in one process](in_process.svg)\n"
     for name, table in figures["tables"].items():
         ways = table["ways"]
@@ -93,7 +93,7 @@ def in_process_lines(figures: dict[str, Any]) -> Iterator[str]:
             f"*{name}*: {table['rows']:,} rows; {table['files'][0]} base files ({_megabytes(base)} MB), "
             f"{table['files'][1]} log files ({_megabytes(logs)} MB).\n"
         )
-        yield from _table(
+        yield from format_table(
             ("way", "CPU s", "min-max", "hudi-rs's CPU is", "wall s", "peak MB", "cold start CPU s"),
             (_way(way, ways, peer) for way, peer in _WAYS),
         )
@@ -121,7 +121,7 @@ def _beside(this: dict[str, float], peer: dict[str, float] | None) -> tuple[str,
 
 def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the decoder."""
-    yield f"## Decoding log blocks\n\n{_about(figures)}"
+    yield f"## Decoding log blocks\n\n{about_lines(figures)}"
     yield "Records of *mor_small* (22 columns), in blocks of the given number; the last line has all in one block."
     yield "Each way runs in separate processes, which repeat a call for a quarter of a second; figures are medians."
     yield "Our decoder reads a block directly from the bytes of a file.\n"
@@ -130,7 +130,7 @@ def decoder_lines(figures: dict[str, Any]) -> Iterator[str]:
 
 def encoder_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about the encoder."""
-    yield f"## Encoding log blocks\n\n{_about(figures)}"
+    yield f"## Encoding log blocks\n\n{about_lines(figures)}"
     yield "The same records, from Arrow to the bytes of a block; fastavro starts from dicts, or makes dicts first.\n"
     yield from _blocks(figures)
 
@@ -143,12 +143,12 @@ def _blocks(figures: dict[str, Any]) -> Iterator[str]:
         ours, *theirs = block["seconds"].values()
         times = [f"{each / ours:.2f} times" for each in theirs]
         rows.append((f"{block['records']:,}", f"{block['records'] / ours:,.0f}", *times))
-    yield from _table(("records", "records/s of CPU", *(f"{way} takes" for way in others)), rows)
+    yield from format_table(("records", "records/s of CPU", *(f"{way} takes" for way in others)), rows)
 
 
 def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about Spark."""
-    yield f"## In Spark\n\n{_about(figures)}"
+    yield f"## In Spark\n\n{about_lines(figures)}"
     yield (
         "CPU is that of the JVM and all Python workers, from opening the table to the result, in warm sessions of "
         "local[2] with 4 GB of driver memory, without the start of the session. Peak memory is the sum over all "
@@ -164,7 +164,7 @@ def spark_lines(figures: dict[str, Any]) -> Iterator[str]:
             for way, this in ways.items():
                 rows.append((_QUERIES[query], _READERS[way], *_beside(this, ways[peer])))
         whose = "Java Hudi's CPU is" if "java" in table["queries"]["noop"] else "the Parquet reader's CPU is"
-        yield from _table(("query", "reader", "CPU s", whose, "wall s", "peak MB"), rows)
+        yield from format_table(("query", "reader", "CPU s", whose, "wall s", "peak MB"), rows)
         for way, said in table["wrong"].items():
             yield f"The answer of {_READERS[way]} is wrong: {'; '.join(said)}.\n"
 
@@ -175,7 +175,7 @@ def _before(figures: dict[str, Any]) -> str:
 
 def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about compaction."""
-    yield f"## Compaction\n\n{_about(figures)}"
+    yield f"## Compaction\n\n{about_lines(figures)}"
     yield (
         "CPU is that of planning and running a compaction, in a separate process without its imports, or in the JVM "
         f"and all Python workers after the session has {_before(figures)}. Every run compacts a new copy, whose rows "
@@ -189,7 +189,7 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
             for way, this in ways.items():
                 rows.append((codec, way, *_beside(this, theirs), _megabytes(this["written"])))
         head = ("codec", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB", "MB written")
-        yield from _table(head, rows)
+        yield from format_table(head, rows)
         for way, said in table["wrong"].items():
             yield f"The rows after compacting with {way} are wrong: {'; '.join(said)}.\n"
         yield f"A filter for one record key then reads {table['pruning']['share']:.0%} of the table's bytes.\n"
@@ -199,12 +199,12 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
             (f"{groups} times", f"{each['rows']:,}", f"{each['cpu_us_a_row']:.2f}", _megabytes(each["peak"]))
             for groups, each in scales.items()
         ]
-        yield from _table(("file groups", "rows", "CPU us a row", "peak MB"), scaled)
+        yield from format_table(("file groups", "rows", "CPU us a row", "peak MB"), scaled)
 
 
 def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about writing."""
-    yield f"## Writing\n\n{_about(figures)}"
+    yield f"## Writing\n\n{about_lines(figures)}"
     yield (
         "An upsert of a tenth of the keys of *mor_small* into a new copy, and a bulk insert into a new table, from a "
         "Parquet file, zstd. CPU is that of the call, in a separate process without its imports, or in the JVM and all "
@@ -215,7 +215,7 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
         theirs = found["ways"].get("Java Hudi local[2]")
         for way, this in found["ways"].items():
             rows.append((operation.replace("_", " "), f"{found['rows']:,}", way, *_beside(this, theirs)))
-    yield from _table(("operation", "rows", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB"), rows)
+    yield from format_table(("operation", "rows", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB"), rows)
     for operation, found in figures["operations"].items():
         for way, said in found["wrong"].items():
             yield f"The rows after {operation} by {way} are wrong: {'; '.join(said)}.\n"
@@ -223,7 +223,7 @@ def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
 
 def range_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about queries over a range of commits."""
-    yield f"## Ranges of commits\n\n{_about(figures)}"
+    yield f"## Ranges of commits\n\n{about_lines(figures)}"
     yield (
         f"{figures['of_range']} of {figures['commits']:,} commits, from the middle of the timeline. Every commit wrote "
         "ten files: new file groups, and changes of old ones (`tests/benchmarks/history_tables.py`); all are on the "
@@ -254,7 +254,7 @@ def range_lines(figures: dict[str, Any]) -> Iterator[str]:
             "way", "CPU s", "of its full scan's", "wall s", "cold start CPU s", "peak MB", "requests", "MB read",
             "of its full scan's", "objects",
         )  # fmt: skip
-        yield from _table(head, rows)
+        yield from format_table(head, rows)
         yield f"`hoodie read --from --to --format parquet`, from start to end: {table['command']:.2f} s of CPU.\n"
         for way, said in table["wrong"].items():
             yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
@@ -288,7 +288,7 @@ def target_lines(targets: Sequence[Target]) -> Iterator[str]:
                 target.verdict,
             )
         )
-    yield from _table(("figure", "measured", "target", "goal", ""), rows)
+    yield from format_table(("figure", "measured", "target", "goal", ""), rows)
 
 
 def main() -> int:

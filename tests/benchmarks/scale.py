@@ -24,7 +24,7 @@ from hoodie_py import HoodieTable
 from tests.benchmarks.bench_tables import cache_folder
 from tests.benchmarks.counting_files import Counts, open_counted
 from tests.benchmarks.processes import answer_of, load
-from tests.benchmarks.results import save, versions
+from tests.benchmarks.results import save, saved, versions
 from tests.benchmarks.scale_tables import QUICK, create, make_old_table, make_rows, make_wide_table
 
 Figures = dict[str, Any]
@@ -35,6 +35,7 @@ WIDE = {
     "f100k_c100": (100_000, 100, 1_000),
     "f100k_c1000": (100_000, 1_000, 1_000),
     "p10k": (10_000, 100, 10_000),
+    "p10k_indexed": (10_000, 100, 10_000),
 }
 SMALL_WRITES = 1_000
 _STREAM_ROWS = 1 << 17
@@ -45,6 +46,8 @@ def table_path(name: str) -> str:
     path = _TABLES / name
     if not (path / ".whole").exists():
         make_wide_table(path, *WIDE[name])
+        if name.endswith("indexed"):
+            HoodieTable.open(path).index.build("files", options=QUICK)
         (path / ".whole").touch()
     return str(path)
 
@@ -165,10 +168,13 @@ MEASUREMENTS: dict[str, list[tuple[str, Callable[..., Figures], dict[str, Any]]]
     "planning": [
         (f"{name}, {who}", act, {"name": name})
         for name in WIDE
-        if name != "p10k"
+        if not name.startswith("p10k")
         for who, act in (("hoodie_py", plan), ("hudi-rs", plan_hudi_rs))
     ],
-    "partition": [("without metadata table", plan, {"name": "p10k", "filter": "part = 'p77'"})],
+    "partition": [
+        ("without metadata table", plan, {"name": "p10k", "filter": "part = 'p77'"}),
+        ("with metadata table", plan, {"name": "p10k_indexed", "filter": "part = 'p77'"}),
+    ],
     "miss": [("hoodie_py", miss, {"name": "f10k_c100"}), ("hudi-rs", miss_hudi_rs, {"name": "f10k_c100"})],
     "delete": [("hoodie_py", delete, {"name": "f10k_c100"})],
     "upsert": [
@@ -192,7 +198,8 @@ def main() -> int:
         _, act, arguments = MEASUREMENTS[section][int(number)]
         print(json.dumps(act(**arguments)))
         return 0
-    before, found = load(), {}
+    before = load()
+    found: dict[str, Figures] = dict((saved("scale") or {}).get("sections", {}))
     _TABLES.mkdir(parents=True, exist_ok=True)
     for name in WIDE:
         table_path(name)
@@ -202,7 +209,7 @@ def main() -> int:
             figures = answer_of(f"{section}: {label}", "tests.benchmarks.scale", "--one", section, str(number))
             found[section][label] = figures
             print(f"{section:14} {label:30} {_say(figures)}", flush=True)
-    save("scale", {"sections": found}, before, versions("hudi", "pyarrow"))
+        save("scale", {"sections": found}, before, versions("hudi", "pyarrow"))
     return 0
 
 

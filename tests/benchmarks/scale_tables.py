@@ -1,7 +1,7 @@
 """Tables that are large in what grows, not in rows: many files, partitions and commits, all with the same few bytes.
 
 A small table is written, then its base file and its commit are linked under other names, as often as is asked for.
-The timeline has the times that a writer would give, a second apart.
+The timeline has the times that a writer would give.
 """
 
 from __future__ import annotations
@@ -102,11 +102,13 @@ def _link_commits(path: Path, times: list[str], source: Path | None = None) -> N
         if number % _LINKS == 0:
             shared = path / ".hoodie" / f"commit{number}"
             shared.write_bytes(content)
-        done = f"{time[:-3]}000_{time[:-3]}500.{action}" if timed else f"{time}.{action}"
+        done = f"{time}_{int(time) + 1}.{action}" if timed else f"{time}.{action}"
         os.link(shared, folder / done)
         (folder / f"{time}.{action}.requested").touch()
         (folder / (f"{time}.inflight" if action == "commit" else f"{time}.{action}.inflight")).touch()
 
 
-def _format(second: int) -> str:
-    return f"{_BEGIN + timedelta(seconds=second):%Y%m%d%H%M%S}000"
+def _format(number: int) -> str:
+    """Return the time of a commit; they come in uneven steps of about a minute, as those of a stream do."""
+    moment = _BEGIN + timedelta(seconds=60 * number, milliseconds=number * 7919 % 50_000 if number > 0 else 0)
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"

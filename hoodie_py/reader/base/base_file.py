@@ -104,10 +104,7 @@ class BaseFileReader:
         """The stored columns, with the types that batches have."""
         types = self._types
         return pa.schema(
-            [
-                field.with_type(types.get(field.name) or to_plain_type(field.type))
-                for field in self._plain.schema_arrow
-            ]
+            [field.with_type(types.get(field.name) or to_plain_type(field.type)) for field in self._plain.schema_arrow]
         )
 
     @property

@@ -1,0 +1,113 @@
+"""The page docs/benchmarks/scale.md, from the figures of the last ``make bench-scale``.
+
+python -m tests.benchmarks.scale_report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.benchmarks.report import FOLDER, about_lines, format_table, target_lines
+from tests.benchmarks.results import saved
+from tests.benchmarks.targets import Target
+
+Sections = dict[str, dict[str, dict[str, Any]]]
+_INTRODUCTION = """# How cost grows
+
+`make bench-scale` writes this page. It does not measure speed (see [the benchmarks](README.md)) but what a larger
+table costs: more files, partitions, commits or rows. The tables are fabricated (`tests/benchmarks/scale_tables.py`):
+their files are links to few, so that 100,000 files take a few seconds to make.
+
+*Calls*, *bytes* and *files* are those of one run on an object store: listings of folders and other requests, bytes
+read, different files opened. CPU is user and system time of another run on a disk, in a process that has imported
+everything.
+"""
+
+
+def scale_targets(found: Sections) -> Iterator[Target]:
+    """Judge growth by ratios and counts."""
+    planning = found.get("planning", {})
+    for name in ("f10k_c100", "f10k_c1000", "f100k_c100", "f100k_c1000"):
+        if f"{name}, hudi-rs" in planning:
+            ratio = planning[f"{name}, hudi-rs"]["cpu"] / planning[f"{name}, hoodie_py"]["cpu"]
+            yield Target(f"tasks of {_name(name)}: our CPU over hudi-rs's", 1 / ratio, 1.5, False)
+    for way, figures in found.get("partition", {}).items():
+        yield Target(f"filter for one of 10,000 partitions {way}: calls", figures["calls"], 20, False, unit="")
+    upserts = found.get("upsert", {})
+    for version in (9, 6):
+        if f"version {version}, 10000 commits" in upserts:
+            few, many = (upserts[f"version {version}, {commits} commits"] for commits in (100, 10_000))
+            what = f"version {version}, one row changed after 10,000 commits"
+            yield Target(f"{what}: wall time over that after 100", many["wall"] / few["wall"], 2, False)
+            yield Target(f"{what}: calls", many["calls"], 100, False, unit="")
+            yield Target(f"{what}: bytes of a pickled task", many["task_bytes"], 64 << 10, False, unit="")
+    for figures in found.get("small_writes", {}).values():
+        first, *_, last = figures["wall_tenths"]
+        yield Target("1,000 changes of one row each: time of the last tenth over the first", last / first, 1.3, False)
+    if "bulk_insert" in found:
+        few, many = (each["peak"] for each in found["bulk_insert"].values())
+        yield Target("bulk insert of 20 M rows from a stream: peak memory over that of 2 M", many / few, 1.3, False)
+
+
+def section_lines(found: Sections) -> Iterator[str]:
+    """Yield a table for each kind of work."""
+    titles = {
+        "planning": "## Making the tasks of a scan\n\nFiles and commits are in the names.",
+        "partition": "## A filter for one of 10,000 partitions",
+        "miss": "## A key that none of 10,000 small files has\n\n`scan(filter=\"id = 'x'\")`, without an index.",
+        "delete": "## Deleting a key that none of 10,000 small files has",
+        "upsert": "## Changing one row after many commits\n\nThe row's file group has a log; the commits wrote"
+        " elsewhere. Wall time has the two waits of 200 ms for other machines' clocks.",
+        "bulk_insert": "## Bulk insert from a stream",
+    }
+    for section, title in titles.items():
+        if section in found:
+            yield f"{title}\n"
+            yield from format_table(*_columns(found[section]))
+    for figures in found.get("small_writes", {}).values():
+        yield "## Small changes, one after the other\n"
+        yield "1,000 upserts of one row into the same file group, without waiting for other machines' clocks."
+        yield "Milliseconds an upsert, by tenths:\n"
+        tenths = [f"{1000 * each:.0f}" for each in figures["wall_tenths"]]
+        cpu = [f"{1000 * each:.0f}" for each in figures["cpu_tenths"]]
+        yield from format_table(["", *map(str, range(1, 11))], [["wall", *tenths], ["CPU", *cpu]])
+
+
+def _columns(section: dict[str, dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    shown = {
+        "tasks": ("tasks", ",d"), "calls": ("calls", ",d"), "opened": ("files", ",d"), "bytes": ("bytes", ",d"),
+        "cpu": ("CPU s", ".2f"), "wall": ("wall s", ".2f"), "task_bytes": ("bytes of a task", ",d"),
+    }  # fmt: skip
+    names = [name for name in shown if any(name in figures for figures in section.values())]
+    rows = [
+        [label, *(format(figures[name], shown[name][1]) if name in figures else "" for name in names)]
+        for label, figures in section.items()
+    ]
+    head = ["", *(shown[name][0] for name in names)]
+    if any("peak" in figures for figures in section.values()):
+        head.append("peak MB")
+        rows = [[*row, f"{figures['peak'] / 1e6:,.0f}"] for row, figures in zip(rows, section.values(), strict=True)]
+    return head, rows
+
+
+def _name(name: str) -> str:
+    files, commits = name.split("_")
+    return f"{files[1:-1]},000 files and {int(commits[1:]):,} commits"
+
+
+def main() -> int:
+    """Write the page from what was measured, and print the targets."""
+    figures = saved("scale")
+    if figures is None:
+        print("Nothing is measured yet: python -m tests.benchmarks.scale")
+        return 1
+    judged = list(target_lines(list(scale_targets(figures["sections"]))))
+    page = [_INTRODUCTION, about_lines({**figures, "rounds": 1}), *judged, *section_lines(figures["sections"])]
+    (FOLDER / "scale.md").write_text("\n".join(page).rstrip() + "\n")
+    print("\n".join(judged))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
