@@ -41,11 +41,6 @@ class Claims:
     looked_up: bool = True
 
     @property
-    def changes_keys(self) -> bool:
-        """Whether the write adds keys, or removes keys other than by deletes."""
-        return self.new_keys_in is None or bool(self.new_keys_in) or self.replaced is not None
-
-    @property
     def groups(self) -> frozenset[GroupKey]:
         """All file groups that the write changes."""
         return self.touched | self.replaced_groups

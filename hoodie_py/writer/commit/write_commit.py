@@ -137,7 +137,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     indexed = find_indexed_columns(intent.snapshot, intent.schema.avro, session.settings.options)
     with session.hold_lock() as holding:
         now = session.look()
-        _check(session, intent, now)
+        _check(session, now)
         check_same_columns(now, intent.schema.latest)
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         forget_finished(session, now)
@@ -181,11 +181,10 @@ def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: 
         raise
 
 
-def _check(session: WriteSession, intent: Intent, now: Snapshot) -> None:
+def _check(session: WriteSession, now: Snapshot) -> None:
     check_writable(now)
     mode = session.settings.metadata_mode
     MetadataTable.check(now, mode)
-    MetadataTable.check_records(now, mode, new_keys=intent.claims.changes_keys)
     pending: list[Instant] = []
     if not session.multi_writer:
         pending = list_pending_writes(now) or [each.instant for each in list_rollbacks_to_finish(now)]
@@ -237,7 +236,6 @@ class _WriteCompletion:
             )
         check_writable(now)
         check_same_columns(now, begun.intent.schema.latest, begun.instant)
-        MetadataTable.check_records(now, begun.session.settings.metadata_mode, new_keys=claims.changes_keys)
         check_conflicts(claims, begun.intent.snapshot, now)
         return found
 

@@ -31,7 +31,7 @@ def find_indexed_columns(snapshot: Snapshot, avro_schema: str, options: Mapping[
         CorruptFileError, InvalidTableError, StorageError, UnsupportedFeatureError: as ``read_definitions``.
     """
     config = snapshot.config
-    if not {COLUMN_STATS, PARTITION_STATS} & set(config.metadata_partitions):
+    if not {COLUMN_STATS, PARTITION_STATS} & {*config.metadata_partitions, *config.metadata_partitions_inflight}:
         return None
     definitions = read_definitions(snapshot.files, config)
     return choose_indexed_columns(config, definitions, avro_schema, options, _read_schema(snapshot))

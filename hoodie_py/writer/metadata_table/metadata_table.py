@@ -4,10 +4,8 @@
 Java lists files through the metadata table if a table has one. A commit that is missing there is invisible, and its
 files are lost at the next compaction. Right before a commit, under the table's lock, the mode decides:
 
-* **auto**: write one delta commit of the same instant to the metadata table, with the records of all its partitions.
-  Drop statistics that no maker keeps up and that Java can rebuild: the property first, then the folder. Up to table
-  version 6 nothing is dropped, as Java there skips its own update while a partition is missing, and its readers do not
-  skip files without statistics. A table with anything that cannot be kept right is refused.
+* **auto**: write one delta commit of the same instant to the metadata table, with the records of all its partitions. A
+  table with anything that cannot be kept right is refused.
 * **disable**: remove the metadata table. Java rebuilds it from the file system.
 * **refuse**: refuse the table.
 
@@ -27,7 +25,7 @@ from hoodie_py.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
+from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.options.write import METADATA_MODE
@@ -37,6 +35,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
+from hoodie_py.writer.metadata_table.expression_index import find_expression_problem
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
 from hoodie_py.writer.metadata_table.table_properties import change_properties
@@ -46,10 +45,6 @@ from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 
-_REBUILT = ("column_stats", "partition_stats", "bloom_filters")
-_REBUILT_PREFIX = "expr_index_"
-_KEPT = ("record_index",)
-_KEPT_PREFIX = "secondary_index_"
 _LOST = "the table's properties name it, and its files are not there"
 
 PendingCompaction = tuple[str, frozenset[str]] | None
@@ -89,25 +84,6 @@ class MetadataTable:
             )
 
     @staticmethod
-    def check_records(snapshot: Snapshot, mode: MetadataMode, *, new_keys: bool) -> None:
-        """Refuse a write that would have to update an index in the metadata table that no maker keeps up. A compaction
-        never has to. ``new_keys``: the write adds or removes keys. Changed rows of known keys keep their record
-        locations.
-
-        Raises:
-            UnsupportedFeatureError: names the index.
-        """
-        if mode == "disable":
-            return
-        for name in snapshot.config.metadata_partitions:
-            if find_maker(name) is None and (name.startswith(_KEPT_PREFIX) or (new_keys and name in _KEPT)):
-                raise UnsupportedFeatureError(
-                    f"Writing records to a table with the index {name}, which is not kept up here.",
-                    hint=f"{METADATA_MODE}=disable switches the metadata table off; Java Hudi rebuilds it.",
-                    table=snapshot.config.name,
-                )
-
-    @staticmethod
     def prepare(commit: MetadataCommit) -> MetadataCommit:
         """Read what the commit's records need and what can be read before the lock; errors are those of the makers."""
         config = commit.snapshot.config
@@ -130,21 +106,7 @@ class MetadataTable:
             change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
             remove_tree(self._session.files, METADATA_TABLE)
             return
-        if commit.added:  # statistics of removed files do no harm
-            self._drop_statistics(config)
         self._write(replace(commit, snapshot=self._snapshot))
-
-    def _drop_statistics(self, config: TableConfig) -> None:
-        """Drop partitions that the commit would make wrong and that Java rebuilds."""
-        if not config.has_logs_named_by_commit:
-            return
-        dropped = [name for name in config.metadata_partitions if find_maker(name) is None and _is_rebuilt(name)]
-        if not dropped:
-            return
-        kept = [name for name in config.metadata_partitions if name not in dropped]
-        change_properties(self._session.files, {METADATA_PARTITIONS: ",".join(kept)})
-        for name in dropped:
-            remove_tree(self._files, name)
 
     def _write(self, commit: MetadataCommit) -> None:
         view = open_metadata_view(self._snapshot)
@@ -202,10 +164,10 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
         return building, "Let Java Hudi finish that."
     if FILES_PARTITION not in config.metadata_partitions:
         return f"it has no partition {FILES_PARTITION!r}", disable
-    unknown = [name for name in config.metadata_partitions if not _is_known(name)]
+    unknown = [name for name in config.metadata_partitions if find_maker(name) is None]
     if unknown:
         return f"its partition {unknown[0]!r} is not known", disable
-    return _find_missing_parts(snapshot), disable
+    return _find_missing_parts(snapshot) or find_expression_problem(snapshot), disable
 
 
 def _find_part_without_groups(snapshot: Snapshot) -> str | None:
@@ -241,15 +203,6 @@ def _find_missing_parts(snapshot: Snapshot) -> str | None:
     except (TableNotFoundError, FileMissingError, InvalidTableError):
         return _LOST
     return None
-
-
-def _is_known(name: str) -> bool:
-    return name in (FILES_PARTITION, *_KEPT) or name.startswith(_KEPT_PREFIX) or _is_rebuilt(name)
-
-
-def _is_rebuilt(name: str) -> bool:
-    """Whether Java rebuilds the partition from the table's files."""
-    return name in _REBUILT or name.startswith(_REBUILT_PREFIX)
 
 
 def _find_pending_compaction(timeline: TableTimeline) -> PendingCompaction:

@@ -1,7 +1,6 @@
 """The makers of the records of the metadata table's partitions (Hudi ``MetadataPartitionType``).
 
-A partition without a maker cannot be kept right here. Then it is dropped if Java can rebuild it, or the write is
-refused (``metadata_table``).
+A partition without a maker cannot be kept right here, and the write is refused (``metadata_table``).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.metadata_table.index_definitions import (
     BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_PREFIX,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_PREFIX,
@@ -20,6 +20,7 @@ from hoodie_py.formats.metadata_table.index_definitions import (
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_table.bloom_filters import make_bloom_filters, read_commit_blooms
 from hoodie_py.writer.metadata_table.column_statistics import make_column_statistics, measure_commit
+from hoodie_py.writer.metadata_table.expression_index import make_expression_records, measure_expression
 from hoodie_py.writer.metadata_table.file_lists import make_file_lists
 from hoodie_py.writer.metadata_table.partition_statistics import make_partition_statistics
 from hoodie_py.writer.metadata_table.record_index import make_record_index, prepare_record_index
@@ -52,6 +53,7 @@ _MAKERS: Mapping[str, Maker] = {
     RECORD_INDEX: Maker(make_record_index, prepare_record_index),
 }
 _BY_PREFIX: Mapping[str, Maker] = {
+    EXPRESSION_PREFIX: Maker(make_expression_records, measure_expression),
     SECONDARY_PREFIX: Maker(make_secondary_index, prepare_secondary_index),
 }
 
