@@ -77,16 +77,8 @@ _.split_secondary_keys
 # Limits are read by their names
 _.archive_bytes
 
-# Definitions of indexes: builds of indexes, and the records of their partitions
-INDEX_DEFINITIONS_FILE
-BLOOM_FILTERS
+# Definitions of indexes: a property of theirs
 _.is_expression
-find_definitions_path
-find_index_version
-define_record_index
-define_column_stats
-define_secondary_index
-define_expression_index
 
 # Keys and values of the metadata table's statistics, which readers and writers of its partitions call
 _.ALL_PARTITIONS_TYPE

@@ -86,6 +86,7 @@ def build_index(
         CommitStateUnknownError: the store did not say whether a file was written.
         StorageError: the store refused; readers see nothing of the build.
     """
+    find_maker(partition)  # an index that cannot be built here is refused before anything is written
     undo_failed_writes(session)
     with session.hold_lock() as holding:
         snapshot = session.look()

@@ -104,7 +104,10 @@ def find_maker(partition: str) -> MakePortions:
     by_prefix = (maker for prefix, maker in _BY_PREFIX.items() if partition.startswith(prefix))
     found = _MAKERS.get(partition) or next(by_prefix, None)
     if found is None:
-        raise UnsupportedFeatureError(f"Building the index {partition[:100]!r}.")
+        raise UnsupportedFeatureError(
+            f"Building the index {partition[:100]!r}, which is over an expression.",
+            hint="Let Java Hudi build it (CREATE INDEX in Spark SQL).",
+        )
     return found
 
 

@@ -134,10 +134,11 @@ def test_an_index_can_be_built_anew_after_it_was_dropped(tmp_path: Path) -> None
         (9, "files", {"partitioned": True}, "Only record_index can be partitioned"),
         (9, "a,b", {"column": "name"}, "cannot be the name"),
         (9, "x", {"column": "name", "kind": "btree"}, "is no kind of expression index"),
-        (9, "x", {"column": "nope", "function": "year"}, "has no column 'nope'"),
+        (9, "secondary_index_x", {"column": "nope"}, "needs 'record_index'"),
         (9, "secondary_index_x", {"column": "name", "function": "year"}, "has no function"),
         (9, "partition_stats", {}, "needs 'column_stats'"),
-        (6, "x", {"column": "name", "function": "year"}, "on tables of version 6"),
+        (9, "x", {"column": "name", "function": "upper"}, "which is over an expression"),
+        (6, "x", {"column": "name"}, "on tables of version 6"),
         (6, "record_index", {"partitioned": True}, "no partitioned record index"),
     ],
 )
