@@ -164,12 +164,14 @@ class TableTimeline:
 
     def read_all_metadata(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
         """Return the metadata of many instants in their order, read in parallel."""
-        if len(instants) < 2:
-            return [self.read_metadata(instant) for instant in instants]
-        from concurrent.futures import ThreadPoolExecutor
+        with self._lock:
+            missing = [instant for instant in instants if instant not in self._metadata]
+        if len(missing) > 1:
+            from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(min(_READ_THREADS, len(instants)), "hoodie-timeline") as pool:
-            return list(pool.map(self.read_metadata, instants))
+            with ThreadPoolExecutor(min(_READ_THREADS, len(missing)), "hoodie-timeline") as pool:
+                list(pool.map(self.read_metadata, missing))
+        return [self.read_metadata(instant) for instant in instants]
 
     @cached_property
     def stats_by_path(self) -> Mapping[str, tuple[WriteStat, ...]]:
