@@ -96,7 +96,7 @@ def make_plan(
         return None
     check_pending_writes(snapshot, instant)
     held = _find_held_groups(snapshot)
-    slices = snapshot.file_slices()
+    slices = snapshot.view.list_slices()  # as the folders have them: a file that is not taken is lost
     ready: dict[GroupKey, FileSlice] = {}
     left_out: dict[GroupKey, str] = {}
     for file_slice in slices:
