@@ -198,14 +198,17 @@ class Snapshot:
     ) -> None:
         """Check that all files exist that commits name for a query; arguments as for ``file_slices``.
 
+        The folders tell what is there, and where the metadata table lists files it must have them, too.
+
         Raises:
             FileMissingError: a file is missing.
+            InvalidTableError: the metadata table does not list a file.
         """
         from hoodie_py.table.view.integrity import check_nothing_missing
 
         wanted = partial(self._may_match, predicate)
-        view = self.choose_view(options)
-        check_nothing_missing(view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
+        for view in dict.fromkeys((self.view, self.choose_view(options))):
+            check_nothing_missing(view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
     def _list_partitions(self, view: FileSystemView, predicate: Predicate | None) -> list[PartitionListing]:
         """List the partitions that may hold rows that pass a filter."""

@@ -31,10 +31,7 @@ class Model:
         self.columns = [[8, "c0", "int"], [9, "c1", "string"]]
         self.rows: dict[str, dict[int, Any]] = {}
         schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("c0", pa.int32()), ("c1", pa.string())])
-        HoodieTable.create(
-            str(base), schema, record_key="id", ordering="ts", table_type=kind, table_version=version,
-            properties={"hoodie.metadata.enable": "false"},
-        )  # fmt: skip
+        HoodieTable.create(str(base), schema, record_key="id", ordering="ts", table_type=kind, table_version=version)
 
     def write(self) -> None:
         self.clock += 1

@@ -252,6 +252,7 @@ def test_the_metadata_table_is_told_before_the_completed_file(
 
     monkeypatch.setattr(TableFiles, "put_if_absent", noted)
     change(base)
-    instants = list(dict.fromkeys(instant for instant, _ in made))
-    assert made == [(instant, is_metadata) for instant in instants for is_metadata in (True, False)]
+    instants = list(dict.fromkeys(instant for instant, is_metadata in made if not is_metadata))
+    told = [each for each in made if each[0] in instants]  # others are the metadata table's own compactions and cleans
+    assert told == [(instant, is_metadata) for instant in instants for is_metadata in (True, False)]
     assert instants
