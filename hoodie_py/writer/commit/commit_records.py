@@ -103,12 +103,12 @@ def _commit(
         workload=expected,
         extra_metadata=write.extra_metadata,
     )
+    run_metadata_services(write.session, write.snapshot)
     with open_commit(write.session, intent) as begun:
         results = run(begun.facts)
         if not results and write.replaced is None:
             return WriteResult(write.operation)  # there were no records: the block's end takes the write back
         completion_time = begun.commit(results)
-    run_metadata_services(write.session, write.snapshot)
     done = WriteResult.of(
         write.operation,
         begun.instant,

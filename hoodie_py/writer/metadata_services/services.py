@@ -1,7 +1,8 @@
 """Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``).
 
-Java runs them at the start of the next write, under the table's lock; here they run right after a commit, under the
-lock too. The order is Java's: first finish a compaction that another writer began, then clean, then compact.
+They run at the start of a write, before its instant, under the table's lock. So the last commit's entries are never
+in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish a
+compaction that another writer began, then clean, then compact.
 
 * A clean waits until three instants follow the last compaction, as readers may still read the files before it.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
@@ -35,7 +36,7 @@ _COMPACTION_SUFFIX, _CLEAN_SUFFIX = "001", "002"  # up to version 6 instants are
 def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
     """Compact and clean the metadata table if that is due; ``before`` is the table before the write.
 
-    The write has landed, so a failure is a warning.
+    The write can do without, so a failure is a warning.
     """
     if session.settings.metadata_mode != "auto" or not TABLE_SERVICES.read(session.settings.options):
         return
@@ -48,7 +49,7 @@ def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
     except CommitStateUnknownError:
         raise
     except HoodieError as error:
-        text = f"The write is committed; a table service of the metadata table after it failed: {error}"
+        text = f"A table service of the metadata table failed, and the write goes on: {error}"
         warnings.warn(HoodieWarning(text), stacklevel=3)
 
 

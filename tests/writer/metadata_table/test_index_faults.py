@@ -23,7 +23,8 @@ from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.metadata_table.indexed_rows import make_secondary, read_index, read_places, read_secondary
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:The write is committed"),  # its markers were not removed, or a service failed
+    pytest.mark.filterwarnings("ignore:The write is committed"),  # its markers were not removed
+    pytest.mark.filterwarnings("ignore:A table service of the metadata table failed"),
     pytest.mark.filterwarnings("ignore:The compaction is complete"),
     pytest.mark.filterwarnings("ignore:A heartbeat was not removed"),
 ]
