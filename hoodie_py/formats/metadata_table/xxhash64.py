@@ -7,11 +7,11 @@ of a NumPy table.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from hoodie_py.arrow.hash_by_length import hash_by_length
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -19,28 +19,12 @@ SEED = 0xFFFFFFFF_DABADABA  # Java's int 0xdabadaba, whose sign is extended to 6
 _MASK = (1 << 64) - 1
 _PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _P1, _P2, _P3, _P4, _P5 = map(np.uint64, _PRIMES)
-_CHUNK_BYTES = 1 << 22
 _STRIPE = 32
 
 
 def hash_xxhash64(texts: pa.Array) -> Hashes:
     """Return the hash of each string; a null counts as an empty string."""
-    texts = texts.cast(pa.large_string()).fill_null("")
-    _, offset_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
-    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
-    data = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
-    starts, lengths = offsets[:-1] - base, np.diff(offsets)
-    order = np.argsort(lengths, kind="stable")
-    hashes = np.empty(len(texts), np.uint64)
-    bounds = [0, *(np.flatnonzero(np.diff(lengths[order])) + 1).tolist(), len(order)]
-    for first, last in itertools.pairwise(bounds):
-        length = int(lengths[order[first]]) if last > first else 0
-        step = max(1, _CHUNK_BYTES // (length + 1))
-        for at in range(first, last, step):
-            places = order[at : min(at + step, last)]
-            hashes[places] = _hash_one_length(data[starts[places][:, None] + np.arange(length)], length)
-    return hashes
+    return hash_by_length(texts, np.uint64, _hash_one_length)
 
 
 def _hash_one_length(octets: npt.NDArray[np.uint8], length: int) -> Hashes:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie_py.formats.metadata_table.column_ranges import BOUND_TYPE as UNION
 from hoodie_py.formats.metadata_table.stat_values import make_value_types, unwrap_values, wrap_values
 from hoodie_py.formats.metadata_table.value_kinds import V1, V2, ValueKind, ValueType
-from tests.formats.metadata_table.unions import UNION
 
 T = ValueType
 INSTANT = pa.timestamp("us", "UTC")

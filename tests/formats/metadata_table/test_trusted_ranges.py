@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie_py.formats.metadata_table.column_ranges import BOUND_TYPE as UNION
 from hoodie_py.formats.metadata_table.stat_values import make_value_types, wrap_values
 from hoodie_py.formats.metadata_table.trusted_ranges import TrustedRanges, read_trusted_ranges
 from hoodie_py.formats.metadata_table.value_kinds import V1, V2, ValueKind, ValueType
-from tests.formats.metadata_table.unions import UNION
 
 BASE, LOG = "f-0_0-1-1_001.parquet", ".f-0_001.log.1_0-1-1"
 T = ValueType
