@@ -52,7 +52,7 @@ Column = Annotated[
 ]
 Function = Annotated[
     str | None,
-    typer.Option("--function", metavar="NAME", help="Function of an expression index, such as from_unixtime or year."),
+    typer.Option("--function", metavar="NAME", help="Function of an expression index, such as year or lower."),
 ]
 Kind = Annotated[
     str | None,
@@ -60,7 +60,7 @@ Kind = Annotated[
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Option("--argument", metavar="K=V", help="Argument of the function, such as format=yyyy-MM-dd; repeatable."),
+    typer.Option("--argument", metavar="K=V", help="Argument of the function, such as pos=1; repeatable."),
 ]
 Partitioned = Annotated[
     bool, typer.Option("--partitioned", help="A record index whose keys are unique within a partition only.")

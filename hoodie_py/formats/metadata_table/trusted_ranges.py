@@ -78,6 +78,21 @@ def read_trusted_ranges(
     return TrustedRanges(_keep(least.values, holds), _keep(greatest.values, holds), no_nulls, all_null, no_rows)
 
 
+def count_nulls_too(statistics: pa.Array) -> pa.Array:
+    """Return statistics of an expression index as ``column_stats`` has them.
+
+    Java counts only those values of an expression that are not null, and where there are none it has no bounds (Hudi
+    ``ExpressionIndexRecordGenerationUtils``).
+    """
+    fields = dict(zip((field.name for field in statistics.type), statistics.flatten(), strict=True))
+    values = call("add", fields["valueCount"], fields["nullCount"])
+    all_null = call("is_null", fields["minValue"])
+    fields["valueCount"] = call("if_else", all_null, fields["nullCount"], values)
+    return pa.StructArray.from_arrays(
+        list(fields.values()), fields=list(statistics.type), mask=call("is_null", statistics)
+    )
+
+
 def _may_be_long(type_: pa.DataType) -> bool:
     kinds = pa.types
     return any(test(type_) for test in (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary))

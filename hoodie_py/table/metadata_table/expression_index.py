@@ -52,8 +52,9 @@ class ExpressionFilter:
         some = [each for each, is_trusted in zip(slices, trusted.tolist(), strict=True) if is_trusted]
         if not some:
             return None
+        columns, files = {self.column: self.type}, list_files(some)
         found = read_bounds(
-            request.view, self.name, list_files(some), {self.column: self.type}, len(some), find_millis(request)
+            request.view, self.name, files, columns, len(some), find_millis(request), of_expressions=True
         )
         keep = np.ones(len(slices), np.bool_)
         keep[trusted] = find_candidates(request.predicate, {self.expression: found[self.column]}, len(some))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
 from hoodie_py.arrow.compute import call, cast, index_in, take
 from hoodie_py.formats.metadata_table.keys import encode_file_names, encode_names, encode_partitions, make_column_keys
-from hoodie_py.formats.metadata_table.trusted_ranges import TrustedRanges, read_trusted_ranges
+from hoodie_py.formats.metadata_table.trusted_ranges import TrustedRanges, count_nulls_too, read_trusted_ranges
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import UNKNOWN, ColumnBounds
 from hoodie_py.table.metadata_table.slice_filter import Mask
@@ -53,16 +53,18 @@ def list_files(slices: Sequence[FileSlice]) -> SliceFiles:
 
 def read_bounds(
     view: MetadataView, index: str, files: SliceFiles, columns: Mapping[str, pa.DataType], count: int,
-    millis: Iterable[str] = (),
+    millis: Iterable[str] = (), *, of_expressions: bool = False,
 ) -> dict[str, ColumnBounds]:  # fmt: skip
     """Return the bounds of columns in ``count`` slices, from an index with keys of column, partition and file.
 
     ``columns`` has the types of columns in results. ``millis`` are those that the table declares as times in
-    milliseconds.
+    milliseconds. ``of_expressions``: the index is one over an expression.
     """
     keys = _make_keys(files, list(columns))
     found = view.read_keys(index, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS])
     known, statistics = join_chunks(found[KEY]), join_chunks(found[STATISTICS])
+    if of_expressions:
+        statistics = count_nulls_too(statistics)
     bounds = {}
     for name, type_ in columns.items():
         at = index_in(keys[name], known)

@@ -7,11 +7,16 @@ metadata table while a partition is missing (Hudi ``HoodieBackedTableMetadataWri
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.metadata_table.expressions import check_function, find_computation
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_table.expression_files import find_kind, make_texts
+from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
 _OF_NEW_TABLES = (names.PARTITION_STATS, names.SECONDARY_PREFIX, names.EXPRESSION_PREFIX)
@@ -68,6 +73,36 @@ def check_possible(snapshot: Snapshot, partition: str, definition: IndexDefiniti
     for column in () if definition is None else definition.columns:
         if column.partition(".")[0] not in known:
             raise InvalidQueryError(f"The table has no column {column[:100]!r}.", hint=f"It has {', '.join(known)}.")
+    if definition is not None and definition.is_expression:
+        _check_expression(snapshot, definition)
+
+
+def _check_expression(snapshot: Snapshot, definition: IndexDefinition) -> None:
+    """Refuse an index whose values cannot be told, or with which Java cannot write."""
+    arguments = {key: text for key, text in definition.options.items() if key != names.EXPRESSION}
+    check_function(definition.function, arguments)
+    [column] = definition.columns
+    schema = snapshot.schema.arrow
+    type_ = schema.field(column).type if column in schema.names else None
+    if type_ is None:
+        raise UnsupportedFeatureError(f"Expression indexes over {column[:100]!r}, a field of a struct.")
+    compute = find_computation(definition, type_)
+    results = None if compute is None else compute(pa.array([], type_))
+    if results is None:
+        raise UnsupportedFeatureError(
+            f"Building an index over {definition.function!r} of a column of type {type_}: the results depend on Spark.",
+            hint="Let Java Hudi build it (CREATE INDEX in Spark SQL); writes here keep it.",
+        )
+    if definition.kind == names.BLOOM_FILTERS:
+        if snapshot.config.is_merge_on_read:
+            raise UnsupportedFeatureError(
+                "Expression indexes of bloom filters on merge-on-read tables: Java Hudi can write no log files then.",
+                hint=f"Give the kind {names.COLUMN_STATS!r}.",
+            )
+        if make_texts(results) is None:
+            raise UnsupportedFeatureError(f"Expression indexes of bloom filters of {definition.function!r} of {type_}.")
+    elif find_kind(definition, load_output_schema(snapshot).avro) is None:
+        raise UnsupportedFeatureError(f"Expression indexes of the order of {definition.function!r} of {type_}.")
 
 
 def _check_there(snapshot: Snapshot, needed: str, partition: str) -> None:

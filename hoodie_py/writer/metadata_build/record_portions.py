@@ -19,6 +19,7 @@ from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
 from hoodie_py.formats.metadata_table.secondary_keys import find_secondary_groups
 from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.metadata_build.expression_portions import make_expressions
 from hoodie_py.writer.metadata_build.portion import GroupPlan, Portion
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_build.statistic_portions import make_blooms, make_column_ranges, make_partition_ranges
@@ -84,6 +85,7 @@ _MAKERS: Mapping[str, MakePortions] = {
     names.RECORD_INDEX: make_record_locations,
 }
 _BY_PREFIX: Mapping[str, MakePortions] = {
+    names.EXPRESSION_PREFIX: make_expressions,
     names.SECONDARY_PREFIX: make_secondary_keys,
 }
 
@@ -104,10 +106,7 @@ def find_maker(partition: str) -> MakePortions:
     by_prefix = (maker for prefix, maker in _BY_PREFIX.items() if partition.startswith(prefix))
     found = _MAKERS.get(partition) or next(by_prefix, None)
     if found is None:
-        raise UnsupportedFeatureError(
-            f"Building the index {partition[:100]!r}, which is over an expression.",
-            hint="Let Java Hudi build it (CREATE INDEX in Spark SQL).",
-        )
+        raise UnsupportedFeatureError(f"Building the index {partition[:100]!r}.", hint="Let Java Hudi build it.")
     return found
 
 

@@ -88,5 +88,5 @@ def _define_named(
         raise InvalidQueryError(f"{kind!r} is no kind of expression index.", hint=f"Give {' or '.join(_KINDS)}.")
     texts = {str(key): str(value) for key, value in arguments.items()}
     if function is not None:
-        texts = {names.EXPRESSION: function, **texts}
+        texts = {names.EXPRESSION: function.lower(), **texts}
     return full, names.define_expression_index(full, kind or names.COLUMN_STATS, column, texts, version)

@@ -50,11 +50,11 @@ class TableIndexes:
             name: ``record_index``, ``column_stats``, ``partition_stats``, ``bloom_filters`` or ``files``; any other
                 name is that of a secondary or expression index, which needs a column.
             column: the column of a secondary or expression index.
-            function: of an expression index: the function over the column, such as ``from_unixtime`` or ``identity``.
+            function: of an expression index: the function over the column, such as ``year`` or ``identity``.
             kind: of an expression index: what is kept of each file, ``column_stats`` (the default) or
                 ``bloom_filters``. Without ``function`` and ``kind`` the index is a secondary one.
             partitioned: a record index whose keys are unique only within a partition of the table.
-            arguments: the other arguments of the function, by Hudi's names, such as ``format``.
+            arguments: the other arguments of the function, by Hudi's names, such as ``pos``.
             options: Hudi's writer options: numbers of file groups, lock provider, ...
             lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
             on_records: called with the partition and its number of records so far.
@@ -64,7 +64,7 @@ class TableIndexes:
 
         Raises:
             InvalidQueryError: the index is there already, lacks what it needs, or an argument is wrong.
-            UnsupportedFeatureError: the table version has no such index, or its function is not known here.
+            UnsupportedFeatureError: the table version has no such index, or its values cannot be told here.
             ConflictError: another writer holds the lock, or is at work.
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store refused.

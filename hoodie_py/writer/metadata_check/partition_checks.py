@@ -7,6 +7,7 @@ which says where rows or files are: sizes of files, file groups of records. When
 * ``files``: each data file of the listing with its size, and no other; each partition.
 * ``record_index``: each record key with its file group, and no other; each in the file group that a look-up reads.
 * ``bloom_filters``: the filter in the footer of each base file, and no other.
+* ``expr_index_*``: see ``expression_checks``.
 * ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
 """
 
@@ -40,6 +41,7 @@ from hoodie_py.writer.metadata_build.record_portions import find_maker
 from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.comparison import compare
+from hoodie_py.writer.metadata_check.expression_checks import check_expression_index
 from hoodie_py.writer.metadata_check.report import PartReport
 from hoodie_py.writer.metadata_check.statistic_checks import check_column_statistics, check_partition_statistics
 
@@ -71,6 +73,8 @@ def check_partition(
         return check_column_statistics(source, view, on_entries)
     if partition == names.PARTITION_STATS:
         return check_partition_statistics(source, view, on_entries)
+    if partition.startswith(names.EXPRESSION_PREFIX):
+        return check_expression_index(source, partition, view, on_entries)
     report = PartReport(partition)
     describe = _find_describer(partition)
     budget = MemoryBudget.from_options(ReadOptions(options=source.options))

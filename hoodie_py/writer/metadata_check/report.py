@@ -32,6 +32,7 @@ class PartReport:
         stale: number of entries of files that are gone, which no reader asks for; Java leaves some.
         findings: the first of what is wrong.
         unchecked: why the part is not checked here.
+        untold: which of its entries cannot be checked here, and why; they are not among those that were compared.
     """
 
     name: str
@@ -40,6 +41,7 @@ class PartReport:
     stale: int = 0
     findings: list[Finding] = field(default_factory=list)
     unchecked: str | None = None
+    untold: str | None = None
 
     def note(self, problem: str, place: str, text: str, count: int = 1) -> None:
         """Note something wrong; ``count`` entries are like it."""
@@ -75,4 +77,5 @@ class VerifyReport:
         wrong = sum(part.wrong for part in self.parts)
         found = "nothing is wrong" if not wrong else f"{wrong:,} are wrong"
         lines = [f"Checked {self.table} at {self.instant} ({counts}): {found}, in {self.seconds:.1f} s."]
+        lines += [f"  {part.name}: not checked: {why}" for part in self.parts if (why := part.unchecked or part.untold)]
         return "\n".join([*lines, *(f"  {each}" for each in self.findings)])

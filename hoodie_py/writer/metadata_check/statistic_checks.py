@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +36,7 @@ from hoodie_py.formats.metadata_table.keys import (
     make_column_keys,
     make_partition_keys,
 )
+from hoodie_py.formats.metadata_table.value_kinds import ValueKind
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_build.statistic_portions import (
@@ -101,8 +103,10 @@ def check_partition_statistics(
     return report
 
 
-def holds(found: ColumnRange, data: ColumnRange, version: int) -> bool:
-    """Say whether a range holds for that of the data."""
+def holds(
+    found: ColumnRange, data: ColumnRange, version: int, *, key: Callable[[Any, ValueKind], Any] = make_java_key
+) -> bool:
+    """Say whether a range holds for that of the data; ``key`` says how values compare."""
     if data.nulls and not found.nulls and found.values:
         return False
     if data.values > data.nulls and found.values and found.nulls >= found.values:
@@ -117,8 +121,8 @@ def holds(found: ColumnRange, data: ColumnRange, version: int) -> bool:
         if promoted is None or promoted.least is None or promoted.greatest is None:
             return False
         other = promoted
-    least, greatest = (make_java_key(each, one.kind) for each in (one.least, one.greatest))
-    low, high = (make_java_key(each, one.kind) for each in (other.least, other.greatest))
+    least, greatest = (key(each, one.kind) for each in (one.least, one.greatest))
+    low, high = (key(each, one.kind) for each in (other.least, other.greatest))
     return bool(least <= low and high <= greatest)
 
 
@@ -131,12 +135,13 @@ def _check(
     data = expected[0]
     if found is None:
         if data.values:
-            report.note("missing", place, f"there is no entry; it should say {_format(data)}")
+            report.note("missing", place, f"there is no entry; it should say {format_range(data)}")
     elif not any(holds(found, each, version) for each in expected):
-        report.note("wrong", place, f"the metadata table says {_format(found)}; the data has {_format(data)}")
+        report.note("wrong", place, f"the metadata table says {format_range(found)}; the data has {format_range(data)}")
 
 
-def _format(found: ColumnRange) -> str:
+def format_range(found: ColumnRange) -> str:
+    """Return a range as findings show it."""
     return f"{str(found.least)[:60]} to {str(found.greatest)[:60]}, {found.nulls} nulls of {found.values} values"
 
 

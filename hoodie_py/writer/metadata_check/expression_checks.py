@@ -1,0 +1,215 @@
+"""Check expression indexes: each range, and each bloom filter, against what the function gives for the files' values
+(Hudi ``HoodieMetadataTableValidator``).
+
+A range is right if it holds for the results, in files and in whole partitions; a filter if it has all of them. As in
+``column_stats`` a file without an entry is right: it is always read, and Java leaves out some. Results that depend on
+Spark cannot be told here; where there are some, the report says for how many entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import join_chunks, to_booleans
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.formats.hfile.files_partition import NO_PARTITION
+from hoodie_py.formats.metadata_table.column_ranges import ColumnRange, make_avro_key, read_statistics
+from hoodie_py.formats.metadata_table.index_definitions import BLOOM_FILTERS, IndexDefinition
+from hoodie_py.formats.metadata_table.keys import (
+    encode_file_names,
+    encode_names,
+    encode_partitions,
+    make_bloom_keys,
+    make_column_keys,
+    make_expression_partition_keys,
+)
+from hoodie_py.formats.metadata_table.record_index_keys import find_file_groups
+from hoodie_py.formats.metadata_table.value_kinds import NO_VALUES, ValueKind
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_build.expression_portions import find_definition
+from hoodie_py.writer.metadata_build.sources import IndexSource
+from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_check.statistic_checks import format_range, holds
+from hoodie_py.writer.metadata_table.expression_files import find_exact_range, find_kind, iterate_results, make_texts
+from hoodie_py.writer.metadata_table.expression_index import merge_file_ranges
+from hoodie_py.writer.output_schema import load_output_schema
+
+_STATISTICS, _BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"
+_AT_ONCE = 128
+
+OnEntries = Callable[[str, int], None]
+
+
+def check_expression_index(
+    source: IndexSource, partition: str, view: MetadataView, on_entries: OnEntries | None = None
+) -> PartReport:
+    """Check an expression index.
+
+    Raises:
+        HoodieError: a file cannot be read.
+        UnsupportedFeatureError: the function is not known, or none of its results can be told here.
+    """
+    report = PartReport(partition)
+    check = _Check(source, partition, view, find_definition(source), report)
+    for path, files in source.visible_files.items():
+        if check.definition.kind == BLOOM_FILTERS:
+            check.check_blooms(path, files)
+        else:
+            check.check_ranges(path, files)
+        if on_entries is not None:
+            on_entries(partition, report.checked)
+    check.check_keys()
+    if check.untold:
+        function = check.definition.function
+        text = f"{check.untold:,} entries: what {function!r} gives there depends on Spark"
+        if not report.checked:
+            raise UnsupportedFeatureError(text)
+        report.untold = text
+    return report
+
+
+@dataclass
+class _Check:
+    source: IndexSource
+    partition: str
+    view: MetadataView
+    definition: IndexDefinition
+    report: PartReport
+    untold: int = 0
+
+    @cached_property
+    def _kind(self) -> ValueKind:
+        kind = find_kind(self.definition, load_output_schema(self.source.snapshot).avro)
+        if kind is None:
+            raise UnsupportedFeatureError(f"The function {self.definition.function[:40]!r} is not known here.")
+        return kind
+
+    @property
+    def _column(self) -> str:
+        return self.definition.columns[0]
+
+    def check_ranges(self, path: str, files: Sequence[str]) -> None:
+        """Check the ranges of the files of a partition, and that of the partition."""
+        every: list[ColumnRange | None] = []
+        remaining = iter(files)
+        while some := list(islice(remaining, _AT_ONCE)):
+            names = [each.rpartition("/")[2] for each in some]
+            stored = self._read_ranges(self._make_file_keys(path, names))
+            for file, found in zip(some, stored, strict=True):
+                exact = find_exact_range(self.source.snapshot.files, file, self.definition, self._kind)
+                every.append(exact)
+                if found is not None:
+                    self._compare(file, found, exact)
+        told = [each for each in every if each is not None]
+        whole = merge_file_ranges(told, self.definition) if told and len(told) == len(every) else None
+        [stored_whole] = self._read_ranges(self._make_partition_keys([path]))
+        self._compare(path or NO_PARTITION, stored_whole, whole)
+
+    def _compare(self, place: str, found: ColumnRange | None, exact: ColumnRange | None) -> None:
+        if exact is None:
+            self.untold += 1
+            return
+        self.report.checked += 1
+        if found is None:
+            if exact.values:
+                self.report.note("missing", place, f"there is no entry; it should say {format_range(exact)}")
+        elif not holds(_count_nulls_too(found), exact, self.definition.version or 1, key=make_avro_key):
+            text = f"the metadata table says {format_range(found)}; the data has {format_range(exact)}"
+            self.report.note("wrong", place, text)
+
+    def check_blooms(self, path: str, files: Sequence[str]) -> None:
+        """Check the filters of the base files of a partition."""
+        bases = iter([each for each in files if not each.rpartition("/")[2].startswith(".")])
+        while some := list(islice(bases, _AT_ONCE)):
+            keys = self._make_file_keys(path, [each.rpartition("/")[2] for each in some]).to_pylist()
+            records = self.view.read_keys(self.partition, keys, [_BLOOM])
+            stored = dict(zip(records["key"].to_pylist(), records[_BLOOM].to_pylist(), strict=True))
+            for file, key in zip(some, keys, strict=True):
+                if key in stored:
+                    self._check_bloom(file, stored[key])
+
+    def _check_bloom(self, file: str, stored: dict[str, object]) -> None:
+        text = stored["bloomFilter"]
+        bloom = BloomFilter.from_text(text.decode("latin-1") if isinstance(text, bytes) else "", str(stored["type"]))
+        for results in iterate_results(self.source.snapshot.files, file, self.definition):
+            texts = None if results is None else make_texts(results)
+            if texts is None:
+                self.untold += 1
+                return
+            lacking = int((~bloom.may_contain(texts)).sum())
+            if lacking:
+                self.report.note("wrong", file, f"the filter lacks {lacking:,} of {len(texts):,} values")
+                break
+        self.report.checked += 1
+
+    def check_keys(self) -> None:
+        """Check that look-ups find each entry in its file group, and count the entries of files that are gone."""
+        known = pa.concat_arrays([each.cast(pa.string()) for each in self._list_keys()])
+        groups = self.view.list_groups(self.partition)
+        for number, group in enumerate(groups):
+            for batch in self.view.read_all(self.partition, groups=[group]):
+                keys = batch.column(batch.schema.get_field_index("key")).cast(pa.string())
+                for at in np.flatnonzero(find_file_groups(keys, len(groups)) != number).tolist():
+                    self.report.note("misplaced", keys[at].as_py(), f"look-ups do not read {group.file_id} for it")
+                is_known = to_booleans(pc.is_in(keys, value_set=known))
+                self.report.stale += int((~is_known & ~_are_deleted(batch)).sum())
+
+    def _list_keys(self) -> Iterator[pa.Array]:
+        """Yield the keys that entries may have."""
+        paths = list(self.source.files)
+        yield pa.array([], pa.string())
+        if self.definition.kind != BLOOM_FILTERS and paths:
+            yield self._make_partition_keys(paths)
+        for path in paths:
+            yield self._make_file_keys(path, list(self.source.files[path]))
+
+    def _make_file_keys(self, path: str, names: Sequence[str]) -> pa.Array:
+        folders = pa.repeat(encode_partitions([path])[0], len(names))
+        if self.definition.kind == BLOOM_FILTERS:
+            return make_bloom_keys(folders, encode_file_names(names))
+        column = pa.repeat(encode_names([self._column])[0], len(names))
+        return make_column_keys(column, folders, encode_file_names(names))
+
+    def _make_partition_keys(self, paths: Sequence[str]) -> pa.Array:
+        column = pa.repeat(encode_names([self._column])[0], len(paths))
+        return make_expression_partition_keys(column, encode_partitions(paths))
+
+    def _read_ranges(self, keys: pa.Array) -> list[ColumnRange | None]:
+        """Return the range stored for each key, None where there is none."""
+        wanted = keys.to_pylist()
+        records = self.view.read_keys(self.partition, wanted)
+        version = self.definition.version or 1
+        rows = read_statistics(join_chunks(records[_STATISTICS]), version) if records.num_rows else []
+        found = dict(zip(records["key"].to_pylist(), rows, strict=True))
+        return [found.get(key) for key in wanted]
+
+
+def _count_nulls_too(found: ColumnRange) -> ColumnRange:
+    """Return a stored range with nulls among the values, which Java leaves out, and with bounds that hold for either
+    zero, which are one to Spark.
+    """
+    values = found.nulls if found.least is None else found.values + found.nulls
+    kind = found.kind if found.least is not None else NO_VALUES
+    least = -0.0 if _is_zero(found.least) else found.least
+    greatest = 0.0 if _is_zero(found.greatest) else found.greatest
+    return replace(found, kind=kind, values=values, least=least, greatest=greatest)
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, float) and value == 0
+
+
+def _are_deleted(batch: pa.RecordBatch) -> np.ndarray:
+    """Say which entries say that they are deleted."""
+    found = np.zeros(batch.num_rows, np.bool_)
+    for name in (_STATISTICS, _BLOOM):
+        found |= to_booleans(pc.fill_null(pc.struct_field(batch.column(name), "isDeleted"), False))
+    return found
