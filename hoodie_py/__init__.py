@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.commit.result import WriteResult
     from hoodie_py.writer.compaction.report import CompactionResult, PlanReport, Progress
+    from hoodie_py.writer.dml.clauses import Delete, Insert, Update
     from hoodie_py.writer.lock.file_system import FileSystemLock
     from hoodie_py.writer.lock.lock import Lock, NoLock
     from hoodie_py.writer.lock.machine import MachineLock
@@ -83,6 +84,7 @@ _NAMES = {
     "hoodie_py.writer.clean.plan": "CleanReport",
     "hoodie_py.writer.commit.result": "WriteResult",
     "hoodie_py.writer.compaction.report": "CompactionResult PlanReport Progress",
+    "hoodie_py.writer.dml.clauses": "Delete Insert Update",
     "hoodie_py.writer.lock.file_system": "FileSystemLock",
     "hoodie_py.writer.lock.lock": "Lock NoLock",
     "hoodie_py.writer.lock.machine": "MachineLock",
@@ -95,13 +97,14 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_ORDERING", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport", "CleanResult",
-    "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "FileGroupReader",
-    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable",
-    "HoodieWarning", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock",
-    "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
-    "RecordContext", "RecordMerger", "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError", "StorageLock",
-    "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline",
-    "UnsupportedFeatureError", "WriteOperation", "WriteResult", "read_blob", "register_merger", "variant_to_json",
+    "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "Delete", "FileGroupReader",
+    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation",
+    "HoodieTable", "HoodieWarning", "Insert", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile",
+    "MachineLock", "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions",
+    "ReadStats", "RecordContext", "RecordMerger", "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError",
+    "StorageLock", "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task",
+    "Timeline", "UnsupportedFeatureError", "Update", "WriteOperation", "WriteResult", "read_blob", "register_merger",
+    "variant_to_json",
 ]  # fmt: skip
 
 

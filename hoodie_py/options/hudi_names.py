@@ -198,7 +198,7 @@ schema: cache.enable internal.querySchema on.read.enable
 sensitive: config.keys
 simple: index.input.storage.level index.parallelism index.update.partition.path index.use.caching
 skip: default.partition.validation
-spark: polaris.catalog.class sql.insert.into.operation sql.merge.into.partial.updates sql.optimized.writes.enable
+spark: polaris.catalog.class sql.insert.into.operation sql.optimized.writes.enable
 sql: bulk.insert.enable insert.mode
 static: overwrite.partition.paths
 storage: class layout.partitioner.class layout.type

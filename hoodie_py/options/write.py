@@ -58,6 +58,7 @@ METADATA_COMPACT_COMMITS = Number("hoodie.metadata.compact.max.delta.commits", 1
 
 # What a write does
 RECORD_POSITIONS = Flag("hoodie.write.record.positions", default=True)  # log blocks have positions of base rows
+PARTIAL_UPDATES = Flag("hoodie.spark.sql.merge.into.partial.updates", default=True)  # log blocks of some columns
 INSERT_DUPLICATES = Choice("hoodie.datasource.insert.dup.policy", ("none", "drop", "fail"))  # inserts of known keys
 BULK_INSERT_SORT = Choice(
     "hoodie.bulkinsert.sort.mode",

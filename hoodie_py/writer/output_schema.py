@@ -20,6 +20,7 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import is_text
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import LATEST_SCHEMA_KEY, SCHEMA_KEY
@@ -94,6 +95,15 @@ def parse_output_schema(
     parsed = AvroSchema.parse(avro)
     arrow = pa.schema([each for each in parsed.arrow if each.name not in empty])
     return OutputSchema(arrow, avro, table, dict(parsed.defaults), tuple(empty))
+
+
+def select_output_columns(schema: OutputSchema, names: Sequence[str]) -> OutputSchema:
+    """Return the schema of log blocks that have some columns alone, besides the meta columns, in the table's order."""
+    record = write_in_full(json.loads(schema.avro))
+    kept = [each for each in record["fields"] if each["name"] in META_FIELDS or each["name"] in names]
+    arrow = pa.schema([each for each in schema.arrow if each.name in META_FIELDS or each.name in names])
+    avro = _to_json(name_repeated({**record, "fields": kept}))
+    return replace(schema, arrow=arrow, avro=avro)
 
 
 def _make_meta_field(name: str) -> dict[str, Any]:

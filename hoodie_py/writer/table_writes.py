@@ -6,15 +6,18 @@ Modules of the writer are imported inside the methods, so that a program that on
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.writer.commit.result import WriteResult
+    from hoodie_py.writer.dml.clauses import Clauses
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.records import WriteOperation
     from hoodie_py.writer.timeline.session import WriteSession
@@ -142,6 +145,72 @@ class TableWrites:
         if not isinstance(keys_or_filter, str | pc.Expression):
             return self._write(keys_or_filter, WriteOperation.DELETE, options, merger, lock)
         result = self._make_writer(options, merger, lock).delete_where(keys_or_filter)
+        return self._refresh(result, changed=result.instant is not None)
+
+    def update(
+        self,
+        set: Mapping[str, Any],  # noqa: A002 - users know the name from SQL
+        where: str | pc.Expression | None = None,
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Set columns of the rows that match a filter; other arguments and errors as for ``upsert``.
+
+        A row keeps its ordering value unless it is set. Record keys do not change. On merge-on-read tables from version
+        8 on, log files have only the columns that are set.
+
+        Args:
+            set: a Spark SQL expression for each column, such as ``{"price": "price * 2"}``; a value that is no text is
+                taken as it is.
+            where: Spark SQL filter or pyarrow expression; None for all rows.
+            options: Hudi's writer options.
+            merger: a RecordMerger, used instead of the table's merge mode.
+            lock: the lock of the table's other writers.
+        """
+        from hoodie_py.writer.dml.modify import Modifier
+
+        result = Modifier(self._open_session(options, lock), merger).update(set, where)
+        return self._refresh(result, changed=result.instant is not None)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str],
+        *,
+        when_matched: Clauses = None,
+        when_not_matched: Clauses = None,
+        by_source: Clauses = None,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+    ) -> WriteResult:
+        """Update, delete and insert rows by those of a source, as SQL's MERGE INTO; other arguments and errors as for
+        ``upsert``.
+
+        Of the clauses of an argument the first whose condition holds for a row counts. Two rows of the source must not
+        change the same row. Only file groups that can have a match are read, unless there are clauses ``by_source``.
+
+        Args:
+            source: the rows; held in memory.
+            on: a column or columns that both sides have, or a Spark SQL condition such as
+                ``"target.id = source.key and target.city = 'sf'"``, with at least one equality of both sides.
+            when_matched: what happens to rows of the table with a match: ``Update`` and ``Delete`` clauses. "update"
+                sets all columns.
+            when_not_matched: ``Insert`` clauses for rows of the source without a match; "insert" takes all columns.
+            by_source: ``Update`` and ``Delete`` clauses for rows of the table without a match.
+            source_alias: what expressions call the source.
+            target_alias: what expressions call the table.
+            options: Hudi's writer options.
+            merger: a RecordMerger, used instead of the table's merge mode.
+            lock: the lock of the table's other writers.
+        """
+        from hoodie_py.writer.dml.modify import MergeRequest, Modifier
+
+        request = MergeRequest(on, when_matched, when_not_matched, by_source, source_alias, target_alias)
+        result = Modifier(self._open_session(options, lock), merger).merge(source, request)
         return self._refresh(result, changed=result.instant is not None)
 
     def _write(

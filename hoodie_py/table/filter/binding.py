@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as pat
@@ -22,12 +23,13 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.ansi_casts import can_cast
 from hoodie_py.table.filter.evaluate import evaluate_constant
 from hoodie_py.table.filter.predicate import (
-    And,
     Arithmetic,
     ArrowFilter,
+    Case,
     Cast,
     Column,
     Comparison,
+    Concat,
     Function,
     InList,
     Like,
@@ -196,8 +198,35 @@ def make_plus(child: Node) -> Node:
     return node.child if isinstance(node, Negate) else node
 
 
+def find_value_type(nodes: Sequence[Node], what: str) -> pa.DataType:
+    """Return the type that several values have in common, found from left to right as Spark does.
+
+    Raises:
+        InvalidQueryError: they have none; names ``what``.
+    """
+    type_: pa.DataType | None = pa.null()
+    for node in nodes:
+        type_ = None if type_ is None else find_common_type(type_, node.type)
+    if type_ is None:
+        names = ", ".join(dict.fromkeys(format_type(node.type) for node in nodes))
+        raise InvalidQueryError(f"The values of {what} must have one common type, not {names}.")
+    return type_
+
+
+def make_case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node) -> Node:
+    """Choose the value of the first condition that is true."""
+    type_ = find_value_type([*values, otherwise], "CASE")
+    wanted = tuple(make_condition(each) for each in conditions)
+    return Case(wanted, tuple(make_cast(each, type_) for each in values), make_cast(otherwise, type_), type_)
+
+
+def make_concat(operands: Sequence[Node]) -> Node:
+    """Join texts; other values become text."""
+    return Concat(tuple(make_cast(each, pa.string()) for each in operands))
+
+
 def make_function(name: str, argument: Node) -> Node:
-    """Apply ``upper``, ``lower`` (of text) or ``length`` (characters of text, bytes of binary)."""
+    """Apply ``length`` (characters of text, bytes of binary), or ``upper``, ``lower`` or a trim of text."""
     if name == "length":
         child = argument if pat.is_binary(argument.type) else make_cast(argument, pa.string())
         return Function(name, child, pa.int32())
@@ -213,6 +242,26 @@ def _narrow_beside_decimal(node: Node, other: Node) -> Node:
     return make_cast(node, find_narrowest_decimal(node.value))
 
 
+def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a node with other nodes below it."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(node):  # type: ignore[arg-type]
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changed[field.name] = change(value)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            changed[field.name] = tuple(change(each) for each in value)
+    return dataclasses.replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
+def _fold_quietly(node: Node) -> Node:
+    """Fold a part of CASE, which may fail for no row: so a constant that has no value stays as it is."""
+    try:
+        return fold(node)
+    except InvalidQueryError:
+        return node
+
+
 def fold(node: Node) -> Node:
     """Replace each subtree without columns by its value.
 
@@ -221,13 +270,5 @@ def fold(node: Node) -> Node:
     """
     if isinstance(node, (Literal, Column, ArrowFilter)):
         return node
-    if isinstance(node, (And, Or)):
-        node = dataclasses.replace(node, operands=tuple(fold(operand) for operand in node.operands))
-    else:
-        folded = {
-            field.name: fold(child)
-            for field in dataclasses.fields(node)  # type: ignore[arg-type]
-            if isinstance(child := getattr(node, field.name), Node)
-        }
-        node = dataclasses.replace(node, **folded)  # type: ignore[type-var]
+    node = map_children(node, fold if not isinstance(node, Case) else _fold_quietly)
     return evaluate_constant(node) if all(isinstance(child, Literal) for child in node.children) else node

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pat
 
-from hoodie_py.arrow.arrays import from_texts, make_text
+from hoodie_py.arrow.arrays import from_texts, make_text, to_booleans
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import ansi_casts, arithmetic
 from hoodie_py.table.filter.arrow_expression import evaluate_expression
@@ -28,9 +29,11 @@ from hoodie_py.table.filter.predicate import (
     And,
     Arithmetic,
     ArrowFilter,
+    Case,
     Cast,
     Column,
     Comparison,
+    Concat,
     Function,
     InList,
     IsNull,
@@ -54,6 +57,11 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
         InvalidQueryError: a cast or computation fails for a row for which Spark computes it, too.
     """
     return _evaluate_node(predicate.root, batch)
+
+
+def evaluate_value(node: Node, batch: pa.RecordBatch) -> pa.Array:
+    """Compute a value for each row; errors as for ``evaluate``."""
+    return _evaluate_node(node, batch)
 
 
 def evaluate_constant(node: Node) -> Literal:
@@ -107,6 +115,9 @@ def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
 
 def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate_node(node.child, batch)
+    trim = _TRIMS.get(node.name)
+    if trim is not None:
+        return trim(values, characters=" ")
     if node.name == "length":
         return pc.binary_length(values) if pat.is_binary(values.type) else pc.utf8_length(values)
     if pc.all(pc.string_is_ascii(values)).as_py() is not False:
@@ -114,6 +125,33 @@ def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
     coded = values.dictionary_encode()
     change = str.upper if node.name == "upper" else str.lower
     return pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+
+
+def _evaluate_concat(node: Concat, batch: pa.RecordBatch) -> pa.Array:
+    return pc.binary_join_element_wise(*(_evaluate_node(each, batch) for each in node.operands), "")
+
+
+def _evaluate_case(node: Case, batch: pa.RecordBatch) -> pa.Array:
+    """Compute each value for the rows that take it alone, and no condition for rows that an earlier one took."""
+    left = np.arange(batch.num_rows)
+    parts, places = [], []
+    for when, then in zip(node.conditions, node.values, strict=True):
+        rows = _take_rows(batch, left)
+        holds = to_booleans(pc.fill_null(_evaluate_node(when, rows), False))
+        if holds.any():
+            parts.append(_evaluate_node(then, _take_rows(batch, left[holds])))
+            places.append(left[holds])
+        left = left[~holds]
+    if len(left) or not parts:
+        parts.append(_evaluate_node(node.otherwise, _take_rows(batch, left)))
+        places.append(left)
+    back = np.empty(batch.num_rows, np.int64)
+    back[np.concatenate(places)] = np.arange(batch.num_rows)
+    return pa.concat_arrays(parts).take(pa.array(back))
+
+
+def _take_rows(batch: pa.RecordBatch, rows: np.ndarray) -> pa.RecordBatch:
+    return batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
 
 
 def _evaluate_comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
@@ -179,6 +217,11 @@ def _can_fail(root: Node) -> bool:
     return False
 
 
+_TRIMS: dict[str, Callable[..., pa.Array]] = {
+    "trim": pc.utf8_trim,
+    "ltrim": pc.utf8_ltrim,
+    "rtrim": pc.utf8_rtrim,
+}
 _Datum: TypeAlias = Any  # an array or a scalar
 
 
@@ -220,6 +263,8 @@ _EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
     Arithmetic: _evaluate_arithmetic,
     Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch)),
     Function: _evaluate_function,
+    Concat: _evaluate_concat,
+    Case: _evaluate_case,
     Comparison: _evaluate_comparison,
     InList: _evaluate_in_list,
     Like: lambda node, batch: match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape),

@@ -107,7 +107,7 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """``upper``, ``lower`` or ``length`` of one argument."""
+    """``upper``, ``lower``, ``length``, ``trim``, ``ltrim`` or ``rtrim`` of one argument."""
 
     name: str
     child: Node
@@ -115,6 +115,45 @@ class Function(Node):
 
     def __str__(self) -> str:
         return f"{self.name}({self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Node):
+    """Texts in a row; null if one of them is null."""
+
+    operands: tuple[Node, ...]
+
+    @property
+    def type(self) -> pa.DataType:
+        """Always string."""
+        return pa.string()
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The texts."""
+        return self.operands
+
+    def __str__(self) -> str:
+        return f"concat({', '.join(map(str, self.operands))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Node):
+    """The value of the first condition that is true, else ``otherwise``; ``values`` belong to ``conditions``."""
+
+    conditions: tuple[Node, ...]
+    values: tuple[Node, ...]
+    otherwise: Node
+    type: pa.DataType
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Conditions, values, and the value where no condition is true."""
+        return (*self.conditions, *self.values, self.otherwise)
+
+    def __str__(self) -> str:
+        pairs = zip(self.conditions, self.values, strict=True)
+        return f"case {' '.join(f'when {when} then {then}' for when, then in pairs)} else {self.otherwise} end"
 
 
 @dataclass(frozen=True, slots=True)

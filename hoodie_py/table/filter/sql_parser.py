@@ -7,7 +7,8 @@ it parses. Spark syntax that filters do not support is refused by name. Length a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NoReturn, ParamSpec
 
 import pyarrow as pa
@@ -17,10 +18,13 @@ from hoodie_py.table.filter import binding as bind
 from hoodie_py.table.filter.binding import fold
 from hoodie_py.table.filter.datetime_text import parse_date, parse_timestamp
 from hoodie_py.table.filter.predicate import And, IsNull, Literal, Node, Not, Or, Predicate, count_levels
+from hoodie_py.table.filter.sql_functions import is_function, make_call
 from hoodie_py.table.filter.sql_lexer import Token, parse_hex, parse_number, tokenize
 from hoodie_py.table.filter.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 _P = ParamSpec("_P")
+FindColumn = Callable[[Sequence[str]], Node]
+"""Finds a column by its names, each a field of the one before."""
 
 #: Deeper nesting than this is refused.
 MAX_DEPTH = 50
@@ -28,7 +32,6 @@ MAX_DEPTH = 50
 _COMPARISONS = {
     "=": "=", "==": "=", "<=>": "<=>", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
-_FUNCTIONS = frozenset({"UPPER", "LOWER", "LENGTH"})
 _TYPES = {
     "TINYINT": pa.int8(), "BYTE": pa.int8(), "SMALLINT": pa.int16(), "SHORT": pa.int16(),
     "INT": pa.int32(), "INTEGER": pa.int32(), "BIGINT": pa.int64(), "LONG": pa.int64(),
@@ -42,46 +45,63 @@ _RESERVED = frozenset({
     "ELSE", "SELECT", "FROM", "WHERE",
 })  # fmt: skip
 #: Words that may follow a value in Spark, but that filters do not support.
-_REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "CASE", "SELECT", "OVER", "AT", "SIMILAR"])
-_REFUSED_SYMBOLS = frozenset(
-    ["||", "&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"]
-)
+_REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "SELECT", "OVER", "AT", "SIMILAR"])
+_REFUSED_SYMBOLS = frozenset(["&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"])
 
 
-def parse_sql(text: str, schema: pa.Schema) -> Predicate:
-    """Parse a Spark SQL condition on the columns of a schema.
+def parse_sql(text: str, schema: pa.Schema, find: FindColumn | None = None) -> Predicate:
+    """Parse a Spark SQL condition on the columns of a schema. ``find`` finds columns by other rules.
 
     Raises:
         InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not fit, or uses
             syntax that filters do not support; ``where`` has the position (from 0) in the text.
     """
     try:
-        return _Parser(tokenize(text), schema).parse()
+        return _Parser(tokenize(text), find or partial(bind.find_column, schema=schema)).parse()
     except InvalidQueryError as error:
-        raise error.locate(filter=text if len(text) <= 200 else text[:200] + "...") from None
+        raise error.locate(filter=_shorten(text)) from None
     except RecursionError:
         raise InvalidQueryError("The filter is nested too deeply for the rest of the stack.") from None
+
+
+def parse_value(text: str, find: FindColumn) -> Node:
+    """Parse a Spark SQL expression of any type; errors as for ``parse_sql``."""
+    try:
+        return _Parser(tokenize(text), find).parse_value()
+    except InvalidQueryError as error:
+        raise error.locate(expression=_shorten(text)) from None
+    except RecursionError:
+        raise InvalidQueryError("The expression is nested too deeply for the rest of the stack.") from None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 class _Parser:
     """One pass over the tokens. Every method leaves ``_at`` behind the tokens that it has parsed."""
 
-    def __init__(self, tokens: list[Token], schema: pa.Schema) -> None:
+    def __init__(self, tokens: list[Token], find: FindColumn) -> None:
         self._tokens = tokens
-        self._schema = schema
+        self._find = find
         self._at = 0
         self._depth = 0
 
     def parse(self) -> Predicate:
+        return Predicate(fold(self._bind(bind.make_condition, self._parse_whole())))
+
+    def parse_value(self) -> Node:
+        return fold(self._parse_whole())
+
+    def _parse_whole(self) -> Node:
         if self._next.kind == "end":
             self._fail("The filter is empty.")
         root = self._parse_or()
         if self._next.kind != "end":
             self._refuse_next()
-        root = self._bind(bind.make_condition, root)
         if count_levels(root) > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
-        return Predicate(fold(root))
+        return root
 
     # conditions
 
@@ -174,9 +194,12 @@ class _Parser:
 
     def _parse_sum(self) -> Node:
         value = self._parse_product()
-        while self._next.kind == "symbol" and self._next.text in ("+", "-"):
-            operator = self._advance().text
-            value = self._bind(bind.make_arithmetic, operator, value, self._parse_product())
+        while self._next.kind == "symbol" and self._next.text in ("+", "-", "||"):
+            operator, right = self._advance().text, self._parse_product()
+            if operator == "||":
+                value = self._bind(bind.make_concat, [value, right])
+            else:
+                value = self._bind(bind.make_arithmetic, operator, value, right)
         return value
 
     def _parse_product(self) -> Node:
@@ -239,6 +262,8 @@ class _Parser:
     def _parse_word(self) -> Node:
         token, following = self._next, self._tokens[self._at + 1]
         word = token.text.upper()
+        if word == "CASE":
+            return self._parse_case()
         if following.kind == "string":
             return self._parse_typed_literal()
         if following.kind == "symbol" and following.text == "(":
@@ -248,25 +273,45 @@ class _Parser:
         if word in ("TRUE", "FALSE", "NULL"):
             self._at += 1
             return Literal(None, pa.null()) if word == "NULL" else Literal(word == "TRUE", pa.bool_())
-        if word == "CASE" or (word == "INTERVAL" and following.kind in ("number", "word", "name")):
+        if word == "INTERVAL" and following.kind in ("number", "word", "name"):
             self._refuse(word)
         if word in _RESERVED:
             self._refuse_next()
         return self._parse_column()
+
+    def _parse_case(self) -> Node:
+        """Parse CASE with conditions, or with a value that is compared with others."""
+        self._enter()
+        self._advance()
+        subject = None if self._is_word("WHEN") else self._parse_or()
+        conditions, values = [], []
+        while self._skip_word("WHEN"):
+            when = self._parse_or()
+            self._expect_word("THEN")
+            conditions.append(when if subject is None else self._bind(bind.make_comparison, "=", subject, when))
+            values.append(self._parse_or())
+        if not values:
+            self._expect_word("WHEN")
+        otherwise = self._parse_or() if self._skip_word("ELSE") else Literal(None, pa.null())
+        self._expect_word("END")
+        self._depth -= 1
+        return self._bind(bind.make_case, conditions, values, otherwise)
 
     def _parse_call(self) -> Node:
         token = self._advance()
         name = token.text.upper()
         if name == "CAST":
             return self._parse_cast()
-        if name not in _FUNCTIONS:
+        if not is_function(name):
             what = "a subquery" if name == "EXISTS" else f"the function {token.text}"
             self._at -= 1
             self._refuse(what)
         self._expect("(")
-        argument = self._parse_or()
+        arguments = [self._parse_or()]
+        while self._skip(","):
+            arguments.append(self._parse_or())
         self._expect(")")
-        return self._bind(bind.make_function, name.lower(), argument)
+        return self._bind(make_call, name, arguments)
 
     def _parse_cast(self) -> Node:
         self._expect("(")
@@ -313,7 +358,7 @@ class _Parser:
         if self._next.kind == "symbol" and self._next.text == "(":
             self._refuse(f"the function {'.'.join(path)}")
         try:
-            return bind.find_column(path, self._schema)
+            return self._find(path)
         except InvalidQueryError as error:
             raise error.locate(position=self._tokens[self._at - 1].position) from None
 

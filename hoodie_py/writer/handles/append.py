@@ -1,8 +1,10 @@
 """Write the updates and deletes of one file group as one new log file (Hudi ``HoodieAppendHandle``).
 
 The file holds data blocks, then a delete block. Large writes make several data blocks. From table version 8 on, blocks
-carry the row numbers of the base rows that they change, if all of these are known. From version 8 on, the commit's
-instant is in the file's name. Before, the name has the instant of the group's newest slice, and the next log version.
+carry the row numbers of the base rows that they change, if all of these are known. Such a file may be partial: its rows
+have the columns that an update set, and the others keep their values (Hudi's MERGE INTO). From version 8 on, the
+commit's instant is in the file's name. Before, the name has the instant of the group's newest slice, and the next log
+version.
 
 A delete that comes with a row goes into the data block if a custom merger decides: the merger may look at the row.
 """
@@ -40,6 +42,7 @@ from hoodie_py.writer.handles.meta_columns import (
     find_missing_columns,
     make_file_batches,
 )
+from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteRecords
 
 
@@ -63,6 +66,7 @@ class AppendTask:
         positions_of: instant of the base file that row numbers count in; None: no row numbers are written.
         delete_rules: tell which rows are marked as deletes by their own columns. These are written as rows. None: all
             deletes go into the delete block.
+        partial: the schema of a log file that has some of the table's columns only; None: it has all.
     """
 
     facts: CommitFacts
@@ -75,6 +79,12 @@ class AppendTask:
     log_files: tuple[str, ...] = ()
     positions_of: str | None = None
     delete_rules: DeleteRules | None = None
+    partial: OutputSchema | None = None
+
+    @property
+    def schema(self) -> OutputSchema:
+        """The schema of the rows."""
+        return self.partial or self.facts.schema
 
     @property
     def group(self) -> tuple[str, str]:
@@ -105,7 +115,7 @@ class AppendTask:
         order, known = self._sort_by_position(positions)
         ordered = records if order is None else records.take(order)
         deleted = ordered.delete_mask
-        measured = start_measuring(self.facts.indexed, self.facts.schema.avro)
+        measured = start_measuring(self.facts.indexed, self.schema.avro)
         as_rows = ~deleted | self._find_self_marked_deletes(ordered)
         try:
             with DataFile(self.facts, marker) as file:
@@ -151,18 +161,21 @@ class AppendTask:
         measured: RecordRanges | None,
     ) -> Iterator[bytes]:
         """Yield the encoded blocks: rows first, which are measured, then deletes by key."""
-        schema = AvroSchema.parse(self.facts.schema.avro)
+        schema = AvroSchema.parse(self.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)
         rows = records if len(places) == len(records) else records.take(places)
         done = 0
-        for batch in make_file_batches(rows, self.facts.schema.arrow, stamp) if len(rows) else ():
+        for batch in make_file_batches(rows, self.schema.arrow, stamp) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
             if measured is not None:
                 measured.add(batch)
-            content = encode_records(add_empty_columns(batch, self.facts.schema.empty), schema)
-            yield encode_block(BlockType.AVRO_DATA, self._make_headers(here), content)
+            content = encode_records(add_empty_columns(batch, self.schema.empty), schema)
+            headers = self._make_headers(here)
+            if self.partial is not None:
+                headers |= {HeaderKey.SCHEMA: self.partial.avro, HeaderKey.IS_PARTIAL: "true"}
+            yield encode_block(BlockType.AVRO_DATA, headers, content)
         places = np.flatnonzero(~as_rows)
         if len(places):
             deletes = records.take(places)

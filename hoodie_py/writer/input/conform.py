@@ -95,7 +95,7 @@ def conform_input(
     _refuse_missing(target, columns, schema, fill_missing=fill)
     arrays = [_make_column(table, field, schema, fill_missing=fill) for field in target]
     found = pa.Table.from_arrays(arrays, schema=target)
-    _refuse_unstorable(found, schema)
+    refuse_unstorable(found, schema)
     return found, schema
 
 
@@ -143,12 +143,17 @@ def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill
     return pa.chunked_array([pa.repeat(scalar, table.num_rows)])
 
 
-def _refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
-    """Refuse values that Arrow's type holds and the file's type does not, such as vectors of another length."""
+def refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
+    """Refuse values that Arrow's type holds and the file's type does not, such as vectors of another length. Rows may
+    lack columns.
+
+    Raises:
+        InvalidQueryError: names the column and the first rows.
+    """
     avro = AvroSchema.parse(schema.avro)
     for field, stored in zip(avro.record.fields, make_stored_schema(avro), strict=True):
         name, node = field.name, _unwrap_union(field.type)
-        if name in NOT_DATA:
+        if name in NOT_DATA or name not in rows.column_names:
             continue
         column = rows.column(name)
         if isinstance(node, Enum):

@@ -61,7 +61,7 @@ def make_records(
         rows=rows,
         keys=generator.make_keys(rows),
         partition_paths=generator.make_partition_paths(rows),
-        deletes=_find_deletes(table, rows, snapshot.config, options, operation),
+        deletes=find_deletes(table, rows, snapshot.config, options, operation),
         ordering=_read_ordering_values(rows, snapshot.config, options),
         made_of=generator.columns,
     )
@@ -79,7 +79,7 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
             raise UnsupportedFeatureError(f"Keys and partition paths made of a column of type {type_}.", column=name)
 
 
-def _find_deletes(
+def find_deletes(
     table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str], operation: WriteOperation
 ) -> pa.ChunkedArray | None:
     """Return which rows are deletes; None if no row is."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.filter.evaluate import evaluate
-from hoodie_py.table.filter.sql_parser import parse_sql
+from hoodie_py.table.filter.binding import find_column
+from hoodie_py.table.filter.evaluate import evaluate, evaluate_value
+from hoodie_py.table.filter.sql_parser import parse_sql, parse_value
 from tests.table.filter_examples import ANSWERED, RAISING
 from tests.table.filter_rows import SCHEMA, rows
 
@@ -119,3 +122,42 @@ def test_other_encodings_of_a_column_are_cast() -> None:
     )
     predicate = parse_sql("s = l and t < timestamp_ntz'1970-01-01 00:00:00.002'", batch.schema)
     assert evaluate(predicate, batch).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("case when a > 1 then 10 / a when a = 0 then 0 else -1 end", [-1.0, 5.0, 0.0, -1.0]),
+        ("case a when 1 then 'one' when 2 then 'two' end", ["one", "two", None, None]),
+        ("coalesce(a, b, 7)", [1, 2, 0, 9]),
+        ("nvl(a, 0) + 1", [2, 3, 1, 1]),
+        ("nullif(a, 2)", [1, None, 0, None]),
+        ("if(a = 0, 'zero', s)", [" x ", "y", "zero", None]),
+        ("a || '-' || s", ["1- x ", "2-y", None, None]),
+        ("concat(s, s)", [" x  x ", "yy", None, None]),
+        ("trim(s) || ltrim(s) || rtrim(s)", ["xx  x", "yyy", None, None]),
+        ("case when a = 1 then 1 else 1.5 end", [Decimal("1.0"), Decimal("1.5"), Decimal("1.5"), Decimal("1.5")]),
+        ("case when false then 1 / 0 else a end", [1.0, 2.0, 0.0, None]),
+    ],
+)
+def test_values_of_expressions(text: str, expected: list[Any]) -> None:
+    """CASE computes each value for the rows that take it alone."""
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "a": pa.array([1, 2, 0, None], pa.int32()),
+            "b": pa.array([5, 5, 5, 9], pa.int32()),
+            "s": [" x ", "y", None, None],
+        }
+    )
+    node = parse_value(text, partial(find_column, schema=batch.schema))
+    values = evaluate_value(node, batch)
+    assert values.type == node.type
+    assert values.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["case when 1 then 2 end", "case end", "if(a, 1)", "coalesce('x', 1.5, true)", "nope(a)"]
+)
+def test_expressions_that_are_not_valid(text: str) -> None:
+    with pytest.raises(InvalidQueryError):
+        parse_value(text, partial(find_column, schema=pa.schema([("a", pa.int32())])))

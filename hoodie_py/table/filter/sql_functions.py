@@ -1,0 +1,66 @@
+"""Bind calls of SQL functions: each becomes nodes of a filter. The rules are those of Spark in ANSI mode.
+
+Most functions are written with CASE, so that an argument is computed only for the rows that need it, as in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.filter.binding import make_case, make_comparison, make_concat, make_function
+from hoodie_py.table.filter.predicate import IsNull, Literal, Node, Not
+
+
+def make_call(name: str, arguments: Sequence[Node]) -> Node:
+    """Call a function by its name in upper case.
+
+    Raises:
+        InvalidQueryError: the number or the types of the arguments are wrong.
+    """
+    least, most, build = _FUNCTIONS[name]
+    if not least <= len(arguments) <= most:
+        raise InvalidQueryError(f"The function {name.lower()} does not take {len(arguments)} arguments.")
+    return build(name.lower(), arguments)
+
+
+def is_function(name: str) -> bool:
+    """Say whether there is a function of a name in upper case."""
+    return name in _FUNCTIONS
+
+
+def _make_plain(name: str, arguments: Sequence[Node]) -> Node:
+    return make_function(name, arguments[0])
+
+
+def _make_coalesce(_: str, arguments: Sequence[Node]) -> Node:
+    *first, last = arguments
+    return make_case([Not(IsNull(each)) for each in first], first, last) if first else last
+
+
+def _make_nullif(_: str, arguments: Sequence[Node]) -> Node:
+    value, other = arguments
+    return make_case([make_comparison("=", value, other)], [Literal(None, pa.null())], value)
+
+
+def _make_if(_: str, arguments: Sequence[Node]) -> Node:
+    condition, then, otherwise = arguments
+    return make_case([condition], [then], otherwise)
+
+
+def _make_concat(_: str, arguments: Sequence[Node]) -> Node:
+    return make_concat(arguments)
+
+
+_MANY = 1000
+_FUNCTIONS: Mapping[str, tuple[int, int, Callable[[str, Sequence[Node]], Node]]] = {
+    **dict.fromkeys(("UPPER", "LOWER", "LENGTH", "TRIM", "LTRIM", "RTRIM"), (1, 1, _make_plain)),
+    "COALESCE": (1, _MANY, _make_coalesce),
+    "IFNULL": (2, 2, _make_coalesce),
+    "NVL": (2, 2, _make_coalesce),
+    "NULLIF": (2, 2, _make_nullif),
+    "IF": (3, 3, _make_if),
+    "CONCAT": (1, _MANY, _make_concat),
+}

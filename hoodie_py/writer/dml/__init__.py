@@ -1,0 +1,1 @@
+"""Change rows by expressions: updates and merges (Hudi's UPDATE and MERGE INTO)."""

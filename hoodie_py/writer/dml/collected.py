@@ -1,0 +1,120 @@
+"""Hold the changed rows of each file group until all are known; many of them wait on disk.
+
+Nothing of a write shows before all its rows are known to fit the table. So the table is read to its end first. Then
+each file group's task reads its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill, Spilled
+from hoodie_py.reader.read_info import ReadStats
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.records import WriteRecords
+
+_KEY, _DELETE = "\0key", "\0delete"  # no column of a table has such a name
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(slots=True)
+class ChangedGroup:
+    """The changed rows of a file group: in memory, or on disk. ``updates`` and ``deletes`` count them."""
+
+    file_slice: FileSlice
+    held: list[pa.Table] = field(default_factory=list)
+    spilled: list[Spilled] = field(default_factory=list)
+    updates: int = 0
+    deletes: int = 0
+
+
+class CollectedChanges:
+    """Changed rows by file group. Use it as a context manager: its end removes the files.
+
+    Raises:
+        StorageError: the disk is full or fails.
+    """
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._spill = Spill(budget, ReadStats())
+        self._writer = self._spill.open_writer()
+        self._most, self._bytes = budget.rows_most, 0
+        self.groups: dict[GroupKey, ChangedGroup] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._spill.close()
+
+    def add(self, file_slice: FileSlice, rows: pa.Table, keys: pa.Array, deletes: pa.Array) -> None:
+        """Add changed rows of a file group, with their keys, and which of them are deletes."""
+        key = file_slice.partition_path, file_slice.file_id
+        group = self.groups.setdefault(key, ChangedGroup(file_slice))
+        dead = pc.sum(deletes).as_py() or 0
+        group.deletes += dead
+        group.updates += len(keys) - dead
+        table = rows.append_column(_KEY, keys).append_column(_DELETE, deletes)
+        group.held.append(table)
+        self._bytes += table.nbytes
+        if self._bytes > self._most:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        for group in self.groups.values():
+            for table in group.held:
+                for at in range(0, table.num_rows, _BATCH_ROWS):
+                    [batch] = table.slice(at, _BATCH_ROWS).combine_chunks().to_batches()
+                    group.spilled.append(self._writer.add(batch))
+            group.held.clear()
+        self._bytes = 0
+
+    def finish(self) -> None:
+        """End the writing of files, so that they can be read."""
+        self._writer.close()
+
+    def read(self, key: GroupKey, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
+        """Return the changed rows of a file group. ``ordering`` has the types of ordering values; the records have
+        none, so that their deletes win over all that the table has.
+
+        Raises:
+            UnsupportedFeatureError: two rows have one key: neither could be changed alone.
+        """
+        group = self.groups[key]
+        table = pa.concat_tables([*self._read_spilled(group), *group.held])
+        if pc.count_distinct(table.column(_KEY)).as_py() < table.num_rows:
+            raise UnsupportedFeatureError(
+                "Changing rows of a file group that has several rows of one record key.",
+                hint="Upsert or delete these keys first.",
+                partition=key[0],
+                file_group=key[1],
+            )
+        count = table.num_rows
+        return WriteRecords(
+            rows=table.drop_columns([_KEY, _DELETE]),
+            keys=table.column(_KEY),
+            partition_paths=pa.chunked_array([pa.repeat(pa.scalar(key[0]), count)]),
+            deletes=table.column(_DELETE) if group.deletes else None,
+            ordering=tuple(pa.chunked_array([pa.nulls(count, type_)]) for type_ in ordering),
+        )
+
+    def _read_spilled(self, group: ChangedGroup) -> Iterator[pa.Table]:
+        opened, reader = "", None
+        for each in group.spilled:
+            if each.file != opened:  # read, not mapped: mapped pages would count as this process's memory
+                opened, reader = each.file, _open(each.file)
+            assert reader is not None
+            yield pa.Table.from_batches([reader.get_batch(each.number)])
+
+
+def _open(file: str) -> Any:
+    return pa.ipc.open_file(pa.OSFile(file))

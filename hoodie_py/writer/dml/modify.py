@@ -1,0 +1,389 @@
+"""Carry out updates and merges: read the rows that may change, compute changes, find places for new rows, commit.
+
+The commit is that of an upsert. A changed row goes to the file group that it is in, so a key is looked up only for rows
+that are new. Of the table only file groups that can have a match are read, if no clause is about rows without one.
+
+On merge-on-read tables from version 8 on, log files have only the columns that are set, and ordering fields, as those
+of Java's MERGE INTO (``MergeIntoHoodieTableCommand.isPartialUpdateActionForMOR``): unless the option says no, the index
+is global, a custom merger or a partial update mode decides, or all columns are set. Beyond Java's rule rows are whole
+where it refuses (no meta fields, schema-on-read, a bootstrap), where a partition or delete field is set, and where new
+rows may go into the same log file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.fields import find_field_type, find_top_level_name
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.options.write import PARTIAL_UPDATES
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.scan.scan import make_scan
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.scan.threads import count_threads, read_in_threads
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.commit.tasks import Job, Tasks, WriteTask, run_jobs, run_task
+from hoodie_py.writer.dml.bound_clauses import BoundClause, bind_clauses, bind_values, list_assigned
+from hoodie_py.writer.dml.changes import RowChanges
+from hoodie_py.writer.dml.clauses import Clauses, Delete, Insert, Update
+from hoodie_py.writer.dml.collected import CollectedChanges
+from hoodie_py.writer.dml.names import SOURCE, TARGET, Names, list_columns
+from hoodie_py.writer.dml.new_rows import NewRows, place_new_rows
+from hoodie_py.writer.dml.source_join import JoinCondition, SourceRows, bind_condition
+from hoodie_py.writer.handles.append import AppendTask
+from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.input.conform import check_names, find_write_schema
+from hoodie_py.writer.input.input_data import read_input
+from hoodie_py.writer.input.to_records import find_deletes
+from hoodie_py.writer.keygen.generator import KeyGenerator
+from hoodie_py.writer.metadata_build.wanted import build_wanted
+from hoodie_py.writer.output_schema import OutputSchema, select_data_columns, select_output_columns
+from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.precombine.merge_options import check_merge_options
+from hoodie_py.writer.records import WriteOperation, WriteRecords
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
+
+_BATCH_ROWS = 1 << 16
+_MOST_BATCH_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What a merge is asked to do; see ``HoodieTable.merge``."""
+
+    on: str | Sequence[str]
+    matched: Clauses = None
+    not_matched: Clauses = None
+    by_source: Clauses = None
+    source_alias: str = SOURCE
+    target_alias: str = TARGET
+
+
+class _WholeRowsNeededError(Exception):
+    """New rows go into file groups that get partial rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """Makes one update or merge. The merger is used instead of the table's merge mode."""
+
+    session: WriteSession
+    merger: Merger | None = None
+
+    def update(self, set: Mapping[str, Any], where: str | pc.Expression | None) -> WriteResult:  # noqa: A002 - as users know it
+        """Set columns of the rows that match a filter.
+
+        Raises:
+            HoodieError: see ``HoodieTable.update``.
+        """
+        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
+        with turn_missing_into_conflict(self.session, snapshot):
+            plan = self._prepare(snapshot)
+            names = Names(plan.columns)
+            clause = BoundClause(None, bind_values(set, names, plan.columns))
+            return plan.run((clause,), (), (), None, None, where)
+
+    def merge(self, source: Any, request: MergeRequest) -> WriteResult:
+        """Merge rows of a source into the table.
+
+        Raises:
+            HoodieError: see ``HoodieTable.merge``.
+        """
+        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
+        with turn_missing_into_conflict(self.session, snapshot):
+            plan = self._prepare(snapshot)
+            rows = _read_source(source, plan.columns)
+            names = Names(plan.columns, rows.schema, request.target_alias, request.source_alias)
+            condition = bind_condition(request.on, names)
+            bind = partial(bind_clauses, columns=plan.columns)
+            matched = bind(request.matched, "when_matched", (Update, Delete), names)
+            new = bind(request.not_matched, "when_not_matched", (Insert,), replace(names, target=pa.schema([])))
+            left = bind(request.by_source, "by_source", (Update, Delete), replace(names, source=None))
+            if not (matched or new or left):
+                raise InvalidQueryError(
+                    "A merge without clauses does nothing.",
+                    hint="Give when_matched=, when_not_matched= or by_source=.",
+                )
+            return plan.run(matched, left, new, rows, condition, None)
+
+    def _prepare(self, snapshot: Snapshot) -> _Plan:
+        check_merge_options(snapshot.config, self.session.settings.options)
+        session = resolve_table_index(self.session, snapshot, WriteOperation.UPSERT, self.merger)
+        schema = find_write_schema(snapshot)
+        if schema is None:
+            raise InvalidQueryError("The table has no rows and no schema.", hint="Insert the rows.")
+        generator = KeyGenerator.from_snapshot(snapshot, session.settings.options)
+        if generator.times:
+            raise UnsupportedFeatureError(
+                "Updates and merges of a table whose partition paths are formatted times.",
+                hint="Scan the rows, change them, and upsert.",
+                table=snapshot.config.name,
+            )
+        return _Plan(session, snapshot, schema, generator, self.merger)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    session: WriteSession
+    snapshot: Snapshot
+    schema: OutputSchema
+    generator: KeyGenerator
+    merger: Merger | None
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The table's columns without meta columns."""
+        return select_data_columns(self.schema.arrow)
+
+    def run(
+        self,
+        matched: tuple[BoundClause, ...],
+        by_source: tuple[BoundClause, ...],
+        new: tuple[BoundClause, ...],
+        rows: pa.Table | None,
+        condition: JoinCondition | None,
+        where: str | pc.Expression | None,
+    ) -> WriteResult:
+        some = self._select_partial_columns((*matched, *by_source), new)
+        for columns in (some, tuple(self.columns.names)) if some else (tuple(self.columns.names),):
+            source = None if rows is None or condition is None else SourceRows(rows, condition)
+            changes = self._make_changes(matched, by_source, columns, source)
+            try:
+                return self._carry_out(changes, condition, new, where, is_partial=columns is some)
+            except _WholeRowsNeededError:
+                continue
+        raise AssertionError("whole rows are always enough")
+
+    def _make_changes(
+        self,
+        matched: tuple[BoundClause, ...],
+        by_source: tuple[BoundClause, ...],
+        columns: tuple[str, ...],
+        source: SourceRows | None,
+    ) -> RowChanges:
+        config, options, index = self.snapshot.config, self.session.settings.options, self.session.settings.index
+        marks = set(self._list_delete_columns()) & list_assigned((*matched, *by_source))
+        find = partial(_find_marked, config=config, options=options) if marks else None
+        return RowChanges(
+            schema=self.schema,
+            columns=columns,
+            keys=RecordKeys.of(config.populate_meta_fields, config.record_key_fields),
+            generator=self.generator,
+            moves=index.is_global and index.update_partition,
+            source=source,
+            matched=matched,
+            by_source=by_source,
+            find_deletes=find,
+        )
+
+    def _carry_out(
+        self,
+        changes: RowChanges,
+        condition: JoinCondition | None,
+        new: tuple[BoundClause, ...],
+        where: str | pc.Expression | None,
+        *,
+        is_partial: bool,
+    ) -> WriteResult:
+        options = self.session.settings.options
+        with CollectedChanges(MemoryBudget.from_options(ReadOptions(options=options))) as collected:
+            moved = self._collect(changes, condition, collected, where)
+            collected.finish()
+            fresh = NewRows(self.session, self.snapshot, self.schema, self.merger)
+            routed = place_new_rows(fresh, new, changes.source, condition, moved)
+            placed = _join_assignments(collected, routed)
+            if is_partial and any(each.file_slice is not None for each in routed.assignments):
+                raise _WholeRowsNeededError
+            if not placed:
+                return WriteResult(WriteOperation.UPSERT)
+            write = Write(
+                self.session, self.snapshot, WriteOperation.UPSERT, self.schema, self.merger, looked_up=bool(new)
+            )
+            some = select_output_columns(self.schema, changes.columns) if is_partial else None
+            run = partial(_run_tasks, collected=collected, new=routed, types=self._ordering_types, partial_schema=some)
+            none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
+            return commit_records(write, AssignedRecords(none, np.empty(0, np.int64), placed), run)
+
+    def _collect(
+        self,
+        changes: RowChanges,
+        condition: JoinCondition | None,
+        collected: CollectedChanges,
+        where: str | pc.Expression | None,
+    ) -> list[pa.Table]:
+        """Read the table, add changed rows to ``collected``, and return the rows that move to other partitions."""
+        source = changes.source
+        wanted: str | pc.Expression | Predicate | None = where
+        if self.snapshot.instant is None or not (changes.matched or changes.by_source or source is not None):
+            return []
+        if source is not None and not changes.by_source:
+            if not source.rows.num_rows:
+                return []
+            wanted = source.make_filter()
+        names = self._list_read_columns(changes, condition)
+        options = dict(self.session.settings.options)
+        scan = make_scan(self.snapshot, columns=names, filter=wanted, merger=self.merger, options=options)
+        tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
+        stored = [replace(each, info=self._as_stored(each.info)) for each in tasks]
+        least = max(_BATCH_ROWS, min(_MOST_BATCH_ROWS, 0 if source is None else source.rows.num_rows))
+        threads = 1 if self.merger is not None else count_threads(options)
+        moved: list[pa.Table] = []
+        waiting: dict[int, list[pa.RecordBatch]] = {}
+
+        def handle(number: int) -> None:
+            rows = pa.Table.from_batches(waiting.pop(number)).combine_chunks()
+            for batch in rows.to_batches():
+                found = changes.compute(tasks[number].file_slice, batch)
+                if found is not None:
+                    if len(found.keys):
+                        collected.add(tasks[number].file_slice, found.rows, found.keys, found.deletes)
+                    moved.extend([found.moved] if found.moved.num_rows else [])
+
+        with closing(read_in_threads([each.to_batches for each in stored], threads)) as batches:
+            for number, batch in batches:
+                held = waiting.setdefault(number, [])
+                held.append(batch)
+                if sum(each.num_rows for each in held) >= least:
+                    handle(number)
+        for number in list(waiting):
+            handle(number)
+        return moved
+
+    def _as_stored(self, info: ReadInfo) -> ReadInfo:
+        """Return the facts for reading rows in the types of files, with partition columns as a query shows them."""
+        fields = self.schema.arrow
+        shown = {
+            name: value
+            for name, value in info.constants.items()
+            if name in fields.names and info.schema.field(name).type == fields.field(name).type
+        }
+        return replace(info.as_stored(fields, self.schema.defaults), constants=shown)
+
+    def _list_read_columns(self, changes: RowChanges, condition: JoinCondition | None) -> list[str]:
+        nodes = [node for each in (*changes.matched, *changes.by_source) for node in each.nodes]
+        names = list_columns([*nodes, *([] if condition is None else condition.nodes)], TARGET)
+        updates = any(not each.deletes for each in (*changes.matched, *changes.by_source))
+        names |= set(changes.columns) if updates else set()
+        names |= {find_top_level_name(self.schema.arrow, name) for name in changes.keys.columns}
+        return [name for name in self.schema.arrow.names if name in names]
+
+    @property
+    def _ordering_types(self) -> tuple[pa.DataType, ...]:
+        fields = self.snapshot.config.merge_ordering_fields
+        return tuple(type_ for name in fields if (type_ := find_field_type(self.schema.arrow, name)) is not None)
+
+    def _list_delete_columns(self) -> tuple[str, ...]:
+        config = self.snapshot.config
+        return DeleteRules.of(self.schema.arrow, config.merge_properties, self.session.settings.options).columns
+
+    def _select_partial_columns(
+        self, clauses: Sequence[BoundClause], new: Sequence[BoundClause]
+    ) -> tuple[str, ...] | None:
+        """Return the columns of log files if they have only those that are set; None if they have all."""
+        config, settings = self.snapshot.config, self.session.settings
+        assigned = list_assigned(clauses)
+        modes = (MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)
+        possible = (
+            PARTIAL_UPDATES.read(settings.options)
+            and config.is_merge_on_read
+            and config.has_logs_named_by_commit
+            and config.populate_meta_fields
+            and config.merge_mode in modes
+            and config.partial_update_mode is None
+            and config.bootstrap_base_path is None
+            and self.merger is None
+            and self.schema.latest is None
+            and not settings.index.is_global
+            and not (settings.index.is_bucket and new)
+        )
+        named = (*self.generator.partition_fields, *self._list_delete_columns())
+        whole = {find_top_level_name(self.schema.arrow, name) for name in named}
+        if not possible or not assigned or assigned & whole:
+            return None
+        kept = assigned | {find_top_level_name(self.schema.arrow, name) for name in config.merge_ordering_fields}
+        names = tuple(name for name in self.columns.names if name in kept)
+        return names if len(names) < len(self.columns) else None
+
+
+def _find_marked(rows: pa.Table, *, config: Any, options: Mapping[str, str]) -> pa.ChunkedArray | None:
+    return find_deletes(rows, rows, config, options, WriteOperation.UPSERT)
+
+
+def _read_source(source: Any, columns: pa.Schema) -> pa.Table:
+    rows = read_input(source, columns).read_all()
+    check_names(rows.schema)
+    for at, column in enumerate(rows.columns):
+        if isinstance(column.type, pa.BaseExtensionType):
+            plain = pa.chunked_array([each.storage for each in column.chunks], column.type.storage_type)
+            rows = rows.set_column(at, rows.schema.names[at], plain)
+    return rows
+
+
+def _join_assignments(collected: CollectedChanges, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
+    """Return one assignment for each file group, of changed rows, new rows or both."""
+    new = {each.group: each for each in routed.assignments}
+    placed = []
+    for key, group in collected.groups.items():
+        also = new.pop(key, None)
+        count = group.updates + group.deletes + (0 if also is None else len(also))
+        more = (0, 0, 0) if also is None else (also.inserts, also.updates, also.deletes)
+        counts = (more[0], group.updates + more[1], group.deletes + more[2])
+        placed.append(FileAssignment(*key, group.file_slice, 0, count, *counts))
+    return (*placed, *new.values())
+
+
+def _run_tasks(
+    tasks: Tasks,
+    routed: AssignedRecords,
+    *,
+    collected: CollectedChanges,
+    new: AssignedRecords,
+    types: tuple[pa.DataType, ...],
+    partial_schema: OutputSchema | None,
+) -> Sequence[TaskResult]:
+    fresh = {each.group: each for each in new.assignments}
+
+    def run(task: WriteTask, placement: FileAssignment) -> TaskResult:
+        also = fresh.get(placement.group)
+        if placement.group not in collected.groups:
+            assert also is not None
+            return run_task(task, new.get_records(also), new.get_positions(also), also.inserts)
+        records = collected.read(placement.group, types)
+        if also is not None:
+            records = _concatenate(records, new.get_records(also))
+        if partial_schema is not None and isinstance(task, AppendTask):
+            task = replace(task, partial=partial_schema)
+        return run_task(task, records, np.full(len(records), -1, np.int64), placement.inserts)
+
+    made = zip(routed.assignments, tasks.iterate_tasks(routed.assignments), strict=True)
+    return run_jobs([Job(partial(run, task, each), len(each)) for each, task in made])
+
+
+def _concatenate(first: WriteRecords, second: WriteRecords) -> WriteRecords:
+    ordering = zip(first.ordering, second.ordering, strict=True) if second.ordering else ()
+    return WriteRecords(
+        pa.concat_tables([first.rows, second.rows.cast(first.rows.schema)]),
+        pa.chunked_array([*first.keys.chunks, *second.keys.chunks], pa.string()),
+        None,
+        pa.chunked_array([pa.array(first.delete_mask), pa.array(second.delete_mask)]),
+        tuple(pa.chunked_array([*a.chunks, *b.cast(a.type).chunks], a.type) for a, b in ordering),
+    )

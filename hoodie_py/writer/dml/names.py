@@ -1,0 +1,82 @@
+"""Find the columns that expressions of an update or a merge name, on the side of the target or of the source.
+
+A bound column's path begins with its side. Rows of both sides are one batch with a struct column for each side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.filter.binding import find_column, map_children
+from hoodie_py.table.filter.predicate import Column, Node, iterate_nodes
+
+TARGET, SOURCE = "target", "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The columns of both sides, and the prefixes that users write for them; an update has no source."""
+
+    target: pa.Schema
+    source: pa.Schema | None = None
+    target_alias: str = TARGET
+    source_alias: str = SOURCE
+
+    def find(self, path: Sequence[str]) -> Column:
+        """Find a column.
+
+        Raises:
+            InvalidQueryError: there is none, or it is on both sides.
+        """
+        sides = {self.target_alias: (TARGET, self.target)}
+        if self.source is not None:
+            sides[self.source_alias] = (SOURCE, self.source)
+        if len(path) > 1 and path[0] in sides:
+            side, schema = sides[path[0]]
+            return find_on_side(side, path[1:], schema)
+        having = [(side, schema) for side, schema in sides.values() if path[0] in schema.names]
+        if len(having) > 1:
+            raise InvalidQueryError(
+                f"The column {path[0]!r} is in the target and in the source.",
+                hint=f"Write {self.target_alias}.{path[0]} or {self.source_alias}.{path[0]}.",
+                column=path[0],
+            )
+        side, schema = having[0] if having else (TARGET, self.target)
+        return find_on_side(side, path, schema)
+
+
+def find_on_side(side: str, path: Sequence[str], schema: pa.Schema) -> Column:
+    """Find a column of one side; errors as for ``find_column``."""
+    found = find_column(path, schema)
+    return Column((side, *found.path), found.type)
+
+
+def list_sides(node: Node) -> set[str]:
+    """Return the sides that an expression reads."""
+    return {each.path[0] for each in iterate_nodes(node) if isinstance(each, Column)}
+
+
+def list_columns(nodes: Iterable[Node], side: str) -> set[str]:
+    """Return the names of the columns of one side that expressions read."""
+    columns = (each for node in nodes for each in iterate_nodes(node) if isinstance(each, Column))
+    return {each.path[1] for each in columns if each.path[0] == side}
+
+
+def drop_side(node: Node) -> Node:
+    """Return an expression that reads one side alone in terms of that side's own rows."""
+    if isinstance(node, Column):
+        return Column(node.path[1:], node.type)
+    return map_children(node, drop_side)
+
+
+def join_sides(count: int, target: pa.RecordBatch | None, source: pa.RecordBatch | None) -> pa.RecordBatch:
+    """Make the batch that expressions are computed on. Row i of the target belongs to row i of the source."""
+    columns = {"": pa.nulls(count)}
+    for side, batch in ((TARGET, target), (SOURCE, source)):
+        if batch is not None and batch.num_columns:
+            columns[side] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    return pa.RecordBatch.from_pydict(columns)
