@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.storage import StorageLock
     from hoodie_py.writer.records import WriteOperation
     from hoodie_py.writer.rollback.rollback import RollbackResult
+    from hoodie_py.writer.savepoint.restore import RestoreResult
+    from hoodie_py.writer.savepoint.savepoint import Savepoint
 
 _NAMES = {
     "hoodie_py.errors": (
@@ -91,6 +93,8 @@ _NAMES = {
     "hoodie_py.writer.lock.storage": "StorageLock",
     "hoodie_py.writer.records": "WriteOperation",
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
+    "hoodie_py.writer.savepoint.restore": "RestoreResult",
+    "hoodie_py.writer.savepoint.savepoint": "Savepoint",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -98,13 +102,13 @@ __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_ORDERING", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport", "CleanResult",
     "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "Delete", "FileGroupReader",
-    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation",
-    "HoodieTable", "HoodieWarning", "Insert", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile",
-    "MachineLock", "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions",
-    "ReadStats", "RecordContext", "RecordMerger", "RollbackResult", "Scan", "ScanTask", "SpillStats", "StorageError",
-    "StorageLock", "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task",
-    "Timeline", "UnsupportedFeatureError", "Update", "WriteOperation", "WriteResult", "read_blob", "register_merger",
-    "variant_to_json",
+    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable",
+    "HoodieWarning", "Insert", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock",
+    "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
+    "RecordContext", "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "SpillStats",
+    "StorageError", "StorageLock", "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError",
+    "Task", "Timeline", "UnsupportedFeatureError", "Update", "WriteOperation", "WriteResult", "read_blob",
+    "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_queries import TableQueries
-from hoodie_py.writer.table_writes import TableWrites
+from hoodie_py.writer.table_states import TableStates
 
 if TYPE_CHECKING:
     from hoodie_py.formats.config.table_config import TableConfig
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableQueries, TableWrites):
+class HoodieTable(TableQueries, TableStates):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a

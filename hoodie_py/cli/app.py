@@ -16,7 +16,9 @@ from hoodie_py.cli.commands.history import history
 from hoodie_py.cli.commands.index import index
 from hoodie_py.cli.commands.log import log
 from hoodie_py.cli.commands.read import read
+from hoodie_py.cli.commands.restore import restore
 from hoodie_py.cli.commands.rollback import rollback
+from hoodie_py.cli.commands.savepoint import savepoint
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.timeline import timeline
@@ -65,6 +67,8 @@ for _command in (
     compact,
     rollback,
     clean,
+    savepoint,
+    restore,
     index,
     verify,
     doctor,

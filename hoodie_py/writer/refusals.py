@@ -38,6 +38,17 @@ def check_writable(snapshot: Snapshot) -> None:
         raise problem.locate(table=snapshot.config.name)
 
 
+def check_restorable(snapshot: Snapshot) -> None:
+    """Refuse a table that cannot be restored here. A pending restore is none of the reasons.
+
+    Raises:
+        UnsupportedFeatureError: names the feature.
+    """
+    problem = next((each for each in _iterate_formats(snapshot)), None)
+    if problem is not None:
+        raise problem.locate(table=snapshot.config.name)
+
+
 def check_version(snapshot: Snapshot) -> None:
     """Refuse to change a table of a version that is only read, or the metadata table of another table.
 
@@ -95,6 +106,17 @@ def _find_version_problem(snapshot: Snapshot) -> HoodieError | None:
 
 
 def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
+    yield from _iterate_formats(snapshot)
+    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
+    if len(restores):
+        yield UnsupportedFeatureError(
+            "Writing to a table beside a pending restore.",
+            hint="Finish it: call restore again with the same savepoint.",
+            instant=restores.instants[0].request_time,
+        )
+
+
+def _iterate_formats(snapshot: Snapshot) -> Iterator[HoodieError]:
     old = _find_version_problem(snapshot)
     if old is not None:
         yield old
@@ -111,10 +133,3 @@ def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
                 hint="Bootstrap it again with Java Hudi, which rolls the unfinished one back.",
                 instant=instant.request_time,
             )
-    restores = pending.select_actions(RESTORE)
-    if len(restores):
-        yield UnsupportedFeatureError(
-            "Writing to a table beside a pending restore.",
-            hint="Finish it with Java Hudi.",
-            instant=restores.instants[0].request_time,
-        )

@@ -32,11 +32,10 @@ from hoodie_py.formats.timeline.plans import (
     CleanPlan,
     CompactionPlan,
     RequestedReplace,
-    RestoreMetadata,
     RollbackMetadata,
     RollbackPlan,
-    SavepointMetadata,
 )
+from hoodie_py.formats.timeline.savepoints import RestoreMetadata, SavepointMetadata
 from tests.corpus import corpus_names, load_case
 from tests.formats.zipped_tables import MetaFile, meta_files
 

@@ -140,7 +140,7 @@ class RequestedReplace:
     @classmethod
     def from_bytes(cls, data: bytes) -> RequestedReplace:
         """Parse a ``.replacecommit.requested`` or ``.clustering.requested`` file; an empty file plans nothing."""
-        replace = _read_fields(data, "HoodieRequestedReplaceMetadata")
+        replace = read_fields(data, "HoodieRequestedReplaceMetadata")
         plan = replace.get_record("clusteringPlan")
         return cls(
             operation_type=replace.get_text("operationType"),
@@ -188,7 +188,7 @@ class CleanMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
         """Parse a ``.clean`` file; an empty one cleaned nothing."""
-        clean = _read_fields(data, "HoodieCleanMetadata")
+        clean = read_fields(data, "HoodieCleanMetadata")
         return cls(
             start_clean_time=clean.get_text("startCleanTime"),
             total_files_deleted=clean.get_count("totalFilesDeleted"),
@@ -223,7 +223,7 @@ class CleanPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanPlan:
         """Parse a ``.clean.requested`` file; an empty one plans nothing."""
-        plan = _read_fields(data, "HoodieCleanerPlan")
+        plan = read_fields(data, "HoodieCleanerPlan")
         earliest = plan.get_record("earliestInstantToRetain")
         files = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
         sources = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_sources)
@@ -337,7 +337,7 @@ class RollbackPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackPlan:
         """Parse a ``.rollback.requested`` file; an empty one says nothing."""
-        plan = _read_fields(data, "HoodieRollbackPlan")
+        plan = read_fields(data, "HoodieRollbackPlan")
         instant = plan.get("instantToRollback")
         return cls(
             instant=RolledBackInstant.from_record(instant) if instant is not None else None,
@@ -345,53 +345,7 @@ class RollbackPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreMetadata:
-    """A completed restore (Hudi HoodieRestoreMetadata): the rollbacks it is made of."""
-
-    start_restore_time: str | None = None
-    instants_rolled_back: tuple[str, ...] = ()
-    rollbacks: tuple[RollbackMetadata, ...] = ()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> RestoreMetadata:
-        """Parse a ``.restore`` file; an empty one says nothing."""
-        restore = _read_fields(data, "HoodieRestoreMetadata")
-        rollbacks = restore.get_mapping("hoodieRestoreMetadata", expect_list)
-        return cls(
-            start_restore_time=restore.get_text("startRestoreTime"),
-            instants_rolled_back=restore.get_texts("instantsToRollback"),
-            rollbacks=tuple(RollbackMetadata.from_record(item) for items in rollbacks.values() for item in items),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SavepointMetadata:
-    """A savepoint (Hudi HoodieSavepointMetadata): the base and log files it keeps from being cleaned, by partition.
-
-    ``saved_at`` is in milliseconds since 1970.
-    """
-
-    saved_by: str | None = None
-    saved_at: int | None = None
-    comments: str | None = None
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> SavepointMetadata:
-        """Parse a ``.savepoint`` file; an empty one keeps nothing."""
-        savepoint = _read_fields(data, "HoodieSavepointMetadata")
-        return cls(
-            saved_by=savepoint.get_text("savepointedBy"),
-            saved_at=savepoint.get_number("savepointedAt"),
-            comments=savepoint.get_text("comments"),
-            files=savepoint.get_by_partition(
-                "partitionMetadata", lambda partition: Fields(partition).get_file_names("savepointDataFile")
-            ),
-        )
-
-
-def _read_fields(data: bytes, name: str) -> Fields:
+def read_fields(data: bytes, name: str) -> Fields:
     """Read the record in a file; an empty file has no fields."""
     return Fields(read_single(data, name) if data else {})
 

@@ -208,3 +208,42 @@ ROLLBACK_METADATA = _to_text(
         _make_field("instantsRollback", _make_array(_ROLLED_BACK_INSTANT), []),
     )
 )
+
+# Savepoint, restore --------------------------------------------------------------------------------------------------
+
+_SAVED_PARTITION = _make_record(
+    "HoodieSavepointPartitionMetadata",
+    _make_field("partitionPath", "string"),
+    _make_field("savepointDataFile", _make_array("string")),
+)
+SAVEPOINT_METADATA = _to_text(
+    _make_record(
+        "HoodieSavepointMetadata",
+        _make_field("savepointedBy", "string"),
+        _make_field("savepointedAt", "long"),
+        _make_field("comments", "string"),
+        _make_field("partitionMetadata", _make_map(_SAVED_PARTITION)),
+        _VERSION,
+    )
+)
+RESTORE_PLAN = _to_text(
+    _make_record(
+        "HoodieRestorePlan",
+        _make_field("instantsToRollback", _make_array(_ROLLED_BACK_INSTANT), []),
+        _make_field("version", ["int", "null"], 2),
+        _make_nullable("savepointToRestoreTimestamp", "string"),
+    )
+)
+_RESTORED_BY = json.loads(ROLLBACK_METADATA)
+del _RESTORED_BY["namespace"]
+RESTORE_METADATA = _to_text(
+    _make_record(
+        "HoodieRestoreMetadata",
+        _make_field("startRestoreTime", "string"),
+        _make_field("timeTakenInMillis", "long"),
+        _make_field("instantsToRollback", _make_array("string")),
+        _make_field("hoodieRestoreMetadata", _make_map(_make_array(["null", _RESTORED_BY]))),
+        _VERSION,
+        _make_field("restoreInstantInfo", _make_array("HoodieInstantInfo"), []),
+    )
+)

@@ -259,7 +259,7 @@ def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
     if plan.instant is None:
         raise InvalidTableError("A rollback plan needs the instant that it rolls back.")
     record = {
-        "instantToRollback": _to_instant(plan.instant),
+        "instantToRollback": make_instant_record(plan.instant),
         "RollbackRequests": [_to_request(request, table_location) for request in plan.requests],
         "version": ROLLBACK_VERSION,
     }
@@ -281,9 +281,14 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
 
     Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
+    return write_single(make_rollback_record(rollback, table_location), schemas.ROLLBACK_METADATA)
+
+
+def make_rollback_record(rollback: RollbackMetadata, table_location: str) -> dict[str, Any]:
+    """Return the record of a completed rollback, as ``write_rollback_metadata`` encodes it."""
     if rollback.start_rollback_time is None:
         raise InvalidTableError("A rollback needs the instant at which it started.")
-    record = {
+    return {
         "startRollbackTime": rollback.start_rollback_time,
         "timeTakenInMillis": rollback.time_taken_ms,
         "totalFilesDeleted": rollback.total_files_deleted,
@@ -293,9 +298,8 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
             for partition, done in rollback.partitions.items()
         },
         "version": ROLLBACK_VERSION,
-        "instantsRollback": [_to_instant(instant) for instant in rollback.instants],
+        "instantsRollback": [make_instant_record(instant) for instant in rollback.instants],
     }
-    return write_single(record, schemas.ROLLBACK_METADATA)
 
 
 def _to_rolled_back_partition(partition: str, done: RolledBackPartition, location: str) -> dict[str, Any]:
@@ -308,7 +312,8 @@ def _to_rolled_back_partition(partition: str, done: RolledBackPartition, locatio
     }
 
 
-def _to_instant(instant: RolledBackInstant) -> dict[str, str]:
+def make_instant_record(instant: RolledBackInstant) -> dict[str, str]:
+    """Return the record of an instant that is undone."""
     return {"commitTime": instant.time, "action": instant.action}
 
 

@@ -70,7 +70,8 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
 
 def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> Iterator[str]:
     """Yield the commits that a completed rollback or restore undid; none of one that was archived meanwhile."""
-    from hoodie_py.formats.timeline.plans import RestoreMetadata, RollbackMetadata, RollbackPlan
+    from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
+    from hoodie_py.formats.timeline.savepoints import RestoreMetadata
 
     path = locate_instant(config, undoing)
     with locate_errors(path=path, instant=undoing.request_time):

@@ -17,7 +17,7 @@ import datetime
 import re
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.timeline.instants import COMPLETED_ACTION
+from hoodie_py.formats.timeline.instants import COMPLETED_ACTION, SAVEPOINT
 from hoodie_py.table.timeline.loader import TableTimeline
 
 _DIGITS = re.compile(r"[0-9]+")
@@ -126,8 +126,14 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
             hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
         )
     retained = timeline.find_earliest_retained()
-    if retained is not None and as_of < retained:
+    if retained is not None and as_of < retained and not _is_saved(timeline, as_of):
         raise InvalidQueryError(
             f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
             hint=f"Ask for {retained} or a later instant.",
         )
+
+
+def _is_saved(timeline: TableTimeline, as_of: str) -> bool:
+    """Whether a savepoint has kept the files of exactly this instant from cleans."""
+    found = timeline.timeline.find(as_of, SAVEPOINT)
+    return found is not None and found.is_completed

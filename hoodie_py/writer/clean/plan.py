@@ -14,7 +14,8 @@ from uuid import uuid4
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, locate_instant
-from hoodie_py.formats.timeline.plans import CleanPlan, SavepointMetadata
+from hoodie_py.formats.timeline.plans import CleanPlan
+from hoodie_py.formats.timeline.savepoints import SavepointMetadata
 from hoodie_py.options import write as keys
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan.html_table import format_html_table
@@ -162,7 +163,7 @@ def check_cleanable(snapshot: Snapshot) -> None:
     """
     if len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
         raise UnsupportedFeatureError(
-            "Cleaning a table beside a pending restore.", hint="Clean it with Java Hudi.", table=snapshot.config.name
+            "Cleaning a table beside a pending restore.", hint="Finish the restore first.", table=snapshot.config.name
         )
 
 

@@ -94,15 +94,35 @@ def build_index(
         check_possible(snapshot, partition, definition)
         built: list[BuiltIndex] = []
         if names.FILES not in snapshot.config.metadata_partitions:
-            built.append(_Build(session, snapshot, names.FILES, None, holding, on_records).run())
+            built.append(build_partition(session, snapshot, names.FILES, None, holding, on_records))
             snapshot = session.look()
         if partition != names.FILES:
-            built.append(_Build(session, snapshot, partition, definition, holding, on_records).run())
+            built.append(build_partition(session, snapshot, partition, definition, holding, on_records))
         return built
+
+
+def build_partition(
+    session: WriteSession,
+    snapshot: Snapshot,
+    partition: str,
+    definition: IndexDefinition | None,
+    holding: HeldLock,
+    on_records: OnRecords | None = None,
+    *,
+    stays_noted: bool = False,
+) -> BuiltIndex:
+    """Build one partition under the table's lock; ``files`` begins a new metadata table. ``stays_noted``: if the build
+    fails, the properties go on naming the partition as one to build. Errors as ``build_index``.
+    """
+    build = _Build(session, snapshot, partition, definition, holding, on_records)
+    build.stays_noted = stays_noted
+    return build.run()
 
 
 class _Build:
     """The build of one partition."""
+
+    stays_noted = False
 
     def __init__(
         self,
@@ -227,7 +247,8 @@ class _Build:
                 self._holding.ensure_held()
                 remove_leftovers(self._files, load_config(self._files))
                 remove_tree(self._files, self._partition)
-                self._state.give_up(self._partition)
+                if not self.stays_noted:
+                    self._state.give_up(self._partition)
             raise
 
 

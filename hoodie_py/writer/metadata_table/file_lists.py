@@ -38,7 +38,7 @@ def make_file_lists(commit: MetadataCommit, partition: str, _view: MetadataView)
         InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.
     """
     rows = list_files(commit.added, commit.deleted)
-    return PartitionRecords(partition, rows.slice(1) if commit.kind in ("clean", "rollback") else rows)
+    return PartitionRecords(partition, rows.slice(1) if commit.kind in ("clean", "rollback", "restore") else rows)
 
 
 def list_files(added: Sizes, deleted: Names) -> pa.Table:

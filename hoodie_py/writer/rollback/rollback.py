@@ -25,6 +25,7 @@ from hoodie_py.formats.timeline.instants import (
     INFLIGHT,
     REPLACE_COMMIT,
     REQUESTED,
+    RESTORE,
     ROLLBACK,
     Instant,
 )
@@ -132,7 +133,9 @@ def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
         raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending instants: {known[:1000]}.")
     if found.action not in (COMPACTION, *_UNDONE):
         raise UnsupportedFeatureError(
-            f"Rolling back a pending {found.action}.", hint="Let Java Hudi do that.", instant=instant
+            f"Rolling back a pending {found.action}.",
+            hint="Finish it: restore to the same savepoint." if found.action == RESTORE else "Let Java Hudi do that.",
+            instant=instant,
         )
     return found
 

@@ -12,12 +12,11 @@ from hoodie_py.formats.timeline.plans import (
     CompactionOperation,
     CompactionPlan,
     RequestedReplace,
-    RestoreMetadata,
     RollbackMetadata,
     RollbackPlan,
     RolledBackInstant,
-    SavepointMetadata,
 )
+from hoodie_py.formats.timeline.savepoints import RestoreMetadata, SavepointMetadata
 from tests.formats.avro_writing import NULLABLE_TEXTS, container, encode, record_schema
 from tests.formats.zipped_tables import meta_files
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.container import is_container, read_single
-from hoodie_py.formats.timeline import plans
+from hoodie_py.formats.timeline import plans, savepoints
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.formats.log_writer import varint
 from tests.fuzz.parsers.commit_json import escapes
@@ -28,8 +28,8 @@ READERS: tuple[tuple[str, Reader], ...] = (
     ("clean.requested", plans.CleanPlan.from_bytes),
     ("rollback", plans.RollbackMetadata.from_bytes),
     ("rollback.requested", plans.RollbackPlan.from_bytes),
-    ("restore", plans.RestoreMetadata.from_bytes),
-    ("savepoint", plans.SavepointMetadata.from_bytes),
+    ("restore", savepoints.RestoreMetadata.from_bytes),
+    ("savepoint", savepoints.SavepointMetadata.from_bytes),
 )
 RECORD = 0x80
 SYNC = b"0123456789abcdef"

@@ -1,0 +1,249 @@
+"""Restore a table to a savepoint (Hudi ``BaseRestoreActionExecutor``): undo all later writes, newest first.
+
+1. Under the table's lock: plan, check, create the requested file. From then on no other writer begins.
+2. Under the lock, with a heartbeat: create the inflight file. Switch the metadata table off, as its entries cannot be
+   taken back one by one. Undo the instants. Build the metadata table anew, with the partitions that it had.
+3. The restore completes by ``commit_protocol``. Then rollbacks after the savepoint go off the timeline, as in Java.
+
+The properties name the partitions to build as inflight ones meanwhile, so that a killed restore forgets nothing: the
+next one, to the same savepoint, goes on with the saved plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, RESTORE, ROLLBACK, Instant
+from hoodie_py.formats.timeline.plans import RollbackMetadata, RolledBackPartition
+from hoodie_py.formats.timeline.savepoints import (
+    RestoreMetadata,
+    RestorePlan,
+    write_restore_metadata,
+    write_restore_plan,
+)
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.metadata_build.rebuild import check_rebuildable, rebuild_partitions
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.table_properties import change_properties
+from hoodie_py.writer.metadata_table.undo import METADATA_TABLE, undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.refusals import check_restorable
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.savepoint.restore_plan import find_pending_restore, find_savepoint_of, make_plan, read_plan
+from hoodie_py.writer.savepoint.undo_commits import FilesByInstant, find_files_to_undo, undo_instant
+from hoodie_py.writer.timeline.folder_tree import remove_tree
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
+from hoodie_py.writer.transaction.run_guard import guard_run
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore did.
+
+    Attributes:
+        savepoint: request time of the commit that is the newest one now.
+        instant: request time of the restore; None if there was nothing to undo.
+        undone: request times of the undone instants, newest first.
+        files_deleted: number of removed data files.
+        metadata_partitions: partitions of the metadata table that were built anew.
+        seconds: how long it took.
+    """
+
+    savepoint: str
+    instant: str | None = None
+    undone: tuple[str, ...] = ()
+    files_deleted: int = 0
+    metadata_partitions: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        if self.instant is None:
+            return f"Nothing came after the savepoint {self.savepoint}."
+        built = f", and the metadata table was built anew ({', '.join(self.metadata_partitions)})"
+        return (
+            f"The table is as it was at {self.savepoint}: {len(self.undone)} later instants and "
+            f"{self.files_deleted:,} files were removed{built if self.metadata_partitions else ''}, in "
+            f"{self.seconds:.1f} s."
+        )
+
+
+def restore(session: WriteSession, savepoint: str) -> RestoreResult:
+    """Restore the table to a savepoint, or finish a restore to it that was cut short.
+
+    Raises:
+        InvalidQueryError: there is no such savepoint, a later one is in the way, or a restore to another is pending.
+        InvalidTableError: files of the savepoint are gone.
+        UnsupportedFeatureError: commits after it were archived, or the table has a feature that is not handled.
+        ConflictError: a writer is at work.
+        CommitStateUnknownError: the store did not say whether a file was written.
+        StorageError: the store refused; the next restore goes on.
+    """
+    began = time.monotonic()
+    check_restorable(session.look())
+    if find_pending_restore(session.look()) is None:
+        undo_failed_writes(session)
+    requested = _request(session, savepoint)
+    if requested is None:
+        return RestoreResult(savepoint, seconds=time.monotonic() - began)
+    with guard_run(session, requested) as alive:
+        run = _Run(session, requested, savepoint, alive, began)
+        alive.stays = True
+        with session.hold_lock() as holding:
+            run.undo(holding)
+        complete_instant(session, alive, run)
+        alive.stays = False
+    _remove_rollbacks(session, savepoint)
+    return run.make_result()
+
+
+def _request(session: WriteSession, savepoint: str) -> str | None:
+    """Save the plan of a restore, or find the one that was begun, and return its request time; None if nothing came
+    after the savepoint.
+    """
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        pending = find_pending_restore(snapshot)
+        if pending is not None:
+            begun = find_savepoint_of(snapshot, pending, read_plan(snapshot, pending))
+            if begun != savepoint:
+                raise InvalidQueryError(
+                    f"A restore to {begun} is pending.",
+                    hint=f"Finish it first: restore to {begun}.",
+                    instant=pending.request_time,
+                )
+            return pending.request_time
+        check_rebuildable(snapshot)
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        plan = make_plan(session, snapshot, savepoint)
+        if not plan.instants:
+            return None
+        find_files_to_undo(snapshot, [each.time for each in plan.instants])  # refuses before anything is written
+        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        holding.ensure_held()
+        session.open_timeline(snapshot).request(instant, RESTORE, write_restore_plan(plan))
+        return instant
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of a pending restore; how it completes, too."""
+
+    session: WriteSession
+    instant: str
+    savepoint: str
+    alive: Heartbeat
+    began: float
+    plan: RestorePlan = field(default_factory=RestorePlan)
+    files: FilesByInstant = field(default_factory=dict)
+    built: tuple[str, ...] = ()
+    snapshot: Snapshot | None = None
+    adds_files: bool = False
+    can_run_again: bool = True
+    known_rollbacks: frozenset[str] = frozenset()
+
+    def undo(self, holding: HeldLock) -> None:
+        """Undo the instants of the plan that are left. Call it under the table's lock."""
+        snapshot = self.session.look()
+        pending = self._find_pending(snapshot)
+        self.plan = read_plan(snapshot, pending)
+        check_rebuildable(snapshot)
+        ensure_own = partial(self.alive.ensure_own, holding)
+        if pending.state == REQUESTED:
+            begin_instant(self.session, snapshot, pending, self.alive, holding)
+        partitions = self._switch_metadata_off(snapshot, ensure_own)
+        self.files = find_files_to_undo(snapshot, [each.time for each in self.plan.instants])
+        for each in self.plan.instants:
+            undo_instant(self.session, snapshot, each, self.files[each.time], ensure_own)
+        ensure_own()
+        self.built = rebuild_partitions(self.session, partitions, holding)
+        self.snapshot = self.session.look()
+
+    def _switch_metadata_off(self, snapshot: Snapshot, ensure_own: Callable[[], None]) -> tuple[str, ...]:
+        """Take the partitions of the metadata table out of use, and return those to build anew."""
+        config = snapshot.config
+        every = tuple(sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}))
+        kept = () if self.session.settings.metadata_mode == "disable" else every
+        ensure_own()
+        if every:
+            changes = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ",".join(kept)}
+            change_properties(self.session.files, changes)
+        if not kept:
+            remove_tree(self.session.files, METADATA_TABLE)
+        return kept
+
+    def _find_pending(self, now: Snapshot) -> Instant:
+        found = now.timeline.timeline.find(self.instant, RESTORE)
+        if found is None or found.is_completed:
+            raise ConflictError("Another writer finished the restore, or took it back.", instant=self.instant)
+        return found
+
+    def describe(self) -> MetadataCommit:
+        """Return an empty change: the metadata table was built from the restored files."""
+        return MetadataCommit(self.session, self.snapshot or self.session.look(), self.instant, "restore")
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer finished the restore."""
+        found = self._find_pending(now)
+        if found.state != INFLIGHT:
+            raise ConflictError("Another writer took the restore back while it ran.", instant=self.instant)
+        return found
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
+        ensure_own()
+        undo_metadata_commit(self.session.files, self.instant, ensure_own)
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the restore's metadata."""
+        rollbacks = tuple(
+            RollbackMetadata(
+                start_rollback_time=self.instant,
+                total_files_deleted=sum(map(len, self.files[each.time].values())),
+                commits_rolled_back=(each.time,),
+                instants=(each,),
+                partitions={path: RolledBackPartition(names, ()) for path, names in self.files[each.time].items()},
+            )
+            for each in self.plan.instants
+        )
+        metadata = RestoreMetadata(
+            start_restore_time=self.instant,
+            instants_rolled_back=tuple(each.time for each in self.plan.instants),
+            rollbacks=rollbacks,
+            time_taken_ms=round((time.monotonic() - self.began) * 1000),
+        )
+        return write_restore_metadata(metadata, self.session.files.java_uri)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Refuse if another writer has committed: it may have read what the restore removed."""
+        known = {each.request_time for each in before.timeline.list_completed_writes()}
+        new = [each for each in after.timeline.list_completed_writes() if each.request_time not in known]
+        if new:
+            raise ConflictError("Another writer committed beside the restore.", instant=new[0].request_time)
+
+    def make_result(self) -> RestoreResult:
+        """Return what the run did."""
+        files = sum(len(names) for some in self.files.values() for names in some.values())
+        undone = tuple(each.time for each in self.plan.instants)
+        return RestoreResult(self.savepoint, self.instant, undone, files, self.built, time.monotonic() - self.began)
+
+
+def _remove_rollbacks(session: WriteSession, savepoint: str) -> None:
+    """Remove rollbacks after the savepoint from the timeline. What they undid is gone, and Java's metadata table would
+    wait for them.
+    """
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        timeline = session.open_timeline(snapshot)
+        for each in snapshot.timeline.timeline.select_actions(ROLLBACK).select_after(savepoint):
+            holding.ensure_held()
+            if each.is_completed:
+                timeline.remove(each)
+            timeline.remove_pending(each)

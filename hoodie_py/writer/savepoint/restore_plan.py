@@ -1,0 +1,180 @@
+"""Decide what a restore undoes, and refuse one that cannot be carried out (Hudi ``RestorePlanActionExecutor``,
+``RestoreInstantComparatorFactory``).
+
+A restore undoes every write after the savepoint, newest first. After means: completed later than the savepoint's
+commit did, or not completed. Compactions of merge-on-read tables count by their request time, as log files of the
+commits after the request belong to their base files. Up to version 6 only request times are known. Pending clusterings
+and log compactions that were planned before the savepoint stay, and so do cleans.
+
+Nothing is undone beyond another savepoint, or beyond what has been archived; and nothing if the savepoint's files are
+gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    COMPACTION,
+    LOG_COMPACTION,
+    REQUESTED,
+    RESTORE,
+    SAVEPOINT,
+    Instant,
+)
+from hoodie_py.formats.timeline.plans import RolledBackInstant
+from hoodie_py.formats.timeline.savepoints import RestorePlan
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.partitions import list_folders
+from hoodie_py.writer.lock.heartbeat import is_alive
+from hoodie_py.writer.savepoint.savepoint import find_savepoint, read_savepoint
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.pending import is_clustering
+
+
+def find_pending_restore(snapshot: Snapshot) -> Instant | None:
+    """Return the restore that has begun and has not completed, or None."""
+    return snapshot.timeline.timeline.select_pending().select_actions(RESTORE).last
+
+
+def read_plan(snapshot: Snapshot, pending: Instant) -> RestorePlan:
+    """Return the plan of a pending restore.
+
+    Raises:
+        InvalidTableError: it is gone.
+        CorruptFileError: it is damaged.
+    """
+    requested = replace(pending, state=REQUESTED)
+    return snapshot.timeline.read_instant_file(requested, RestorePlan.from_bytes)
+
+
+def find_savepoint_of(snapshot: Snapshot, pending: Instant, plan: RestorePlan) -> str | None:
+    """Return the savepoint that a plan is about. One of version 1 does not tell: it is the last one before the oldest
+    instant that it undoes (Hudi ``RestoreUtils``).
+    """
+    if plan.savepoint is not None:
+        return plan.savepoint
+    oldest = plan.instants[-1].time if plan.instants else pending.request_time
+    saved = snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)
+    return max((each.request_time for each in saved if each.request_time < oldest), default=None)
+
+
+def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> RestorePlan:
+    """Return the plan of a restore to a savepoint.
+
+    Raises:
+        InvalidQueryError: there is no such savepoint, or a later one is in the way.
+        InvalidTableError: files of the savepoint are gone.
+        UnsupportedFeatureError: commits after the savepoint have been archived.
+        ConflictError: a writer is at work.
+    """
+    find_savepoint(snapshot, instant)
+    undone = _sort_newest_first(_list_later(snapshot, instant))
+    _check_savepoints(snapshot, instant, undone)
+    _check_archive(snapshot, instant)
+    _check_files(snapshot, instant)
+    for each in undone:
+        if not each.is_completed and is_alive(session.files, each.request_time, session.settings.options):
+            raise ConflictError(
+                "A writer is at work on an instant that the restore would undo.",
+                hint="Stop all writers of the table, then restore it.",
+                instant=each.request_time,
+                action=each.action,
+            )
+    return RestorePlan(tuple(RolledBackInstant(each.request_time, each.action) for each in undone), instant)
+
+
+def _list_later(snapshot: Snapshot, instant: str) -> list[Instant]:
+    timeline = snapshot.timeline.timeline
+    saved = timeline.select_writes().find(instant)
+    if saved is None:
+        raise InvalidTableError("The commit of the savepoint is not on the timeline.", instant=instant)
+    by_request = snapshot.config.is_merge_on_read
+    later = []
+    for each in timeline:
+        if not each.is_write or each == saved:
+            continue
+        if each.action == COMPACTION or (by_request and each.action == COMMIT and each.is_completed):
+            after = each.request_time > instant
+        elif each.is_completed:
+            after = (each.completion_time or "", each.request_time) > (saved.completion_time or "", instant)
+        elif each.action == LOG_COMPACTION or is_clustering(snapshot, each):
+            after = each.request_time > instant
+        else:
+            after = True
+        if after:
+            later.append(each)
+    return later
+
+
+def _sort_newest_first(instants: Iterable[Instant]) -> list[Instant]:
+    """Sort by completion, pending writes first; compactions by request, as later log files may carry their instant."""
+    pending = [each for each in instants if not each.is_completed and each.action != COMPACTION]
+    others = [each for each in instants if each.is_completed or each.action == COMPACTION]
+    pending.sort(key=lambda each: each.request_time, reverse=True)
+    others.sort(key=lambda each: (_get_time(each), each.request_time), reverse=True)
+    return [*pending, *others]
+
+
+def _get_time(instant: Instant) -> str:
+    return instant.request_time if instant.action in (COMPACTION, COMMIT) else instant.completion_time or ""
+
+
+def _check_savepoints(snapshot: Snapshot, instant: str, undone: Iterable[Instant]) -> None:
+    times = {each.request_time for each in undone}
+    saved = snapshot.timeline.timeline.select_actions(SAVEPOINT)
+    beyond = [each.request_time for each in saved if each.request_time in times]
+    if beyond:
+        raise InvalidQueryError(
+            f"The savepoint {beyond[-1]} is later than {instant}, and keeps what the restore would undo.",
+            hint="Delete that savepoint first.",
+            instant=beyond[-1],
+        )
+
+
+def _check_archive(snapshot: Snapshot, instant: str) -> None:
+    first = snapshot.timeline.timeline.first_active_time
+    if first is None or first <= instant:
+        return
+    archived = [each.request_time for each in snapshot.timeline.read_archive().instants if each.is_write]
+    if archived and max(archived) > instant:
+        raise UnsupportedFeatureError(
+            f"Restoring to a savepoint when commits after it have been archived, up to {max(archived)}.",
+            hint="Read the table as of the savepoint, and write these rows to it.",
+            instant=instant,
+        )
+
+
+def _check_files(snapshot: Snapshot, instant: str) -> None:
+    """Refuse if a file is gone that the savepoint names and a commit of the timeline wrote.
+
+    The savepoint may also name log files of later commits, and an earlier restore may have removed these.
+    """
+    named = read_savepoint(snapshot, find_savepoint(snapshot, instant)).files
+    partitions = sorted(named)
+    listings = list_folders(snapshot.files, partitions)
+    for partition, listing in zip(partitions, listings, strict=True):
+        there = {info.name for info in listing}
+        for name in named[partition]:
+            path = f"{partition}/{name}" if partition else name
+            if name not in there and _is_needed(snapshot, name, path):
+                raise InvalidTableError(
+                    "A file of the savepoint is gone, so that the table cannot be restored to it.",
+                    path=path,
+                    instant=instant,
+                    hint="Restore to another savepoint.",
+                )
+
+
+def _is_needed(snapshot: Snapshot, name: str, path: str) -> bool:
+    log = parse_log_file_name(name)
+    if log is None:
+        base = parse_base_file_name(name)
+        return base is None or snapshot.timeline.timeline.is_committed(base.instant)
+    if snapshot.config.has_logs_named_by_commit:
+        return snapshot.timeline.timeline.is_committed(log.instant)
+    return path in snapshot.timeline.stats_by_path

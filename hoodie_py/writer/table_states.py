@@ -1,0 +1,94 @@
+"""The part of ``HoodieTable`` that keeps earlier states of a table and goes back to them: savepoints and restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hoodie_py.writer.table_writes import TableWrites
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.savepoint.restore import RestoreResult
+    from hoodie_py.writer.savepoint.savepoint import Savepoint
+
+
+class TableStates(TableWrites):
+    """Savepoints of a table, and the restore to one. After a change this object shows the new state of the table."""
+
+    def savepoint(
+        self,
+        instant: str | None = None,
+        user: str = "",
+        comment: str = "",
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+    ) -> Savepoint:
+        """Keep the table as it was at a commit: cleans keep its files, archival keeps the commit.
+
+        Args:
+            instant: request time of a completed commit; None for the newest one.
+            user: who makes the savepoint, for others to read.
+            comment: why.
+            options: Hudi's writer options: lock provider, ...
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+
+        Raises:
+            InvalidQueryError: there is no such commit, a clean may have removed its files, or it has a savepoint.
+            ConflictError: another writer holds the lock, or a restore is pending.
+            CommitStateUnknownError: the store did not say whether it wrote the savepoint.
+            StorageError: the store refused.
+        """
+        from hoodie_py.writer.savepoint.savepoint import create_savepoint
+
+        return self._refresh(create_savepoint(self._open_session(options, lock), instant, user, comment))
+
+    def savepoints(self) -> list[Savepoint]:
+        """Return the table's savepoints, oldest first.
+
+        Raises:
+            CorruptFileError: the file of a savepoint is damaged.
+        """
+        from hoodie_py.writer.savepoint.savepoint import list_savepoints
+
+        return list_savepoints(self._snapshot)
+
+    def delete_savepoint(
+        self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
+    ) -> Savepoint:
+        """Delete a savepoint, so that later cleans may remove its files; return what it was.
+
+        Raises:
+            InvalidQueryError: there is no such savepoint.
+            ConflictError: another writer holds the lock, or a restore is pending.
+        """
+        from hoodie_py.writer.savepoint.savepoint import delete_savepoint
+
+        return self._refresh(delete_savepoint(self._open_session(options, lock), instant))
+
+    def restore(
+        self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
+    ) -> RestoreResult:
+        """Take the table back to a savepoint: all later writes are undone, with their files.
+
+        Stop all other writers and readers before. A restore that was cut short keeps writers out; call it again.
+        The metadata table is built anew.
+
+        Args:
+            instant: request time of the savepoint.
+            options: Hudi's writer options: what to do about a metadata table, lock provider, ...
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+
+        Raises:
+            InvalidQueryError: there is no such savepoint, a later one is in the way, or a restore to another one is
+                pending.
+            InvalidTableError: files of the savepoint are gone.
+            UnsupportedFeatureError: commits after the savepoint were archived, or the table has a feature that is not
+                handled.
+            ConflictError: a writer is at work.
+            CommitStateUnknownError: the store did not say whether it wrote a file.
+            StorageError: the store refused; the next restore goes on.
+        """
+        from hoodie_py.writer.savepoint.restore import restore
+
+        return self._refresh(restore(self._open_session(options, lock), instant))
