@@ -15,13 +15,19 @@ from typing import TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant, locate_requested
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
-from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.bootstrap_sources import check_sources, delete_source
-from hoodie_py.writer.clean.plan import CleanReport, CleanSettings, check_cleanable, check_plan, make_plan
+from hoodie_py.writer.clean.plan import (
+    CleanReport,
+    CleanSettings,
+    check_cleanable,
+    check_plan,
+    make_plan,
+    read_saved_plan,
+)
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
@@ -120,7 +126,7 @@ def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
         with session.hold_lock() as holding:
             snapshot = session.look()
             pending = _find_pending(snapshot, instant)
-            plan = _read_plan(snapshot, pending)
+            plan = read_saved_plan(snapshot, pending)
             holding.ensure_held()
             if plan is None:
                 session.open_timeline(snapshot).remove_pending(pending)  # as Java does; it has removed nothing
@@ -191,15 +197,6 @@ def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
     if found is None or found.is_completed:
         raise ConflictError("Another writer finished the clean, or took it back.", instant=instant)
     return found
-
-
-def _read_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
-    path = locate_requested(snapshot.config, pending)
-    try:
-        data = read_bounded(snapshot.files, path)
-        return CleanPlan.from_bytes(data) if data else None
-    except HoodieError as error:
-        raise error.locate(path=path, instant=pending.request_time) from error.__cause__
 
 
 def _delete_files(files: TableFiles, plan: CleanPlan) -> None:

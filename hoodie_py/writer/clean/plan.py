@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import parse_log_file_name
-from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, locate_instant
+from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, locate_instant, locate_requested
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.formats.timeline.savepoints import SavepointMetadata
 from hoodie_py.options import write as keys
@@ -165,6 +165,20 @@ def check_cleanable(snapshot: Snapshot) -> None:
         raise UnsupportedFeatureError(
             "Cleaning a table beside a pending restore.", hint="Finish the restore first.", table=snapshot.config.name
         )
+
+
+def read_saved_plan(snapshot: Snapshot, pending: Instant) -> CleanPlan | None:
+    """Read the plan of a pending clean; None if its file is empty.
+
+    Raises:
+        CorruptFileError, FileMissingError: the file is damaged or gone.
+    """
+    path = locate_requested(snapshot.config, pending)
+    try:
+        data = read_bounded(snapshot.files, path)
+        return CleanPlan.from_bytes(data) if data else None
+    except HoodieError as error:
+        raise error.locate(path=path, instant=pending.request_time) from error.__cause__
 
 
 def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:

@@ -48,7 +48,7 @@ def make_expressions(source: IndexSource, groups: GroupPlan) -> Iterator[Portion
             found: list[FileRange] = []
             remaining = iter(files)
             while some := list(islice(remaining, 4 * _AT_ONCE)):
-                found += pool.map(measure, some)
+                found += (each for each in pool.map(measure, some) if each.has_rows)
             partitions = {path: whole} if (whole := join_files(found, definition)) is not None else {}
             yield place_records(make_range_records(found, partitions, definition), groups)
 

@@ -66,5 +66,10 @@ def estimate_groups(records: int, options: Mapping[str, str], *, partitioned: bo
 
 def make_group_ids(partition: str, count: int) -> list[str]:
     """Return the file ids of a partition's file groups, not those of a partitioned record index."""
-    prefix = _PREFIXES.get(partition, f"{partition.replace('_', '-')}-")
+    prefix = find_group_prefix(partition)
     return [f"{prefix}{number:04d}-0" for number in range(count)]
+
+
+def find_group_prefix(partition: str) -> str:
+    """Return the text that the file ids of a partition's file groups begin with."""
+    return _PREFIXES.get(partition, f"{partition.replace('_', '-')}-")

@@ -9,6 +9,10 @@ which says where rows or files are: sizes of files, file groups of records. When
 * ``bloom_filters``: the filter in the footer of each base file, and no other.
 * ``expr_index_*``: see ``expression_checks``.
 * ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
+
+File groups of another index are wrong in any partition: look-ups by key count them, and so miss entries. Java 1.2.0
+makes them: its clean writes the deletes of an expression index into ``column_stats`` or ``bloom_filters``
+(``ExpressionIndexer``).
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.writer.metadata_build.group_counts import find_group_prefix
 from hoodie_py.writer.metadata_build.portion import GroupPlan
 from hoodie_py.writer.metadata_build.record_portions import find_maker
 from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
@@ -69,6 +74,15 @@ def check_partition(
     Raises:
         HoodieError: a file cannot be read.
     """
+    report = _check_entries(source, partition, view, on_entries)
+    for group in view.list_groups(partition):
+        if not group.file_id.startswith(find_group_prefix(partition)):
+            text = "the file group is of another index, so look-ups miss entries; drop and build the partition anew"
+            report.note("foreign", group.file_id, text)
+    return report
+
+
+def _check_entries(source: IndexSource, partition: str, view: MetadataView, on_entries: OnEntries | None) -> PartReport:
     if partition == names.COLUMN_STATS:
         return check_column_statistics(source, view, on_entries)
     if partition == names.PARTITION_STATS:

@@ -13,7 +13,7 @@ class Finding:
     """One thing that is wrong. ``place`` is a file, a key or a partition of the table."""
 
     part: str  # the partition of the metadata table; "data" for the table's own files
-    problem: str  # missing, extra, wrong, misplaced, unreadable
+    problem: str  # missing, extra, wrong, misplaced, foreign, unreadable
     place: str
     text: str
 

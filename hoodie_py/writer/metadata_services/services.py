@@ -1,8 +1,8 @@
 """Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``).
 
 They run at the start of a write, before its instant, under the table's lock. So the last commit's entries are never
-in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish a
-compaction that another writer began, then clean, then compact.
+in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the
+cleans and compactions that were begun, then clean, then compact.
 
 * A clean waits until three instants follow the last compaction, as readers may still read the files before it.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
@@ -17,14 +17,14 @@ import warnings
 from collections.abc import Callable
 
 from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
-from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INDEXING
+from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_timeline
-from hoodie_py.writer.metadata_services.cleaning import clean_old_slices
+from hoodie_py.writer.metadata_services.cleaning import clean_old_slices, finish_clean
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -56,27 +56,33 @@ def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
 def _may_be_due(session: WriteSession, before: Snapshot) -> bool:
     """Whether a service may be due. This costs one request: the metadata table's timeline lies as the table's does."""
     timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
-    return bool(
-        len(timeline.select_pending_compactions()) or _is_compaction_due(session, timeline) or _may_clean(timeline)
-    )
+    begun = len(_select_begun_cleans(timeline)) + len(timeline.select_pending_compactions())
+    return begun > 0 or _is_compaction_due(session, timeline) or _may_clean(timeline)
 
 
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
     view = open_metadata_view(now)
     if view is None:
         return
-    pending = view.timeline.timeline.select_pending_compactions()
-    if len(pending):
-        for instant in pending:
-            MetadataCompaction(session, view).run(instant, ensure_held)
+    timeline = view.timeline.timeline
+    cleans, compactions = _select_begun_cleans(timeline), timeline.select_pending_compactions()
+    for instant in cleans:
+        finish_clean(session, view, instant, ensure_held)
+    for instant in compactions:
+        MetadataCompaction(session, view).run(instant, ensure_held)
+    if len(cleans) or len(compactions):
         return  # what follows would need the new timeline; the next write does it
-    if _may_clean(view.timeline.timeline):
+    if _may_clean(timeline):
         clean_old_slices(session, view, _choose_instant(session, now, view, _CLEAN_SUFFIX), ensure_held)
-    if _is_compaction_due(session, view.timeline.timeline) and not _find_obstacle(now, view):
+    if _is_compaction_due(session, timeline) and not _find_obstacle(now, view):
         compaction = MetadataCompaction(session, view)
         requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
         if requested is not None:
             compaction.run(requested, ensure_held)
+
+
+def _select_begun_cleans(timeline: Timeline) -> Timeline:
+    return timeline.select_pending().select_actions(CLEAN)
 
 
 def _is_compaction_due(session: WriteSession, timeline: Timeline) -> bool:

@@ -2,7 +2,8 @@
 ``ExpressionIndexRecordGenerationUtils``).
 
 * Type ``column_stats``: the range of each file and of each partition. A partition's record is made anew from those of
-  the files that stay.
+  the files that stay. A file without rows, such as a log file of deletes, has no record: Java merges only records that
+  have values of one type.
 * Type ``bloom_filters``: a bloom filter of each base file.
 """
 
@@ -41,10 +42,12 @@ from hoodie_py.formats.metadata_table.keys import (
 )
 from hoodie_py.formats.metadata_table.value_kinds import NO_VALUES, ValueKind
 from hoodie_py.formats.metadata_table.widest_ranges import make_widest_range
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet.bloom import SIMPLE
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.metadata_table.bloom_filters import FileBloom, make_bloom_records
 from hoodie_py.writer.metadata_table.bloom_filters import list_deleted_keys as list_bloom_keys
@@ -63,6 +66,11 @@ class FileRange:
     partition_path: str
     name: str
     range: ColumnRange
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the file has rows."""
+        return self.range.values > 0 or self.range.nulls > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ def measure_expression(commit: MetadataCommit, partition: str) -> Prepared:
         )
         for result in commit.results
     )
-    return Prepared(definition, kind, tuple(measured))
+    return Prepared(definition, kind, tuple(each for each in measured if each.has_rows))
 
 
 def _iterate_blooms(
@@ -207,9 +215,18 @@ def _merge_partitions(
         rows = join_chunks(records[_STATISTICS])
         stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
         old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
-        known = len(old) == len(after[path])
+        known = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
         whole = merge_file_ranges((*ranges, *old.values()), definition) if known else None
         whole = whole or make_widest_range(definition.columns[0], prepared.kind)
         if whole is not None:
             merged[path] = whole
     return merged
+
+
+def _has_no_rows(timeline: TableTimeline, partition_path: str, name: str) -> bool:
+    """Whether the commit that wrote a file says that it has no rows, or deletes alone."""
+    parsed = parse_base_file_name(name) or parse_log_file_name(name)
+    writes = (each for each in timeline.list_completed_writes() if parsed and each.request_time == parsed.instant)
+    path = f"{partition_path}/{name}" if partition_path else name
+    stats = [stat for each in writes for stat in timeline.read_metadata(each).iterate_stats() if stat.path == path]
+    return bool(stats) and not any(stat.num_writes or stat.num_inserts or stat.num_update_writes for stat in stats)

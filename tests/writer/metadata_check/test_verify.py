@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
+from hoodie_py.formats.deletes.encoder import encode_delete_content
+from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.formats.metadata_table.column_ranges import ColumnRange
 from hoodie_py.formats.metadata_table.value_kinds import ValueKind, ValueType
+from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport
 from hoodie_py.writer.metadata_check.statistic_checks import holds
 from tests.corpus import unpack
@@ -87,6 +91,15 @@ def swap_groups(base: Path) -> None:
     two.write_bytes(contents[0])
 
 
+def add_a_group_of_another_index(base: Path) -> None:
+    """What a clean of Java's does with the deletes of an expression index, though in another folder."""
+    folder = base / ".hoodie/metadata/secondary_index_by_name"
+    instant = next(folder.glob("*.hfile")).stem.rpartition("_")[2]
+    nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
+    content = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, nothing)
+    (folder / make_log_file_name("expr-index-by-year-0000-0", instant, 1, "0-0-0")).write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("lie", "part", "problem"),
     [
@@ -95,6 +108,7 @@ def swap_groups(base: Path) -> None:
         (cut_a_file, "files", "wrong"),
         (damage_the_index, "record_index", "unreadable"),
         (swap_groups, "record_index", "misplaced"),
+        (add_a_group_of_another_index, "secondary_index_by_name", "foreign"),
     ],
 )
 def test_what_is_wrong_is_found(lie: Callable[[Path], None], part: str, problem: str, tmp_path: Path) -> None:

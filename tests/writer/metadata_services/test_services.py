@@ -10,9 +10,13 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieWarning, StorageError
+from hoodie_py.files import TableFiles
 from hoodie_py.formats.hfile.reader import HFile
+from hoodie_py.formats.timeline.plans import CleanPlan
+from hoodie_py.formats.timeline.writers import write_clean_plan
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.table.timeline.loader import load_config
 from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.timeline.session import WriteSession
@@ -136,6 +140,51 @@ def test_a_compaction_that_was_cut_short_is_begun_anew(
     [gone], [new] = left - hfiles(base), hfiles(base) - left
     assert gone.rpartition("_")[2] == new.rpartition("_")[2]
     assert entries(base).keys() == told.keys()
+
+
+@pytest.mark.parametrize("at", ["begin", "complete"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_clean_that_was_cut_short_is_finished_by_the_next_write(
+    name: str, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, plain = writable(name, tmp_path), getattr(TimelineWriter, at)
+
+    def fail(self: TimelineWriter, instant: Any, *args: Any) -> Any:
+        if instant.action == "clean":
+            raise OSError("cut short")
+        return plain(self, instant, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TimelineWriter, at, fail)
+        with pytest.raises(OSError, match="cut short"):
+            upsert(base, times=9)
+    [begun] = HoodieTable.open(base / ".hoodie/metadata").timeline.select_pending()
+    had = hfiles(base)
+    upsert(base)
+    timeline = HoodieTable.open(base / ".hoodie/metadata").timeline
+    assert timeline.find(begun.request_time, "clean").is_completed
+    assert len(hfiles(base)) < len(had) if at == "begin" else hfiles(base) == had
+    upsert(base, times=2)
+    assert not len(HoodieTable.open(base / ".hoodie/metadata").timeline.select_pending())
+    told = entries(base)
+    told.pop("__all_partitions__")
+    assert {key: [name for name, _ in files] for key, files in told.items()} == listed(base)
+
+
+def test_a_saved_plan_that_removes_what_is_needed_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    upsert(base, {**SOON, LEAST: 1}, times=2)
+    files = TableFiles.open(base / ".hoodie/metadata")
+    config = load_config(files)
+    newest = max(hfiles(base), key=lambda each: each.rpartition("_")[2])
+    plan = CleanPlan(policy="KEEP_LATEST_FILE_VERSIONS", files={"files": (newest,)})
+    instant = str(int(HoodieTable.open(base / ".hoodie/metadata").timeline.last.request_time) + 1)
+    TimelineWriter(files, config).request(instant, "clean", write_clean_plan(plan, files.java_uri))
+    with pytest.warns(HoodieWarning, match="removes a file that is needed"):
+        upsert(base)
+    assert newest in hfiles(base)
 
 
 def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable
@@ -33,6 +34,10 @@ def indexes(base: Path) -> dict[str, Row]:
     return {name: each for name, each in definitions.items() if name.startswith("expr_index_")}
 
 
+def count_rows(base: Path, name: str) -> int:
+    return int(pq.read_metadata(next(base.rglob(name))).num_rows)
+
+
 def test_each_index_gets_records_of_new_files_and_partitions(base: Path) -> None:
     names = [name for name in open_snapshot(base).config.metadata_partitions if name.startswith("expr_index_")]
     assert names
@@ -47,13 +52,30 @@ def test_each_index_gets_records_of_new_files_and_partitions(base: Path) -> None
             assert len(new) == len(written)
             continue
         files = [plain(row["ColumnStatsMetadata"]) for row in new if row["type"] == 3]
-        assert {row["fileName"] for row in files} == written
+        assert {row["fileName"] for row in files} == {each for each in written if count_rows(base, each)}
         for row in files:
             assert (row["minValue"] is None) == (row["valueCount"] == row["nullCount"])
             assert row["totalUncompressedSize"] == 2 * row["totalSize"] > 0
         whole = [plain(row["ColumnStatsMetadata"]) for row in read(base, name) if row["type"] == 6]
         assert whole
         assert all(row["isTightBound"] for row in whole)
+
+
+def test_a_log_file_of_deletes_alone_has_no_record_and_leaves_its_partition_known(base: Path) -> None:
+    """Java merges the records of files only where they have values of one type."""
+    name = next(name for name, each in indexes(base).items() if each["indexType"] == "column_stats")
+    doomed = HoodieTable.open(base).scan(columns=["id", "part"]).to_arrow().slice(0, 1)
+    instant = HoodieTable.open(base).delete(doomed["id"].to_pylist(), QUICK).instant
+    records = [plain(row["ColumnStatsMetadata"]) for row in read(base, name)]
+    assert any(base.rglob(f".*_{instant}.log.*"))
+    assert not any(str(instant) in row["fileName"] or not row["valueCount"] for row in records)
+    part = doomed["part"][0].as_py()
+    changed = HoodieTable.open(base).scan(filter=f"part = '{part}'").to_arrow().slice(0, 1)
+    HoodieTable.open(base).upsert(changed.drop_columns([n for n in changed.column_names if n[:7] == "_hoodie"]), QUICK)
+    [whole] = [
+        row for row in (plain(each["ColumnStatsMetadata"]) for each in read(base, name)) if row["fileName"] == part
+    ]
+    assert -10_000 < int(whole["minValue"][1]) <= int(whole["maxValue"][1]) < 10_000
 
 
 def test_an_unknown_function_is_refused_before_the_write(base: Path) -> None:
