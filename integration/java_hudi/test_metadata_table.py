@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from hoodie_py import HoodieTable
 from integration.java_hudi.indexes import IndexedKind, IndexedLake
 from integration.java_hudi.session import JavaSession
-from integration.java_hudi.tables import make_row
+from integration.java_hudi.tables import Kind, make_row
 
+VERSIONS = [(version, merge_on_read) for version in (9, 8, 6) for merge_on_read in (True, False)]
+WITH_ALL = [IndexedKind(version, True, True, merge_on_read) for version, merge_on_read in VERSIONS]
 KINDS = [
-    IndexedKind(9, True, True),
-    IndexedKind(9, True, True, False),
-    IndexedKind(8, True, True),
-    IndexedKind(6, True, True),
-    IndexedKind(6, True, True, False),
+    *WITH_ALL,
     IndexedKind(9, True, True, records="partitioned"),
+    IndexedKind(8, True, True, False, records="partitioned"),
     IndexedKind(9, True, True, records="none"),
 ]
 _FIRST_WITH_PROCEDURE = 8
@@ -91,9 +92,7 @@ def _roll_back(lake: IndexedLake, ts: int) -> None:
     lake.rows = rows
 
 
-@pytest.mark.parametrize(
-    "kind", [*KINDS, *(IndexedKind(8, True, True, False), IndexedKind(9, True, True, False, sql=False))], ids=str
-)
+@every_kind
 def test_rounds_in_turn(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
     """Random operations, Java's and ours by turns."""
     take_turns(IndexedLake(java, tmp_path / "table", kind), rounds=20)
@@ -144,11 +143,13 @@ def overwrite(lake: IndexedLake, rows: list[dict[str, object]], *, ours: bool) -
     lake.write(rows, "insert_overwrite")
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], KINDS[1], KINDS[3]], ids=str)
-def test_a_write_of_java_in_flight_survives_our_commit(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [*WITH_ALL, *(Kind(v, True, True, mor) for v, mor in VERSIONS)], ids=str)
+def test_a_write_of_java_in_flight_survives_our_commit(java: JavaSession, kind: Kind, tmp_path: Path) -> None:
+    """With all of Java's indexes, and with those that it makes by default."""
     lake = IndexedLake(java, tmp_path / "table", kind)
     lake.begin()
-    survive(lake, times=2)
+    survive(lake, times=20)
+    lake.check_all()
 
 
 def survive(lake: IndexedLake, times: int) -> None:
@@ -165,4 +166,33 @@ def survive(lake: IndexedLake, times: int) -> None:
             assert not running.done(), "Java was done before we began"
             lake.put(ours, **_BESIDE_OTHERS)
             running.result()
+        lake.check_rows()
+
+
+@pytest.mark.parametrize("kind", [WITH_ALL[0], WITH_ALL[3], WITH_ALL[4]], ids=str)
+def test_each_goes_on_after_many_commits_of_the_other(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
+    """By then each has compacted and cleaned the metadata table a few times."""
+    lake = IndexedLake(java, tmp_path / "table", kind)
+    lake.begin()
+    take_long_turns(lake)
+
+
+def take_long_turns(lake: IndexedLake, commits: int = 25) -> None:
+    """Have this package commit many times in a row, then Java."""
+    for ours, write in ((True, lake.put), (False, lake.write)):
+        before = count_services(lake)
+        for each in range(commits):
+            ts = 10 + 2 * each + (0 if ours else 100)
+            write([make_row(number, ts, price=each * 1.0) for number in (each % 24, (5 * each + 1) % 24, 30 + each)])
+        after = count_services(lake)
+        assert after["commit"] >= before["commit"] + 2
+        assert after["clean"] > before["clean"]
         lake.check_all()
+        lake.change(200) if ours else lake.turn(201)
+        lake.check_all()
+
+
+def count_services(lake: IndexedLake) -> Counter[str]:
+    """Count completed compactions and cleans of the metadata table."""
+    timeline = HoodieTable.open(lake.path / ".hoodie/metadata").timeline.select_completed()
+    return Counter(each.action for each in timeline if each.action in ("commit", "clean"))
