@@ -36,6 +36,9 @@ TABLE_PROPERTIES = (
 """Table properties that Java copies from the options of a write; it also copies those with the prefixes below."""
 TABLE_PROPERTY_PREFIXES = (*keys.TIMESTAMP_KEYGEN_PREFIXES, keys.MERGE_PROPERTY_PREFIX)
 
+# What the mode "overwrite" replaces: all rows, or those of the partitions that the rows are in
+OVERWRITE_MODE = Choice("hoodie.datasource.overwrite.mode", ("STATIC", "DYNAMIC"))
+
 # Into how many tasks a distributed write divides its rows
 PARALLELISM = {
     "upsert": Number("hoodie.upsert.shuffle.parallelism", 0),
@@ -53,7 +56,8 @@ DESCRIBED = (
     RECORD_MERGE_STRATEGY, KEY_GENERATOR_TYPE, KEY_GENERATOR_CLASS, PAYLOAD,
 )  # fmt: skip
 OPTIONS: tuple[Option, ...] = (
-    OPERATION, STREAM_IDENTIFIER, *PARALLELISM.values(), *(Text(name) for names in DESCRIBED for name in names)
+    OPERATION, OVERWRITE_MODE, STREAM_IDENTIFIER, *PARALLELISM.values(),
+    *(Text(name) for names in DESCRIBED for name in names),
 )  # fmt: skip
 
 # Table properties that a user may set for a new table (Java Hudi HoodieTableConfig)

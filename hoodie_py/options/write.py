@@ -65,6 +65,8 @@ BULK_INSERT_SORT = Choice(
     ("NONE", "GLOBAL_SORT", "PARTITION_SORT"),
     unhandled=("PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
 )
+STATIC_PARTITIONS = Text("hoodie.static.overwrite.partition.paths")  # what an insert overwrite replaces; comma list
+PARTITIONS_TO_DELETE = Text("hoodie.datasource.write.partitions.to.delete")  # comma list, * for any characters
 ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # bulk inserts keep rows marked deleted
 
 # Table services after a write

@@ -31,6 +31,7 @@ _DEFAULT_TYPE = "COPY_ON_WRITE"  # Java's for a data source
 _DEFAULT_VERSION = "9"
 _SHORT_TYPES = {"MOR": "MERGE_ON_READ", "COW": "COPY_ON_WRITE"}
 _INSERTS = (WriteOperation.INSERT, WriteOperation.BULK_INSERT)
+_ON_TABLES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 _OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 
 
@@ -87,7 +88,7 @@ class WriteOptions:
             InvalidQueryError: an option is missing, or options do not fit the columns.
             UnsupportedFeatureError: this kind of table is not handled.
         """
-        if self.operation is WriteOperation.DELETE:
+        if self.operation in _ON_TABLES:
             raise TableNotFoundError("There is no Hudi table to delete from.", path=self.open_files().uri)
         self.table.make_new_table(schema, self._default_name).make_properties()
 
@@ -270,8 +271,10 @@ def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[W
         )
     if not overwrite or operation in _OVERWRITES:
         return operation, options
-    if operation is WriteOperation.DELETE:
+    if operation in _ON_TABLES:
         raise InvalidQueryError("Deleting goes with the mode append, not with overwrite.")
+    dynamic = source_keys.OVERWRITE_MODE.read(options) == "DYNAMIC"
+    replacing = WriteOperation.INSERT_OVERWRITE if dynamic else WriteOperation.INSERT_OVERWRITE_TABLE
     if operation in _INSERTS:
-        return WriteOperation.INSERT_OVERWRITE_TABLE, options
-    return WriteOperation.INSERT_OVERWRITE_TABLE, {COMBINE_BEFORE_INSERT: "true", **options}
+        return replacing, options
+    return replacing, {COMBINE_BEFORE_INSERT: "true", **options}

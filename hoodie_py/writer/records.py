@@ -24,6 +24,7 @@ class WriteOperation(StrEnum):
     DELETE = "delete"
     INSERT_OVERWRITE = "insert_overwrite"
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+    DELETE_PARTITION = "delete_partition"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hoodie_py.errors import HoodieError, HoodieWarning
@@ -104,11 +105,47 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
         lock: Lock | None = None,
+        partitions: str | Sequence[str] | None = None,
     ) -> WriteResult:
-        """Replace all rows of the partitions that the given rows are in; arguments and errors as for ``upsert``."""
+        """Replace all rows of partitions; other arguments and errors as for ``upsert``.
+
+        Args:
+            data: the new rows.
+            options: Hudi's writer options.
+            merger: a RecordMerger, used instead of the table's merge mode.
+            lock: the lock of the table's other writers.
+            partitions: paths of the partitions to replace, also where no row is for them; all rows must be in them.
+                None: the partitions that the rows are in.
+        """
         from hoodie_py.writer.records import WriteOperation
 
-        return self._write(data, WriteOperation.INSERT_OVERWRITE, options, merger, lock)
+        writer = self._make_writer(options, merger, lock)
+        if partitions is not None:
+            writer = replace(writer, partitions=(partitions,) if isinstance(partitions, str) else tuple(partitions))
+        result = writer.write(data, WriteOperation.INSERT_OVERWRITE)
+        return self._refresh(result, changed=result.instant is not None)
+
+    def delete_partition(
+        self, paths: str | Sequence[str], options: Mapping[str, Any] | None = None, lock: Lock | None = None
+    ) -> WriteResult:
+        """Delete all rows of partitions by one replace commit, which reads no row; cleans remove the files later.
+
+        Args:
+            paths: paths of partitions as they are on disk, such as ``city=sf``; ``*`` stands for any characters, so
+                that ``2026/*`` is all partitions below ``2026``. Paths without a partition are left out, as in Java.
+            options: Hudi's writer options.
+            lock: the lock of the table's other writers.
+
+        Raises:
+            InvalidQueryError: the table has no partitions, no path was given, or one leads out of the table.
+            UnsupportedFeatureError: the table has a feature that writing does not handle, or consistent hashing.
+            ConflictError: another writer changed the table, or a compaction or clustering of the partitions is pending.
+            CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
+            StorageError: the store refused; the table is unchanged.
+        """
+        given = (paths,) if isinstance(paths, str) else tuple(paths)
+        result = self._make_writer(options, None, lock).delete_partition(given)
+        return self._refresh(result, changed=result.instant is not None)
 
     def insert_overwrite_table(
         self,

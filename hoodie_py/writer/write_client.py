@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.options.write import PARTITIONS_TO_DELETE, STATIC_PARTITIONS
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
@@ -30,14 +32,16 @@ from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
-from hoodie_py.writer.partitioner.assign import assign_files
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files
 from hoodie_py.writer.partitioner.by_operation import (
     OVERWRITES,
     assign_records,
+    check_replaceable,
     is_plain_insert,
     list_replaced_groups,
     needs_insert_conflict_check,
 )
+from hoodie_py.writer.partitioner.chosen_partitions import check_rows_inside, choose_partitions, split_paths
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
@@ -49,11 +53,14 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Makes one write. The merger is used instead of the table's merge mode."""
+    """Makes one write. The merger is used instead of the table's merge mode. ``partitions`` are those that an insert
+    overwrite replaces; None: those of its rows.
+    """
 
     session: WriteSession
     merger: Merger | None = None
     extra_metadata: Mapping[str, str] | None = None
+    partitions: tuple[str, ...] | None = None
 
     def write(self, data: Any, operation: WriteOperation) -> WriteResult:
         """Write rows, or delete the records of rows or keys. Data is anything with an Arrow stream, pandas, polars, or
@@ -81,19 +88,61 @@ class Writer:
             [data] = begin
         records, schema = make_records(data, snapshot, settings.options, operation)
         write = self._make_write(snapshot, operation, schema)
-        if not len(records) and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
-            return WriteResult(operation)
         touched = _list_partitions(records)
+        if operation is WriteOperation.DELETE_PARTITION:
+            named = PARTITIONS_TO_DELETE.read(settings.options)
+            paths = touched if named is None else split_paths(named)
+            return self.replace_partitions(snapshot, paths) if paths else WriteResult(operation)
+        overwritten = self.choose_overwritten(operation, touched)
+        if not len(records) and overwritten == []:
+            return WriteResult(operation)
         check_buckets(snapshot, settings, touched, self.merger)
         if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
         if needs_combining(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
-            whole = operation is WriteOperation.INSERT_OVERWRITE_TABLE
-            partitions = None if whole else _list_partitions(records)
-            write = replace(write, replaced=list_replaced_groups(snapshot, partitions))
+            write = replace(write, replaced=list_replaced_groups(snapshot, overwritten))
         return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
+
+    def choose_overwritten(self, operation: WriteOperation, touched: list[str]) -> list[str] | None:
+        """Return the partitions that an overwrite replaces; None for all. Of other operations it is those of the rows.
+
+        Raises:
+            InvalidQueryError: rows lie outside the partitions that the options or the caller named.
+        """
+        if operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+            return None
+        given = STATIC_PARTITIONS.read(self.session.settings.options)
+        named = self.partitions if self.partitions is not None else None if given is None else split_paths(given)
+        if operation is not WriteOperation.INSERT_OVERWRITE or named is None:
+            return touched
+        return check_rows_inside(named, touched)
+
+    def delete_partition(self, paths: Sequence[str]) -> WriteResult:
+        """Delete the rows of partitions; ``*`` in a path stands for any characters.
+
+        Raises:
+            HoodieError: see ``HoodieTable.delete_partition``.
+        """
+        snapshot = undo_failed_writes(self.session)
+        if snapshot.instant is None:
+            return WriteResult(WriteOperation.DELETE_PARTITION)
+        with turn_missing_into_conflict(self.session, snapshot):
+            session = resolve_table_index(self.session, snapshot, WriteOperation.DELETE_PARTITION, self.merger)
+            return replace(self, session=session).replace_partitions(snapshot, paths)
+
+    def replace_partitions(self, snapshot: Snapshot, paths: Sequence[str]) -> WriteResult:
+        """Commit that partitions have no file groups any more. The session knows the table's index; errors as for
+        ``delete_partition``.
+        """
+        operation = WriteOperation.DELETE_PARTITION
+        check_replaceable(operation, self.session.settings)
+        replaced = list_replaced_groups(snapshot, choose_partitions(snapshot, paths))
+        write = self._make_write(snapshot, operation, load_output_schema(snapshot))
+        none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
+        nothing = AssignedRecords(none, np.empty(0, np.int64), ())
+        return commit_records(replace(write, replaced=replaced, looked_up=False), nothing)
 
     def _insert_stream(self, pieces: Iterator[pa.Table], snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
         """Insert rows that come in pieces, in the memory of a few pieces."""

@@ -35,6 +35,7 @@ def parse(where: Path | str, overwrite: bool = False, **options: str) -> WriteOp
         ("upsert", True, WriteOperation.INSERT_OVERWRITE_TABLE, "true"),
         ("bulk_insert", True, WriteOperation.INSERT_OVERWRITE_TABLE, None),
         ("insert_overwrite", True, WriteOperation.INSERT_OVERWRITE, None),
+        ("delete_partition", False, WriteOperation.DELETE_PARTITION, None),
     ],
 )
 def test_operation_and_mode(named: str | None, overwrite: bool, operation: WriteOperation, combines: Any) -> None:
@@ -47,7 +48,7 @@ def test_operation_and_mode(named: str | None, overwrite: bool, operation: Write
 @pytest.mark.parametrize(
     ("options", "overwrite", "error", "said"),
     [
-        ({W + "operation": "delete_partition"}, False, "UnsupportedFeatureError", "delete_partition"),
+        ({W + "operation": "alter_schema"}, False, "UnsupportedFeatureError", "alter_schema"),
         ({W + "operation": "delete"}, True, "InvalidQueryError", "append"),
         ({W + "recordkey.field": "a", "hoodie.table.recordkey.fields": "b"}, False, "InvalidQueryError", "different"),
         ({"path": " "}, False, "InvalidQueryError", "No path"),
@@ -162,3 +163,11 @@ def test_a_table_stays_that_somebody_else_wrote_to_meanwhile(tmp_path: Path) -> 
     with pytest.raises(InvalidQueryError):
         first_write(tmp_path / "trips", InvalidQueryError("no"), {"id": "a"})
     assert HoodieTable.open(tmp_path / "trips").scan().count() == 1
+
+
+def test_the_mode_overwrite_can_be_dynamic() -> None:
+    dynamic = {"hoodie__datasource__overwrite__mode": "DYNAMIC"}
+    assert parse("/t", True, **dynamic).operation is WriteOperation.INSERT_OVERWRITE
+    assert parse("/t", False, **dynamic).operation is WriteOperation.UPSERT
+    static = {"hoodie__datasource__overwrite__mode": "STATIC"}
+    assert parse("/t", True, **static).operation is WriteOperation.INSERT_OVERWRITE_TABLE

@@ -103,12 +103,11 @@ def _to_json(record: dict[str, Any]) -> bytes:
     return json.dumps(record, indent=2, ensure_ascii=False).encode()
 
 
-def write_requested_replace() -> bytes:
-    """Encode the ``.replacecommit.requested`` file of an insert overwrite (Hudi HoodieRequestedReplaceMetadata).
-
-    It has no plan.
+def write_requested_replace(operation: str | None = None) -> bytes:
+    """Encode the ``.replacecommit.requested`` file of an insert overwrite (Hudi HoodieRequestedReplaceMetadata), or of
+    a delete of partitions, which names its operation. It has no plan.
     """
-    return write_single({"operationType": None, "extraMetadata": None, "version": None}, schemas.REQUESTED_REPLACE)
+    return write_single({"operationType": operation, "extraMetadata": None, "version": None}, schemas.REQUESTED_REPLACE)
 
 
 # Compaction ----------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ import pyarrow as pa
 from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.config.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
+from hoodie_py.options.write import PARTITIONS_TO_DELETE
 from hoodie_py.reader.merge.registry import find_supplied_merger
 from hoodie_py.spark.attempts import pack
 from hoodie_py.spark.distributed.engine import SparkEngine
@@ -63,11 +64,13 @@ from hoodie_py.writer.partitioner.by_operation import (
     needs_insert_conflict_check,
     needs_lookup,
 )
+from hoodie_py.writer.partitioner.chosen_partitions import split_paths
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
+from hoodie_py.writer.write_client import Writer
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice
@@ -130,9 +133,16 @@ class DistributedWrite:
         if is_independent(self.operation, settings) and not is_merging_inserts(snapshot, settings, self.merger):
             return self._write_new_files(snapshot, output, packed)
         by_key = needs_lookup(self.operation, settings) or not facts.payload_format.has_paths
+        whole = Writer(self.session, self.merger)
+        named = PARTITIONS_TO_DELETE.read(settings.options)
+        if self.operation is WriteOperation.DELETE_PARTITION and named is not None:
+            return whole.replace_partitions(snapshot, split_paths(named))
         sharded = self.engine.divide_rows(DivideRows(packed, by_key))
         paths = self.engine.find_paths(sharded)
-        if paths is None and self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+        if self.operation is WriteOperation.DELETE_PARTITION:
+            return whole.replace_partitions(snapshot, paths) if paths else WriteResult(self.operation)
+        overwritten = whole.choose_overwritten(self.operation, paths or [])
+        if paths is None and overwritten == []:
             return WriteResult(self.operation)
         self._check_spelling(snapshot, empty, paths or [])
         check_buckets(snapshot, settings, paths or [], self.merger)
@@ -143,7 +153,7 @@ class DistributedWrite:
         pieces = self.engine.count_pieces(placed)
         held = frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
         plan = plan_files(pieces, slices, settings, fill=self._can_fill_small_files(snapshot, facts), held=held)
-        write = self._make_write(snapshot, output, paths or [])
+        write = self._make_write(snapshot, output, overwritten)
 
         def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
             return self.engine.write_files(placed, tasks, routed.assignments, plan.file_of, facts)
@@ -183,11 +193,10 @@ class DistributedWrite:
     def _can_fill_small_files(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
         return not snapshot.config.is_merge_on_read and not facts.is_bucket and self.operation in LOOKED_UP
 
-    def _make_write(self, snapshot: Snapshot, output: OutputSchema, paths: list[str]) -> Write:
+    def _make_write(self, snapshot: Snapshot, output: OutputSchema, overwritten: list[str] | None) -> Write:
         replaced = None
         if self.operation in OVERWRITES:
-            whole = self.operation is WriteOperation.INSERT_OVERWRITE_TABLE
-            replaced = list_replaced_groups(snapshot, None if whole else paths)
+            replaced = list_replaced_groups(snapshot, overwritten)
         return Write(
             session=self.session,
             snapshot=snapshot,

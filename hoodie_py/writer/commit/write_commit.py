@@ -158,7 +158,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         holding.ensure_held()
         profile = CommitMetadata(operation_type=intent.operation.name, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
-        requested = _request(writer, facts, write_requested_replace() if intent.replaces else b"", alive)
+        requested = _request(writer, facts, _make_requested(intent), alive)
         begun = OpenCommit(session, intent, facts, alive)
         try:
             begin_instant(session, now, requested, alive, holding, content)
@@ -168,6 +168,13 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             _undo(begun, now, error)
             raise
     return begun
+
+
+def _make_requested(intent: Intent) -> bytes:
+    if not intent.replaces:
+        return b""
+    named = intent.operation is WriteOperation.DELETE_PARTITION
+    return write_requested_replace(intent.operation.name if named else None)
 
 
 def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: Heartbeat) -> Instant:

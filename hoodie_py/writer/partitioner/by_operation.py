@@ -24,6 +24,7 @@ from hoodie_py.writer.settings import WriteSettings
 
 LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
+REPLACING = (*OVERWRITES, WriteOperation.DELETE_PARTITION)
 _SHOWN = 5
 
 
@@ -49,11 +50,7 @@ def assign_records(
 
     file_bytes = settings.plan.max_file_size
     is_bucket = settings.index.is_bucket
-    if settings.index.consistent and operation in OVERWRITES:
-        raise UnsupportedFeatureError(
-            f"The operation {operation.value} on a table with consistent hashing, whose file groups stay.",
-            hint="Delete the rows, then upsert.",
-        )
+    check_replaceable(operation, settings)
     if is_bucket and operation in OVERWRITES:
         return assign_new_bucket_files(tag_records(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
@@ -63,6 +60,19 @@ def assign_records(
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
         return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
     return assign_new_files(records, file_bytes)
+
+
+def check_replaceable(operation: WriteOperation, settings: WriteSettings) -> None:
+    """Refuse to replace file groups that the table's index goes on naming.
+
+    Raises:
+        UnsupportedFeatureError: the table has consistent hashing.
+    """
+    if settings.index.consistent and operation in REPLACING:
+        raise UnsupportedFeatureError(
+            f"The operation {operation.value} on a table with consistent hashing, whose file groups stay.",
+            hint="Delete the rows, then upsert.",
+        )
 
 
 def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettings) -> bool:
