@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hoodie_py import __version__
+from hoodie_py.cli.commands.alter import alter
 from hoodie_py.cli.commands.changes import changes
 from hoodie_py.cli.commands.clean import clean
 from hoodie_py.cli.commands.compact import compact
@@ -64,6 +65,7 @@ for _command in (
     explain,
     history,
     write,
+    alter,
     compact,
     rollback,
     clean,

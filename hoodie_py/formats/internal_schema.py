@@ -11,7 +11,7 @@ The text is input of unknown origin: depth is bounded, ids of one version must d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,11 +25,13 @@ _MAX_VERSION = 10**18
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record: its id, its name, and its type."""
+    """One field of a record: its id, its name, its type, whether it may be null, and its comment."""
 
     id: int
     name: str
     type: InternalType
+    optional: bool = True
+    doc: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class ListType:
 
     element_id: int
     element: InternalType
+    element_optional: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class MapType:
     key: InternalType
     value_id: int
     value: InternalType
+    value_optional: bool = True
 
 
 InternalType = str | RecordType | ListType | MapType  # a text names a primitive type, such as "int" or "decimal(9, 2)"
@@ -72,12 +76,14 @@ class InternalSchema:
     Attributes:
         version: the instant of the change as a number; 0 before the first change.
         record: the columns.
+        max_id: the greatest id that any version has given.
         fields_by_id: every field at any depth, with the record that it is in. Elements of lists and values of maps are
             no fields.
     """
 
     version: int
     record: RecordType
+    max_id: int = -1
 
     @cached_property
     def fields_by_id(self) -> Mapping[int, tuple[Field, RecordType]]:
@@ -107,6 +113,47 @@ def parse_schema_history(text: bytes | str) -> tuple[InternalSchema, ...]:
     return tuple(by_version[version] for version in sorted(by_version))
 
 
+def write_internal_schema(schema: InternalSchema) -> str:
+    """Write a version as the ``latest_schema`` of a commit."""
+    head = {"max_column_id": schema.max_id, "version_id": schema.version}
+    return json.dumps({**head, **_write_type(schema.record)}, separators=(",", ":"), ensure_ascii=False)
+
+
+def write_schema_history(newest_first: Sequence[str], older: bytes = b"") -> bytes:
+    """Write a file of ``.hoodie/.schema/``: versions as ``write_internal_schema`` gives them, then those of an older
+    file.
+
+    Raises:
+        CorruptFileError: the older file is not in Hudi's format.
+    """
+    if older:
+        parse_schema_history(older)
+        versions = json.loads(older)["schemas"]
+        texts = [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in versions]
+        newest_first = [*newest_first, *texts]
+    return f'{{"schemas":[{",".join(newest_first)}]}}'.encode()
+
+
+def _write_type(type_: InternalType) -> Any:
+    match type_:
+        case RecordType():
+            return {"type": "record", "fields": [_write_field(field) for field in type_.fields]}
+        case ListType():
+            element = _write_type(type_.element)
+            optional = type_.element_optional
+            return {"type": "array", "element_id": type_.element_id, "element": element, "element_optional": optional}
+        case MapType():
+            keys = {"key_id": type_.key_id, "key": _write_type(type_.key)}
+            values = {"value_id": type_.value_id, "value": _write_type(type_.value)}
+            return {"type": "map", **keys, **values, "value_optional": type_.value_optional}
+    return type_
+
+
+def _write_field(field: Field) -> dict[str, Any]:
+    written = {"id": field.id, "name": field.name, "optional": field.optional, "type": _write_type(field.type)}
+    return written if field.doc is None else {**written, "doc": field.doc}
+
+
 def _load(text: bytes | str) -> Any:
     try:
         return json.loads(text)
@@ -121,7 +168,11 @@ def _parse_schema(node: Any) -> InternalSchema:
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < _MAX_VERSION:
         raise CorruptFileError("A schema with ids has a version that is no instant.")
     seen: set[int] = set()
-    return InternalSchema(version, _parse_record(node, seen, 0))
+    record = _parse_record(node, seen, 0)
+    given = node.get("max_column_id")
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= _MAX_ID:
+        seen.add(given)
+    return InternalSchema(version, record, max(seen, default=-1))
 
 
 def _parse_type(node: Any, seen: set[int], depth: int) -> InternalType:
@@ -136,11 +187,13 @@ def _parse_type(node: Any, seen: set[int], depth: int) -> InternalType:
             return _parse_record(node, seen, depth)
         case "array":
             element = _note_id(node.get("element_id"), seen)
-            return ListType(element, _parse_type(node.get("element"), seen, depth + 1))
+            element_type = _parse_type(node.get("element"), seen, depth + 1)
+            return ListType(element, element_type, node.get("element_optional") is not False)
         case "map":
             key, value = _note_id(node.get("key_id"), seen), _note_id(node.get("value_id"), seen)
             key_type = _parse_type(node.get("key"), seen, depth + 1)
-            return MapType(key, key_type, value, _parse_type(node.get("value"), seen, depth + 1))
+            value_type = _parse_type(node.get("value"), seen, depth + 1)
+            return MapType(key, key_type, value, value_type, node.get("value_optional") is not False)
     raise CorruptFileError("A column of a schema with ids has an unknown type.")
 
 
@@ -154,7 +207,9 @@ def _parse_record(node: Mapping[str, Any], seen: set[int], depth: int) -> Record
         if not isinstance(name, str):
             raise CorruptFileError("A schema with ids has a column without a name.")
         number = _note_id(each.get("id"), seen)
-        fields.append(Field(number, name, _parse_type(each.get("type"), seen, depth + 1)))
+        type_, doc = _parse_type(each.get("type"), seen, depth + 1), each.get("doc")
+        optional = each.get("optional") is not False
+        fields.append(Field(number, name, type_, optional, doc if isinstance(doc, str) else None))
     if len({field.name for field in fields}) != len(fields):
         raise CorruptFileError("A schema with ids has two columns of one name.")
     return RecordType(tuple(fields))

@@ -92,7 +92,6 @@ OF_WRITES = (
     _refuse_flag(
         "hoodie.merge.allow.duplicate.on.inserts", "Inserts do not merge with existing keys.", "Upsert them.", on=False
     ),
-    _refuse_flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "Columns are never dropped."),
     _refuse_flag("hoodie.allow.operation.metadata.field", "The operation of a row is not stored."),
     _refuse_text("hoodie.datasource.write.commitmeta.key.prefix", "Commits do not store options.", harmless=("_",)),
     _refuse_text("hoodie.clean.partition.filter.regex", "A clean is of all partitions."),

@@ -105,9 +105,11 @@ OUTPUT_ZONE = "output.timezone"
 BOTH_ZONES = "timezone"
 DATE_PARSER = "datetime.parser.class"
 
-# Columns that the rows lack
+# Columns that the rows lack, or have first
 NULL_FOR_MISSING = Flag("hoodie.write.set.null.for.missing.columns", default=False)
 RECONCILE_SCHEMA = Flag("hoodie.datasource.write.reconcile.schema", default=False)
+DROP_MISSING = Flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", default=False)
+SCHEMA_ON_READ = Flag("hoodie.schema.on.read.enable", default=False)
 
 # Locks and heartbeats, and the lock providers of Java Hudi that are supported here
 LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock in all

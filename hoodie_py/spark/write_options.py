@@ -263,7 +263,7 @@ def _make_disagreement(key: str, said: str, has: str) -> InvalidQueryError:
 def _choose_operation(options: Mapping[str, str], *, overwrite: bool) -> tuple[WriteOperation, Mapping[str, str]]:
     """Return the write operation, and the writer options for it."""
     named = source_keys.OPERATION.read(options)
-    known = {each.value: each for each in WriteOperation}
+    known = {each.value: each for each in WriteOperation if each is not WriteOperation.ALTER_SCHEMA}
     operation = known.get((named or WriteOperation.UPSERT).lower())
     if operation is None:
         raise UnsupportedFeatureError(

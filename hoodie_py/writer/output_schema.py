@@ -22,6 +22,7 @@ from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFea
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
+from hoodie_py.formats.internal_schema import InternalSchema, write_internal_schema
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import LATEST_SCHEMA_KEY, SCHEMA_KEY
 from hoodie_py.table.snapshot import Snapshot
@@ -41,6 +42,9 @@ class OutputSchema:
         defaults: values other than null for rows of files that lack the column.
         empty: meta columns that files have and rows do not: in tables without meta fields they are null in every row.
         latest: the table's schema with ids (JSON), which every commit carries on; None without schema-on-read.
+        base: the Avro schema (JSON) that the table had when this one was made of it; None without one.
+        version: a new schema with ids, which the write records under its own instant; None to carry ``latest`` on.
+        first: the schema with ids (JSON) before the first alteration, where ``version`` is the first one.
     """
 
     arrow: pa.Schema
@@ -49,12 +53,31 @@ class OutputSchema:
     defaults: dict[str, Any] = field(default_factory=dict)
     empty: tuple[str, ...] = ()
     latest: str | None = None
+    base: str | None = None
+    version: InternalSchema | None = None
+    first: str | None = None
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether commits with this schema record one with ids."""
+        return self.latest is not None or self.version is not None
 
     @property
     def commit_texts(self) -> dict[str, str]:
-        """What a commit's extra metadata says of the schema."""
+        """What the extra metadata of a commit that changes no column ids says of the schema."""
         texts = {SCHEMA_KEY: self.table}
         return texts if self.latest is None else {**texts, LATEST_SCHEMA_KEY: self.latest}
+
+    def make_commit_texts(self, instant: str) -> dict[str, str]:
+        """Return what the extra metadata of the commit of an instant says of the schema."""
+        latest = self.make_latest(instant)
+        return self.commit_texts if latest is None else {SCHEMA_KEY: self.table, LATEST_SCHEMA_KEY: latest}
+
+    def make_latest(self, instant: str) -> str | None:
+        """Return the schema with ids (JSON) that the commit of an instant records; None without schema-on-read."""
+        if self.version is None:
+            return self.latest
+        return write_internal_schema(replace(self.version, version=int(instant)))
 
 
 def load_output_schema(snapshot: Snapshot) -> OutputSchema:
@@ -72,7 +95,7 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
     meta = [name for name in snapshot.schema.arrow.names if name in NOT_DATA]
     empty = () if snapshot.config.populate_meta_fields else META_FIELDS
     found = parse_output_schema(stored, meta, empty, instant=snapshot.schema.instant)
-    return replace(found, latest=snapshot.schema.latest_schema)
+    return replace(found, latest=snapshot.schema.latest_schema, base=stored)
 
 
 def parse_output_schema(

@@ -25,6 +25,7 @@ class WriteOperation(StrEnum):
     INSERT_OVERWRITE = "insert_overwrite"
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
     DELETE_PARTITION = "delete_partition"
+    ALTER_SCHEMA = "alter_schema"  # no rows: other columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     with session.hold_lock() as holding:
         now = session.look()
         _check(session, now)
-        check_same_columns(now, intent.schema.latest)
+        check_same_columns(intent.snapshot, now, intent.schema)
         check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
         forget_finished(session, now)
         instant = session.clock.take(find_newest_time(now.timeline.timeline))
@@ -242,24 +242,28 @@ class _WriteCompletion:
                 "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
             )
         check_writable(now)
-        check_same_columns(now, begun.intent.schema.latest, begun.instant)
+        check_same_columns(begun.intent.snapshot, now, begun.intent.schema, begun.instant)
         check_conflicts(claims, begun.intent.snapshot, now)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""
         _settle_files(self.begun, self.results)
-        latest, session = self.begun.intent.schema.latest, self.begun.session
-        if latest is not None:
+        schema, session = self.begun.intent.schema, self.begun.session
+        if schema.has_ids:
             time = session.clock.take(find_newest_time(now.timeline.timeline))
-            save_schema_history(now, self.begun.instant, time, latest)
+            save_schema_history(now, self.begun.instant, time, schema)
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
         intent, run_id = self.begun.intent, str(self.begun.facts.run_id)
         metadata = CommitMetadata(
             operation_type=intent.operation.name,
-            extra_metadata={**intent.extra_metadata, RUN_ID: run_id, **intent.schema.commit_texts},
+            extra_metadata={
+                **intent.extra_metadata,
+                RUN_ID: run_id,
+                **intent.schema.make_commit_texts(self.begun.instant),
+            },
             write_stats=collect_stats(self.results),
             replaced_file_ids=intent.claims.replaced or {},
         )
@@ -322,7 +326,7 @@ def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None
     """Remove the write's entries in the metadata table, its data files, then its instant. Call it under the lock."""
     files = begun.facts.files
     try:
-        if begun.intent.schema.latest is not None:
+        if begun.intent.schema.has_ids:
             remove_schema_history(files, begun.instant)
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)

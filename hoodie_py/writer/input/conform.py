@@ -1,37 +1,28 @@
-"""Bring rows to a table's columns: widen types, add new columns to the schema, refuse all other differences.
+"""Bring rows to a table's columns: grow the schema where Hudi does, convert values, refuse all other differences.
 
-These are Hudi's rules for schema evolution on write (``HoodieSchemaUtils.deduceWriterSchema``) with one difference: a
-column of the table never changes its type because rows have a wider one. A column that the rows lack is an error unless
-the options fill it with null. Meta columns in the rows are ignored.
-
-Add the columns that rows bring and a table lacks to the table's schema, at every depth.
-
-New columns come last and are nullable, so that older files read as null. A write makes no other change to the schema
-(Hudi ``AvroSchemaEvolutionUtils``, schema evolution on write). The stored Avro schema of the other columns is kept.
+These are Hudi's rules for schema evolution on write (``HoodieSchemaUtils.deduceWriterSchema``); ``evolution`` says how
+a schema grows. A column that the rows lack is an error unless the options fill it with null. Meta columns in the rows
+are ignored.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.avro.from_arrow import make_field, make_schema_text
+from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Record, Union
-from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
-from hoodie_py.formats.column_names import fold_case
-from hoodie_py.formats.logical_types import RECORD_TYPES
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
-from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.write import DROP_MISSING, NULL_FOR_MISSING, RECONCILE_SCHEMA, SCHEMA_ON_READ
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.column_ids import TableColumns
+from hoodie_py.writer.input.evolution import Growth, check_protected, evolve_schema
 from hoodie_py.writer.input.value_fit import check_cast, check_vectors, fit_column
 from hoodie_py.writer.output_schema import (
     NOT_DATA,
@@ -80,16 +71,7 @@ def conform_input(
         text, populated = make_schema_text(columns, snapshot.config.name), snapshot.config.populate_meta_fields
         schema = parse_output_schema(text, META_FIELDS if populated else (), () if populated else META_FIELDS)
     else:
-        meta = [name for name in known.arrow.names if name in NOT_DATA]
-        schema = replace(
-            parse_output_schema(evolve_schema(known.table, columns), meta, known.empty), latest=known.latest
-        )
-        if known.latest is not None and schema.table != known.table:
-            raise UnsupportedFeatureError(
-                "New or wider columns in a write to a table with schema-on-read.",
-                hint="Alter the table first (ALTER TABLE of Spark SQL with hoodie.schema.on.read.enable).",
-                table=snapshot.config.name,
-            )
+        schema = _grow(known, columns, snapshot, options)
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
@@ -97,6 +79,26 @@ def conform_input(
     found = pa.Table.from_arrays(arrays, schema=target)
     refuse_unstorable(found, schema)
     return found, schema
+
+
+def _grow(known: OutputSchema, columns: pa.Schema, snapshot: Snapshot, options: Mapping[str, str]) -> OutputSchema:
+    """Return the table's schema as the columns of rows make it grow."""
+    fill, reconcile = NULL_FOR_MISSING.read(options), RECONCILE_SCHEMA.read(options)
+    growth = Growth(
+        fill_missing=fill,
+        drop_missing=DROP_MISSING.read(options) and not fill and not reconcile,
+        order_of_rows=reconcile and not SCHEMA_ON_READ.read(options) and known.latest is None,
+        keys=snapshot.config.record_key_fields,
+    )
+    text = evolve_schema(known.table, columns, growth)
+    if text == known.table:
+        return known
+    meta = [name for name in known.arrow.names if name in NOT_DATA]
+    grown = parse_output_schema(text, meta, known.empty)
+    check_protected(snapshot.config, known.arrow, grown.arrow)
+    if known.latest is None:
+        return replace(grown, base=known.base)
+    return TableColumns(known).follow(grown)
 
 
 def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema) -> pa.Table:
@@ -185,58 +187,3 @@ def _refuse_symbols_inside(column: pa.ChunkedArray, record: Record, path: str) -
 
 def _unwrap_union(node: AvroType) -> AvroType:
     return node.members[0] if isinstance(node, Union) and len(node.members) == 1 else node
-
-
-def evolve_schema(text: str, columns: pa.Schema) -> str:
-    """Return a table's Avro schema (JSON) with the new columns; the same text if there are none. Neither schema has
-    meta columns.
-
-    Raises:
-        InvalidQueryError: Avro does not allow a name, or it differs from another in case only.
-        UnsupportedFeatureError: Hudi's tables do not have a type, or a struct's schema is defined elsewhere by name.
-    """
-    record = write_in_full(json.loads(text))
-    grown = _evolve_record(record, columns, record.get("namespace", ""), "")
-    return text if grown == record else json.dumps(name_repeated(grown), separators=(",", ":"), ensure_ascii=False)
-
-
-def _evolve_record(record: dict[str, Any], fields: pa.Schema | pa.StructType, outer: str, path: str) -> dict[str, Any]:
-    full_name = record["name"] if "." in record["name"] else f"{record.get('namespace', outer)}.{record['name']}"
-    found = {each["name"]: each for each in record["fields"]}
-    by_case = {fold_case(name): name for name in found}
-    for field in fields:
-        place = f"{path}{field.name}"
-        known = found.get(field.name)
-        if known is not None:
-            found[field.name] = {**known, "type": _evolve_type(known["type"], field.type, full_name, place)}
-        elif fold_case(field.name) in by_case:
-            raise InvalidQueryError(
-                f"The rows have the column {place!r}, the table {by_case[fold_case(field.name)]!r}.",
-                hint="Spark cannot tell them apart; write the name as the table does.",
-                column=place,
-            )
-        elif not pa.types.is_null(field.type):
-            found[field.name] = make_field(field.with_nullable(True), full_name, top=not path)
-            by_case[fold_case(field.name)] = field.name
-    return {**record, "fields": list(found.values())}
-
-
-def _evolve_type(node: Any, type_: pa.DataType, outer: str, path: str) -> Any:
-    if isinstance(node, list):
-        members = [each for each in node if each != "null"]
-        if len(members) != 1:
-            return node
-        grown = _evolve_type(members[0], type_, outer, path)
-        return ["null" if each == "null" else grown for each in node]
-    if pa.types.is_struct(type_) and isinstance(node, str):
-        raise UnsupportedFeatureError("Writing structs whose Avro schema is defined elsewhere by name.", column=path)
-    if not isinstance(node, dict) or node.get("logicalType") in RECORD_TYPES:
-        return node
-    kind = node.get("type")
-    if kind == "record" and pa.types.is_struct(type_):
-        return _evolve_record(node, type_, outer, f"{path}.")
-    if kind == "array" and is_any_list(type_):
-        return {**node, "items": _evolve_type(node["items"], type_.value_type, outer, f"{path}.element")}
-    if kind == "map" and pa.types.is_map(type_):
-        return {**node, "values": _evolve_type(node["values"], type_.item_type, outer, f"{path}.value")}
-    return node

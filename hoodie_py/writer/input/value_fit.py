@@ -1,9 +1,10 @@
 """Convert values to the type of a table's column if nothing is lost.
 
 Integers, floats, decimals and units of time are widened. Arrow's layouts of text, bytes and lists are converted. Struct
-fields are matched by name. A conversion that might lose something is tried on every value. All others are refused; a
-caller who means them can cast. Floats become doubles by their text, so that 1.1 stays 1.1, as in Hudi
-(``HoodieAvroUtils.rewritePrimaryType``).
+fields are matched by name. Numbers, dates and bytes become texts as Java prints them, and texts become the decimals or
+dates that they show (Hudi ``SchemaChangeUtils.shouldPromoteType``). A conversion that might lose something is tried on
+every value. All others are refused; a caller who means them can cast. Floats become doubles by their text, so that 1.1
+stays 1.1, as in Hudi (``HoodieAvroUtils.rewritePrimaryType``).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.fields import is_any_list
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.arrow.fields import is_any_list, is_text
+from hoodie_py.errors import CorruptFileError, InvalidQueryError
 from hoodie_py.formats.logical_types.vector import Vector
 from hoodie_py.reader.schema_evolution.by_name import conform_array
+from hoodie_py.reader.schema_evolution.conversions import convert_values
 from hoodie_py.writer.row_errors import make_rows_error, refuse_rows
 
 _MOST_MISFITS = 5
@@ -111,7 +113,7 @@ def _check_fields(source: pa.StructType, target: pa.StructType, column: str, *, 
             )
 
 
-_MISFITS = (pa.ArrowException, ValueError, OverflowError)
+_MISFITS = (pa.ArrowException, ValueError, OverflowError, CorruptFileError)
 
 
 def _can_widen(source: pa.DataType, target: pa.DataType) -> bool:
@@ -120,17 +122,24 @@ def _can_widen(source: pa.DataType, target: pa.DataType) -> bool:
     if target in _FLOATS:
         return bool(pa.types.is_integer(source) or (source in _FLOATS and source.bit_width <= target.bit_width))
     if pa.types.is_decimal(target):
-        return _can_hold_digits(source, target)
+        return bool(is_text(source) or pa.types.is_floating(source) or _can_hold_digits(source, target))
     if pa.types.is_string(target):
-        return bool(pa.types.is_large_string(source) or source == pa.string_view())
+        return bool(is_text(source) or any(is_type(source) for is_type in _PRINTED))
     if pa.types.is_binary(target):
-        fixed = pa.types.is_large_binary(source) or pa.types.is_fixed_size_binary(source)
-        return bool(fixed or source == pa.binary_view())
+        return bool(_is_bytes(source) or is_text(source))
     if pa.types.is_date32(target):
-        return bool(pa.types.is_date64(source))
+        return bool(pa.types.is_date64(source) or is_text(source))
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(source):
         return bool((source.tz is None) == (target.tz is None))
     return False
+
+
+def _is_bytes(source: pa.DataType) -> bool:
+    fixed = pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_fixed_size_binary(source)
+    return bool(fixed or source == pa.binary_view())
+
+
+_PRINTED = (pa.types.is_signed_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_date32, _is_bytes)
 
 
 def _can_hold_int(source: pa.DataType, target: pa.DataType) -> bool:
@@ -172,7 +181,18 @@ def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
         if not days.cast(source).equals(array):
             raise ValueError("a time of the day in a date")
         return days
+    if _is_promoted(source, target):
+        return convert_values(array, target)
     return array.cast(target)
+
+
+def _is_promoted(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether values become others: numbers texts, texts dates, and so on."""
+    if is_text(source):
+        return bool(pa.types.is_date32(target) or pa.types.is_decimal(target))
+    if pa.types.is_string(target):
+        return not _is_bytes(source)
+    return bool(pa.types.is_floating(source) and pa.types.is_decimal(target))
 
 
 def _fit_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:

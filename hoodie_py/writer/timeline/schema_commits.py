@@ -1,31 +1,45 @@
 """Keep the history of a schema-on-read table's schemas, as every write of Java does that has such a table.
 
-A commit records the schema with ids as ``latest_schema``. Before it is completed, the whole history is written under
-its instant to ``.hoodie/.schema/``, in the three states of an instant (Hudi ``FileBasedInternalSchemaStorageManager``).
-Readers take the newest history of a completed commit, so that what a lost write left there counts for nothing.
+A commit records the schema with ids as ``latest_schema``, a new version with its own instant as the version's number.
+Before it is completed, the whole history is written under its instant to ``.hoodie/.schema/``, in the three states of
+an instant (Hudi ``FileBasedInternalSchemaStorageManager``). Readers take the newest history of a completed commit, so
+that what a lost write left there counts for nothing.
 """
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.internal_schema import write_schema_history
+from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.formats.timeline.instants import COMPLETED, INFLIGHT, REQUESTED, SCHEMA_COMMIT, Instant
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.schema.history import SCHEMA_FOLDER, find_history_file
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.output_schema import OutputSchema
 
 
-def save_schema_history(now: Snapshot, request_time: str, completion_time: str, latest: str) -> None:
-    """Write the history under the instant of a write; ``latest`` is the schema with ids (JSON) that the write records.
+def save_schema_history(now: Snapshot, request_time: str, completion_time: str, schema: OutputSchema) -> None:
+    """Write the history under the instant of a write that records a schema with ids, its new version first.
 
     Raises:
+        CorruptFileError: the table's history is not in Hudi's format.
         CommitStateUnknownError: the store did not say whether it created a file.
         StorageError: the store refused.
     """
     known = find_history_file(now.timeline)
-    text = f'{{"schemas":[{latest}]}}'.encode() if known is None else read_bounded(now.files, known)
+    older = b"" if known is None else read_bounded(now.files, known)
+    latest = schema.make_latest(request_time) or ""
+    if schema.version is not None:
+        before = [] if older else [each for each in (schema.latest, schema.first) if each is not None]
+        text = write_schema_history([latest, *before], older)
+    else:
+        text = older or write_schema_history([latest])
     for state, content in ((REQUESTED, b""), (INFLIGHT, b""), (COMPLETED, text)):
         path = _locate(now.config, Instant(request_time, completion_time, SCHEMA_COMMIT, state))
         now.files.put_if_absent(path, content, unique=bool(content))
@@ -38,21 +52,44 @@ def remove_schema_history(files: TableFiles, request_time: str) -> None:
             files.delete_with_checksum(info.path)
 
 
-def check_same_columns(now: Snapshot, latest: str | None, instant: str | None = None) -> None:
+def check_same_columns(before: Snapshot, now: Snapshot, schema: OutputSchema, instant: str | None = None) -> None:
     """Check that the table's columns are still those that a write rests on, up to its own instant if it has one.
 
     Rows of files are matched with columns by the instant of the file, so a file must have the columns of its instant.
+    A write that records the columns of the table as it found it would hide those that another write has added.
 
     Raises:
-        ConflictError: the columns were altered.
+        ConflictError: the columns were altered, or grew.
     """
-    if latest is None and not now.files.list_or_empty(SCHEMA_FOLDER):
+    _check_growth(before, now, schema, instant)
+    if schema.latest is None and not now.files.list_or_empty(SCHEMA_FOLDER):
         return
     found = now.schema if instant is None else resolve_schema(now.timeline, instant)
-    if found.latest_schema != latest:
-        raise ConflictError(
-            "The table's columns were altered since this write began.", hint="Run it again.", table=now.config.name
-        )
+    if found.latest_schema != schema.latest:
+        raise _make_conflict(now)
+
+
+def _check_growth(before: Snapshot, now: Snapshot, schema: OutputSchema, instant: str | None) -> None:
+    known = {each.request_time for each in before.timeline.list_completed_writes()}
+    texts = {schema.base, schema.table}
+    for each in reversed(now.timeline.list_completed_writes()):
+        if each.request_time in known or (instant is not None and each.request_time >= instant):
+            continue
+        text = now.timeline.read_metadata(each).schema
+        if text and text not in texts:
+            if schema.base is None or _list_columns(text) != _list_columns(schema.base):
+                raise _make_conflict(now)
+            texts.add(text)
+
+
+def _list_columns(text: str) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in AvroSchema.parse(text).arrow if field.name not in META_FIELDS}
+
+
+def _make_conflict(now: Snapshot) -> ConflictError:
+    return ConflictError(
+        "The table's columns were altered since this write began.", hint="Run it again.", table=now.config.name
+    )
 
 
 def _locate(config: TableConfig, instant: Instant) -> str:

@@ -72,9 +72,29 @@ def test_repeated_columns_are_refused(snapshot: Snapshot) -> None:
         conformed(_ROWS.append_column("ts", pa.array([2])), snapshot, {})
 
 
-def test_narrower_columns_are_refused_naming_both_types(snapshot: Snapshot) -> None:
-    given = _ROWS.set_column(1, "ts", pa.array([1.5]))
-    with pytest.raises(InvalidQueryError, match="'ts' has the type double in the rows and int64 in the table"):
+def test_other_types_are_refused_naming_both(snapshot: Snapshot) -> None:
+    given = _ROWS.set_column(1, "ts", pa.array([True]))
+    with pytest.raises(InvalidQueryError, match="'ts' has the type bool in the rows and int64 in the table"):
+        conformed(given, snapshot, {})
+
+
+def test_a_wider_type_of_the_rows_becomes_the_tables(snapshot: Snapshot) -> None:
+    rows, schema = conformed(_ROWS.set_column(1, "ts", pa.array([1.5])), snapshot, {})
+    assert rows.schema.field("ts").type == schema.arrow.field("ts").type == pa.float64()
+    rows, schema = conformed(_ROWS.set_column(3, "price", pa.array(["dear"])), snapshot, {})
+    assert (rows["price"][0].as_py(), schema.arrow.field("price").type) == ("dear", pa.string())
+
+
+@pytest.mark.parametrize(("column", "value"), [("ts", "x"), ("id", 1.5), ("id", b"a")])
+def test_columns_that_keys_or_order_are_made_of_keep_their_types(
+    snapshot: Snapshot, column: str, value: object
+) -> None:
+    given = _ROWS.set_column(_ROWS.column_names.index(column), column, pa.array([value]))
+    if column == "id":  # a text stays what it is, whatever the rows have
+        rows, schema = conformed(given, snapshot, {})
+        assert rows.schema.field("id").type == schema.arrow.field("id").type == pa.string()
+        return
+    with pytest.raises(InvalidQueryError, match="order of versions are made of it"):
         conformed(given, snapshot, {})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py import ConflictError, HoodieTable, StorageError, UnsupportedFeatureError
-from hoodie_py.table.schema.history import find_history_file
+from hoodie_py import ConflictError, HoodieTable, StorageError
+from hoodie_py.formats.internal_schema import parse_internal_schema
+from hoodie_py.table.schema.history import find_history_file, load_schema_history
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.commit.write_commit import _WriteCompletion
+from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.timeline.schema_commits import check_same_columns
 from tests.corpus import corpus_names
 from tests.writer.compaction_tables import writable
@@ -126,16 +129,29 @@ def test_columns_altered_since_the_compaction_was_planned(tmp_path: Path) -> Non
 def test_a_write_is_refused_once_the_columns_were_altered(tmp_path: Path) -> None:
     base = writable(MOR, tmp_path)
     before = snapshot(base)
-    latest, last = before.schema.latest_schema, before.timeline.list_completed_writes()[-1].request_time
-    check_same_columns(before, latest)
+    schema, last = load_output_schema(before), before.timeline.list_completed_writes()[-1].request_time
+    check_same_columns(before, before, schema)
     instant = rename(base, "amount", "total")
     now = snapshot(base)
-    check_same_columns(now, latest, last)  # the alteration is newer than the write
+    check_same_columns(before, now, schema, last)  # the alteration is newer than the write
     for at in (None, instant):
         with pytest.raises(ConflictError, match="altered"):
-            check_same_columns(now, latest, at)
+            check_same_columns(now, now, schema, at)
     with pytest.raises(ConflictError, match="altered"):
-        check_same_columns(now, None)  # a write that began before there were ids
+        check_same_columns(now, now, replace(schema, latest=None))  # a write that began before there were ids
+
+
+def test_a_write_that_would_hide_new_columns_is_refused(tmp_path: Path) -> None:
+    HoodieTable.create(tmp_path, pa.schema([("id", pa.string()), ("ts", pa.int64())]), record_key="id")
+    slow = HoodieTable.open(tmp_path)
+    before = snapshot(tmp_path)
+    slow.upsert([{"id": "a", "ts": 1}])
+    check_same_columns(before, snapshot(tmp_path), load_output_schema(before))
+    done = slow.upsert([{"id": "b", "ts": 1, "more": 2}])
+    for at in (None, "9" * 17):
+        with pytest.raises(ConflictError, match="altered"):
+            check_same_columns(before, snapshot(tmp_path), load_output_schema(before), at)
+    check_same_columns(before, snapshot(tmp_path), load_output_schema(before), done.instant)
 
 
 def test_a_write_that_fails_leaves_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +168,18 @@ def test_a_write_that_fails_leaves_no_history(tmp_path: Path, monkeypatch: pytes
     assert rows(HoodieTable.open(base).scan().to_arrow()) == rows(HoodieTable.open(base).scan().to_arrow())
 
 
-def test_new_columns_are_refused(tmp_path: Path) -> None:
+def test_new_and_wider_columns_make_a_new_version(tmp_path: Path) -> None:
     base = writable(MOR, tmp_path)
-    found = data(base)
-    with pytest.raises(UnsupportedFeatureError, match="schema-on-read"):
-        HoodieTable.open(base).upsert(found.append_column("more", pa.array(["x"] * found.num_rows)))
+    found, versions = data(base), load_schema_history(snapshot(base).timeline)
+    done = HoodieTable.open(base).upsert(found.append_column("more", pa.array(["x"] * found.num_rows)))
+    now = load_schema_history(snapshot(base).timeline)
+    assert now[:-1] == versions
+    assert now[-1].version == int(str(done.instant))
+    assert now[-1].record.by_name["more"].id == now[-1].max_id == versions[-1].max_id + 1
+    for name, field in versions[-1].record.by_name.items():
+        assert now[-1].record.by_name[name] == field
+    assert parse_internal_schema(newest(base)["latest_schema"]) == now[-1]
+    assert set(data(base)["more"].to_pylist()) == {"x"}
 
 
 def test_a_lost_history_begins_anew(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""``hoodie alter``: add, rename, drop, retype and move columns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    DryRun,
+    EndpointUrl,
+    HudiOptions,
+    StorageOptions,
+    TableUri,
+    Timezone,
+    parse_hudi_options,
+    parse_storage_options,
+)
+
+Add = Annotated[list[str] | None, typer.Option("--add", metavar="NAME=TYPE", help="A new column, as price=double.")]
+Rename = Annotated[list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A new name of a column.")]
+Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="NAME", help="A column to drop.")]
+Cast = Annotated[list[str] | None, typer.Option("--cast", metavar="NAME=TYPE", help="A new type of a column.")]
+Move = Annotated[
+    list[str] | None,
+    typer.Option("--move", metavar="NAME=PLACE", help="A place: first, 'after NAME' or 'before NAME'."),
+]
+Nullable = Annotated[list[str] | None, typer.Option("--nullable", metavar="NAME", help="A column that may be null.")]
+Comment = Annotated[
+    list[str] | None, typer.Option("--comment", metavar="NAME=TEXT", help="A comment; an empty text takes it away.")
+]
+AllowLoss = Annotated[bool, typer.Option("--allow-loss", help="Allow casts in which values may lose digits.")]
+
+
+def alter(
+    table: TableUri,
+    add: Add = None,
+    rename: Rename = None,
+    drop: Drop = None,
+    cast: Cast = None,
+    move: Move = None,
+    nullable: Nullable = None,
+    comment: Comment = None,
+    allow_loss: AllowLoss = False,
+    dry_run: DryRun = False,
+    option: HudiOptions = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Add, rename, drop, retype and move columns, and rewrite no file. Every option may be given several times."""
+    options = parse_hudi_options(option)
+    added, renamed, casts = _split("--add", add), _split("--rename", rename), _split("--cast", cast)
+    places, comments = _split("--move", move), _split("--comment", comment)
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import print_json, show_spinner
+
+        with show_spinner("altering columns"):
+            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+            result = opened.alter(
+                added,
+                renamed,
+                drop or (),
+                casts,
+                places,
+                nullable or (),
+                {name: text or None for name, text in comments.items()},
+                allow_loss=allow_loss,
+                dry_run=dry_run,
+                options=options,
+            )
+        if as_json:
+            columns = {field.name: str(field.type) for field in result.schema}
+            times = {"instant": result.instant, "completion_time": result.completion_time}
+            print_json({**times, "changes": list(result.changes), "columns": columns})
+        else:
+            typer.echo(str(result))
+
+
+def _split(option: str, given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for each in given or ():
+        name, separator, value = each.partition("=")
+        if not separator or not name.strip():
+            raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint=option)
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,1 @@
+"""Alterations of a table's columns by schema-on-read."""
