@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hoodie_py.table.scan.scan import Scan
     from hoodie_py.table.scan.task import ScanTask
     from hoodie_py.writer.alter.alter import AlterResult
+    from hoodie_py.writer.archival.archive import ArchiveResult
     from hoodie_py.writer.clean.clean import CleanResult
     from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.commit.result import WriteResult
@@ -84,6 +85,7 @@ _NAMES = {
     "hoodie_py.table.scan.scan": "Scan",
     "hoodie_py.table.scan.task": "ScanTask",
     "hoodie_py.writer.alter.alter": "AlterResult",
+    "hoodie_py.writer.archival.archive": "ArchiveResult",
     "hoodie_py.writer.clean.clean": "CleanResult",
     "hoodie_py.writer.clean.plan": "CleanReport",
     "hoodie_py.writer.commit.result": "WriteResult",
@@ -102,7 +104,8 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 
 __version__ = "0.1.0"
 __all__ = [
-    "DEFAULT_ORDERING", "AlterResult", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport", "CleanResult",
+    "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport",
+    "CleanResult",
     "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "Delete", "FileGroupReader",
     "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable",
     "HoodieWarning", "Insert", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock",

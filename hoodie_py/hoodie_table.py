@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.spark.compaction_runner import Engine
     from hoodie_py.table.inspect import TableInspect
+    from hoodie_py.writer.archival.archive import ArchiveResult
     from hoodie_py.writer.clean.clean import CleanResult
     from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.compaction.local_runner import Runner
@@ -392,6 +393,32 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
             return clean.dry_run(session, retain_commits)
         result = clean.clean(session, retain_commits)
         return self._refresh(result, changed=bool(result.instants))
+
+    def archive(
+        self, options: Mapping[str, Any] | None = None, dry_run: bool = False, lock: Lock | None = None
+    ) -> ArchiveResult:
+        """Move the oldest completed instants from the active timeline to the archive, as writes do on their own.
+
+        More than ``hoodie.keep.max.commits`` commits (30) are reduced to ``hoodie.keep.min.commits`` (20). What cleans
+        retain, pending writes, savepoints and the metadata table need stays active.
+
+        Args:
+            options: Hudi's writer options: how many commits stay, lock provider, ...
+            dry_run: write nothing, and say what could go.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+
+        Raises:
+            InvalidQueryError: a bad option.
+            CorruptFileError: an instant's file, or the archive, is damaged.
+            UnsupportedFeatureError: the archive has a form that is not handled.
+            ConflictError: another writer holds the lock, or archives at the same time.
+            CommitStateUnknownError: the store did not say whether it wrote a file.
+            StorageError: the store failed; the next archival goes on where this one ended.
+        """
+        from hoodie_py.writer.archival import archive
+
+        result = archive.archive(self._open_session(options, lock), dry_run=dry_run)
+        return self._refresh(result, changed=bool(result.instants) and not dry_run)
 
     def __repr__(self) -> str:
         config = self.config

@@ -8,6 +8,7 @@ import typer
 
 from hoodie_py import __version__
 from hoodie_py.cli.commands.alter import alter
+from hoodie_py.cli.commands.archive import archive
 from hoodie_py.cli.commands.changes import changes
 from hoodie_py.cli.commands.clean import clean
 from hoodie_py.cli.commands.compact import compact
@@ -69,6 +70,7 @@ for _command in (
     compact,
     rollback,
     clean,
+    archive,
     savepoint,
     restore,
     index,

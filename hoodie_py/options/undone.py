@@ -113,8 +113,6 @@ OF_WRITES = (
     _warn_of_flag("hoodie.datasource.compaction.async.enable", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.clean.async", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.clean.async.enabled", _NO_BACKGROUND, _SERVICE_HINT),
-    _warn_of_flag("hoodie.archive.automatic", "The timeline is not archived.", _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.archive.async", "The timeline is not archived.", _CLUSTERING_HINT),
     _warn_of_flag("hoodie.log.compaction.inline", "Log compaction is not supported."),
     _warn_of_flag("hoodie.log.compaction.enable", "Log compaction is not supported."),
     _warn_of_flag("hoodie.table.service.manager.enabled", "No service manager runs table services."),

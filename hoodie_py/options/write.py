@@ -74,6 +74,18 @@ TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: n
 INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
 AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
+AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=True)
+ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # a write waits for it in Java too: the same as inline
+
+# What leaves the active timeline
+KEEP_MIN_COMMITS = Number("hoodie.keep.min.commits", 20, least=1)  # commits that stay when others are archived
+KEEP_MAX_COMMITS = Number("hoodie.keep.max.commits", 30, least=1)  # nothing is archived up to this number
+ARCHIVE_BEYOND_SAVEPOINT = Flag("hoodie.archive.beyond.savepoint", default=False)
+ARCHIVE_AFTER_CLEAN = Flag("hoodie.archive.block.on.latest.clean.ectr", default=False)
+ARCHIVE_BATCH = Number("hoodie.commits.archival.batch", 10, least=1)  # records of a block in an archive file
+HISTORY_BATCH = Number("hoodie.timeline.compaction.batch.size", 10, least=2)  # history files merged at once
+HISTORY_FILE_BYTES = Size("hoodie.timeline.compaction.target.file.max.bytes", 1000 * 1024 * 1024, least=1)
+HISTORY_VERSIONS = Number("hoodie.timeline.manifest.retained.versions", 3, least=1)  # manifests that stay
 
 # Which records of a write are combined, and how existing records are found
 COMBINE_BEFORE_UPSERT = Flag("hoodie.combine.before.upsert", default=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.parquet.bloom import BloomSettings
 from hoodie_py.options import write as keys
 from hoodie_py.options.check import check_write_options
@@ -47,6 +48,36 @@ class PlanSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchivalSettings:
+    """Hold the settings of archival.
+
+    Attributes:
+        min_commits, max_commits: with more than ``max_commits`` completed commits in the active timeline, all but
+            ``min_commits`` are archived.
+        beyond_savepoint: whether commits after the first savepoint are archived, too.
+        after_clean: whether commits stay whose files the last clean retained.
+        clean_policy, clean_commits: what cleans keep; commits that they retain are not archived.
+        trigger, delta_commits: when compactions are planned; delta commits that count for that are not archived.
+        block_records: records of a block in an archive file of timeline layout 1.
+        batch, file_bytes: number of history files of timeline layout 2 that are merged into one, and their most bytes.
+        versions: number of manifests of the history that stay for readers.
+    """
+
+    min_commits: int = keys.KEEP_MIN_COMMITS.default
+    max_commits: int = keys.KEEP_MAX_COMMITS.default
+    beyond_savepoint: bool = False
+    after_clean: bool = False
+    clean_policy: str = keys.KEEP_LATEST_COMMITS
+    clean_commits: int = keys.COMMITS_RETAINED.default
+    trigger: str = keys.TRIGGERS[0]
+    delta_commits: int = keys.TRIGGER_DELTA_COMMITS.default
+    block_records: int = keys.ARCHIVE_BATCH.default
+    batch: int = keys.HISTORY_BATCH.default
+    file_bytes: int = keys.HISTORY_FILE_BYTES.default
+    versions: int = keys.HISTORY_VERSIONS.default
+
+
+@dataclass(frozen=True, slots=True)
 class FileSettings:
     """Hold the settings of base files. ``codec`` None: that of the table's own files; ``level`` None: the codec's
     default; ``bloom``, over record keys, None: no filter.
@@ -65,6 +96,7 @@ class WriteSettings:
     Attributes:
         plan: for compaction plans.
         file: for base files.
+        archival: for the archival of the timeline.
         metadata_mode: what to do about a metadata table: update it or refuse ("auto"), switch it off ("disable"), or
             refuse the write ("refuse").
         multi_writer: whether other writers may work at the same time, so that heartbeats count.
@@ -76,6 +108,7 @@ class WriteSettings:
 
     plan: PlanSettings = field(default_factory=PlanSettings)
     file: FileSettings = field(default_factory=FileSettings)
+    archival: ArchivalSettings = field(default_factory=ArchivalSettings)
     metadata_mode: MetadataMode = "auto"
     multi_writer: bool = False
     clock_skew_ms: int = keys.CLOCK_SKEW_MS.default
@@ -100,6 +133,7 @@ class WriteSettings:
         return cls(
             plan=_read_plan_settings(texts, strategy),
             file=_read_file_settings(texts),
+            archival=_read_archival_settings(texts),
             metadata_mode=cast("MetadataMode", keys.METADATA_MODE.read(texts)),
             multi_writer=_is_multi_writer(texts),
             clock_skew_ms=keys.CLOCK_SKEW_MS.read(texts),
@@ -124,6 +158,30 @@ def _read_plan_settings(texts: Mapping[str, str], strategy: str | None) -> PlanS
         delta_commits=keys.TRIGGER_DELTA_COMMITS.read(texts),
         delta_seconds=keys.TRIGGER_DELTA_SECONDS.read(texts),
     )
+
+
+def _read_archival_settings(texts: Mapping[str, str]) -> ArchivalSettings:
+    settings = ArchivalSettings(
+        min_commits=keys.KEEP_MIN_COMMITS.read(texts),
+        max_commits=keys.KEEP_MAX_COMMITS.read(texts),
+        beyond_savepoint=keys.ARCHIVE_BEYOND_SAVEPOINT.read(texts),
+        after_clean=keys.ARCHIVE_AFTER_CLEAN.read(texts),
+        clean_policy=keys.CLEAN_POLICY.read(texts),
+        clean_commits=keys.COMMITS_RETAINED.read(texts),
+        trigger=keys.TRIGGER_STRATEGY.read(texts),
+        delta_commits=keys.TRIGGER_DELTA_COMMITS.read(texts),
+        block_records=keys.ARCHIVE_BATCH.read(texts),
+        batch=keys.HISTORY_BATCH.read(texts),
+        file_bytes=keys.HISTORY_FILE_BYTES.read(texts),
+        versions=keys.HISTORY_VERSIONS.read(texts),
+    )
+    least, most = settings.min_commits, settings.max_commits
+    if most <= least and settings.clean_policy == keys.KEEP_LATEST_COMMITS:
+        raise InvalidQueryError(
+            f"{keys.KEEP_MAX_COMMITS}={most} is not greater than {keys.KEEP_MIN_COMMITS}={least}.",
+            hint=f"Give {keys.KEEP_MAX_COMMITS} a greater number.",
+        )
+    return settings
 
 
 def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:

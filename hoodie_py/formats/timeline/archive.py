@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ _HISTORY_FILE = re.compile(r"([0-9]{1,32})_([0-9]{1,32})_([0-9]{1,9})\.parquet")
 _TIME = re.compile(r"[0-9]{1,32}")
 _INT = struct.Struct(">i")
 _WRITES = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
+_TIMES, _CONTENTS = ("instantTime", "completionTime", "action", "version"), ("metadata", "plan")
 _COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 
 
@@ -211,18 +212,26 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
         CorruptFileError: not Parquet, missing columns, or values that are not instants.
         UnsupportedFeatureError: a row version other than 1.
     """
-    columns = ["instantTime", "completionTime", "action", "version", *(("metadata", "plan") if contents else ())]
+    columns = [*_TIMES, *(_CONTENTS if contents else ())]
+    file = open_history(data, columns)
     try:
-        file = ParquetFile(pa.BufferReader(data))
-        _check_history(file, columns)
-        table = file.read(columns)
-        rows = table.to_pylist()
+        rows = file.read(columns).to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error
     return [_to_history_instant(row) for row in rows]
 
 
-def _check_history(file: ParquetFile, columns: list[str]) -> None:
+def open_history(data: bytes, columns: Sequence[str] = (*_TIMES, *_CONTENTS)) -> ParquetFile:
+    """Open a history file that has some columns; errors as ``parse_history_parquet``."""
+    try:
+        file = ParquetFile(pa.BufferReader(data))
+        _check_history(file, columns)
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error
+    return file
+
+
+def _check_history(file: ParquetFile, columns: Sequence[str]) -> None:
     rows = file.metadata.num_rows
     if rows > get_limits().history_rows:
         raise_limit_error(CorruptFileError, f"A file of the archived timeline has {rows} rows", "history_rows")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from hoodie_py.errors import FileMissingError, InvalidTableError, locate_errors
@@ -134,8 +135,8 @@ def _find_archive_logs(files: TableFiles, folder: str) -> list[str]:
 def _read_history(files: TableFiles, config: TableConfig, *, contents: bool) -> Entries:
     folder = config.find_history_folder()
     for _ in range(ATTEMPTS):
-        named = _find_history_files(files, folder)
         try:
+            named = _find_history_files(files, folder)
             paths = [f"{folder}/{each.name}" for each in named]
             parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
         except FileMissingError:
@@ -151,19 +152,54 @@ def make_missing_error(config: TableConfig) -> InvalidTableError:
     )
 
 
-def _find_history_files(files: TableFiles, folder: str) -> list[HistoryFile]:
-    """Return the history files that count, newest first."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a listing of the history's folder says, in timeline layout 2.
+
+    ``files`` are those of the current manifest, and ``version`` is its number; 0 without a manifest. ``manifests`` are
+    the paths of all manifests by number, and ``names`` all names in the folder.
+    """
+
+    version: int = 0
+    files: tuple[HistoryFile, ...] = ()
+    manifests: Mapping[int, str] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+
+
+def load_history(files: TableFiles, folder: str) -> History:
+    """Read which history files count.
+
+    Raises:
+        CorruptFileError: the manifest is damaged.
+        FileMissingError: another writer replaced the manifest meanwhile.
+        StorageError: the store refused.
+    """
     listing = files.list_or_empty(folder)
+    names = frozenset(info.name for info in listing if not info.is_dir)
     manifests = {number: info.path for info in listing if (number := parse_manifest_name(info.name)) is not None}
     if not manifests:
-        return []
-    version = None
-    if any(info.name == VERSION_FILE for info in listing):
-        version = parse_history_version(read_bounded(files, f"{folder}/{VERSION_FILE}"))
-    path = manifests[version if version is not None and version in manifests else max(manifests)]
+        return History(names=names)
+    version = _read_version(files, folder) if VERSION_FILE in names else None
+    version = version if version is not None and version in manifests else max(manifests)
+    return History(version, read_manifest(files, manifests[version]), manifests, names)
+
+
+def read_manifest(files: TableFiles, path: str) -> tuple[HistoryFile, ...]:
+    """Read the files that a manifest lists; errors as ``load_history``."""
     with locate_errors(path=path):
-        history = parse_history_manifest(read_bounded(files, path))
-    return sorted(history, key=lambda each: each.max_time, reverse=True)
+        return parse_history_manifest(read_bounded(files, path))
+
+
+def _read_version(files: TableFiles, folder: str) -> int | None:
+    try:
+        return parse_history_version(read_bounded(files, f"{folder}/{VERSION_FILE}"))
+    except FileMissingError:  # Java removes the file and writes it anew
+        return None
+
+
+def _find_history_files(files: TableFiles, folder: str) -> list[HistoryFile]:
+    """Return the history files that count, newest first."""
+    return sorted(load_history(files, folder).files, key=lambda each: each.max_time, reverse=True)
 
 
 def _parse_files(

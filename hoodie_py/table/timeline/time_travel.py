@@ -60,9 +60,9 @@ def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
         InvalidQueryError: the value is no instant.
     """
     if isinstance(value, datetime.datetime):
-        return _format_instant(_move_to_end_of_second(value) if value.microsecond == 0 else value, zone)
+        return format_instant(_move_to_end_of_second(value) if value.microsecond == 0 else value, zone)
     if isinstance(value, datetime.date):
-        return _format_instant(datetime.datetime.combine(value, datetime.time()), zone)
+        return format_instant(datetime.datetime.combine(value, datetime.time()), zone)
     text = str(value)
     try:
         found = _parse_text(text, zone)
@@ -78,12 +78,12 @@ def _parse_text(text: str, zone: datetime.tzinfo) -> str | None:
     if _DIGITS.fullmatch(text):
         return _parse_digits(text, zone)
     if _DATE.fullmatch(text):
-        return _format_instant(datetime.datetime.fromisoformat(text), zone)
+        return format_instant(datetime.datetime.fromisoformat(text), zone)
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         return None
     moment = datetime.datetime.fromisoformat(text)
-    return _format_instant(moment if match[1] else _move_to_end_of_second(moment), zone)
+    return format_instant(moment if match[1] else _move_to_end_of_second(moment), zone)
 
 
 def _parse_digits(text: str, zone: datetime.tzinfo) -> str | None:
@@ -91,7 +91,7 @@ def _parse_digits(text: str, zone: datetime.tzinfo) -> str | None:
         return text
     if len(text) in _EPOCH_PARTS:
         seconds, rest = divmod(int(text), _EPOCH_PARTS[len(text)])
-        return _format_instant(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
+        return format_instant(datetime.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest * 1000), zone)
     if len(text) not in _INSTANT_LENGTHS:
         return None
     day, time = f"{text[:4]}-{text[4:6]}-{text[6:8]}", f"{text[8:10]}:{text[10:12]}:{text[12:14]}"
@@ -103,7 +103,8 @@ def _move_to_end_of_second(moment: datetime.datetime) -> datetime.datetime:
     return moment.replace(microsecond=999_000)
 
 
-def _format_instant(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
+def format_instant(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
+    """Return a moment in Hudi's 17 digits, in a zone; a naive moment is in that zone already."""
     local = moment.astimezone(zone) if moment.tzinfo is not None else moment
     return f"{local:%Y%m%d%H%M%S}{local.microsecond // 1000:03d}"
 

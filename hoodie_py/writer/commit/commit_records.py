@@ -9,9 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.options.write import AUTOMATIC_CLEAN, INLINE_COMPACT, INLINE_SCHEDULE, TABLE_SERVICES, TRIGGERS
+from hoodie_py.options.write import (
+    AUTOMATIC_ARCHIVE,
+    AUTOMATIC_CLEAN,
+    INLINE_COMPACT,
+    INLINE_SCHEDULE,
+    TABLE_SERVICES,
+    TRIGGERS,
+)
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.archival.archive import archive_inline
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.result import WriteResult
@@ -130,7 +138,8 @@ def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
 
 
 def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None) -> WriteResult:
-    """Plan and run a compaction if it is due, then clean, as the options ask (Hudi ``runTableServicesInline``).
+    """Plan and run a compaction if it is due, then clean and archive, as the options ask (Hudi
+    ``runTableServicesInline``, ``mayBeCleanAndArchive``).
 
     The commit has landed, so a failure of a service is a warning and no error of the write. The compaction uses the
     write's merger only if it is the table's own, as readers merge by the table's rules.
@@ -151,6 +160,8 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
             done = replace(done, compaction=result)
         if AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
+        if AUTOMATIC_ARCHIVE.read(options):
+            done = replace(done, archive=archive_inline(session))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
     return done

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.writer.archival.archive import ArchiveResult
 from hoodie_py.writer.clean.clean import CleanResult
 from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.handles.data_file import TaskResult
@@ -31,6 +32,7 @@ class WriteResult:
         scheduled: request time of the compaction that was planned afterwards.
         compaction: result of an inline compaction.
         clean: result of an inline clean.
+        archive: result of an inline archival; None if nothing was due.
     """
 
     operation: WriteOperation
@@ -47,6 +49,7 @@ class WriteResult:
     scheduled: str | None = None
     compaction: CompactionResult | None = None
     clean: CleanResult | None = None
+    archive: ArchiveResult | None = None
 
     @classmethod
     def of(

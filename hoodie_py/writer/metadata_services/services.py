@@ -2,7 +2,7 @@
 
 They run at the start of a write, before its instant, under the table's lock. So the last commit's entries are never
 in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the
-cleans and compactions that were begun, then clean, then compact.
+cleans and compactions that were begun, then clean, then compact, then archive.
 
 * A clean waits until three instants follow the last compaction, as readers may still read the files before it.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
@@ -24,6 +24,7 @@ from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_timeline
+from hoodie_py.writer.metadata_services.archival import archive_metadata_timeline, choose_archived
 from hoodie_py.writer.metadata_services.cleaning import clean_old_slices, finish_clean
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
@@ -57,7 +58,9 @@ def _may_be_due(session: WriteSession, before: Snapshot) -> bool:
     """Whether a service may be due. This costs one request: the metadata table's timeline lies as the table's does."""
     timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
     begun = len(_select_begun_cleans(timeline)) + len(timeline.select_pending_compactions())
-    return begun > 0 or _is_compaction_due(session, timeline) or _may_clean(timeline)
+    if begun > 0 or _is_compaction_due(session, timeline) or _may_clean(timeline):
+        return True
+    return bool(choose_archived(session, timeline, before.timeline.timeline).instants)
 
 
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
@@ -79,6 +82,8 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
         if requested is not None:
             compaction.run(requested, ensure_held)
+    if choose_archived(session, view.timeline.timeline, now.timeline.timeline).instants:
+        archive_metadata_timeline(session, now, ensure_held)
 
 
 def _select_begun_cleans(timeline: Timeline) -> Timeline:

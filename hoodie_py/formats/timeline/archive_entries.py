@@ -1,0 +1,159 @@
+"""Write archive files of timeline layout 1: one entry for each state of an instant (Hudi
+``MetadataConversionUtils.createMetaWrapper``, ``TimelineArchiverV1``).
+
+``archive`` reads these files. An entry has the decoded content of the state's file in the field for its kind:
+
+    action                state        field                            content
+    commit, deltacommit   all          hoodieCommitMetadata             commit metadata; none of an empty file
+    replacecommit         completed    hoodieReplaceCommitMetadata      the same
+                          inflight     HoodieInflightReplaceMetadata    a workload profile
+                          requested    hoodieRequestedReplaceMetadata   the plan of a clustering
+    compaction            requested    hoodieCompactionPlan             the plan; ``logcompaction`` alike
+    clean                 completed    hoodieCleanMetadata              what was removed
+                          others       hoodieCleanerPlan                the plan
+    rollback              completed    hoodieRollbackMetadata           what was undone
+    savepoint             completed    hoodieSavePointMetadata          what stays
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
+from hoodie_py.formats.avro.container import is_container, read_single
+from hoodie_py.formats.avro.container_writer import encode_record
+from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
+from hoodie_py.formats.timeline.archive_schema import ENTRY, ENTRY_TEXT
+from hoodie_py.formats.timeline.commit_metadata import parse_json
+from hoodie_py.formats.timeline.instants import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    DELTA_COMMIT,
+    INFLIGHT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    REQUESTED,
+    ROLLBACK,
+    SAVEPOINT,
+    Instant,
+)
+
+_BLOCK_VERSION = 3
+_COMMIT_FIELD, _REPLACE_FIELD = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
+_FIELDS = {
+    **{(action, state): _COMMIT_FIELD for action in (COMMIT, DELTA_COMMIT) for state in (INFLIGHT, COMPLETED)},
+    **{(action, COMPLETED): _REPLACE_FIELD for action in (REPLACE_COMMIT, CLUSTERING)},
+    **{(action, INFLIGHT): "HoodieInflightReplaceMetadata" for action in (REPLACE_COMMIT, CLUSTERING)},
+    **{(action, REQUESTED): "hoodieRequestedReplaceMetadata" for action in (REPLACE_COMMIT, CLUSTERING)},
+    **{(action, REQUESTED): "hoodieCompactionPlan" for action in (COMPACTION, LOG_COMPACTION)},
+    (CLEAN, COMPLETED): "hoodieCleanMetadata",
+    (CLEAN, INFLIGHT): "hoodieCleanerPlan",
+    (CLEAN, REQUESTED): "hoodieCleanerPlan",
+    (ROLLBACK, COMPLETED): "hoodieRollbackMetadata",
+    (SAVEPOINT, COMPLETED): "hoodieSavePointMetadata",
+}
+_RECORDS = {each["name"]: each for each in ENTRY["fields"]}
+_PLAIN: dict[str, tuple[type, ...]] = {
+    "string": (str,), "int": (int,), "long": (int,), "double": (float, int), "boolean": (bool,), "bytes": (bytes,),
+}  # fmt: skip
+
+
+def needs_content(instant: Instant) -> bool:
+    """Whether the entry of a state has the content of a file."""
+    return (instant.action, instant.state) in _FIELDS
+
+
+def make_entry(instant: Instant, transition_time: str, content: bytes) -> dict[str, Any]:
+    """Return the entry of a state of an instant.
+
+    ``transition_time`` is when the state's file was written. ``content`` is that file, or the plan of a clean; empty
+    for a state without content.
+
+    Raises:
+        CorruptFileError: the content is damaged, or of another kind.
+    """
+    entry: dict[str, Any] = {each["name"]: each["default"] for each in ENTRY["fields"]}
+    entry |= {
+        "commitTime": instant.request_time,
+        "actionType": instant.action,
+        "actionState": instant.state.upper(),
+        "stateTransitionTime": transition_time,
+    }
+    name = _FIELDS.get((instant.action, instant.state))
+    if name is not None and content:
+        known: dict[str, Any] = {}
+        for each in ENTRY["fields"]:
+            _collect_records(each["type"], known)
+        record = read_single(content) if is_container(content) else parse_json(content)
+        entry[name] = _fit(record, _RECORDS[name]["type"], known, name)
+    return entry
+
+
+def encode_archive_log(entries: Iterable[Mapping[str, Any]], block_records: int) -> bytes:
+    """Encode an archive file; each block has ``block_records`` entries."""
+    bodies = [encode_record(entry, ENTRY_TEXT) for entry in entries]
+    starts = range(0, len(bodies), block_records)
+    return b"".join(_encode_entries(bodies[start : start + block_records]) for start in starts)
+
+
+def make_archive_file_name(number: int) -> str:
+    """Return the name of an archive file; a greater number is newer."""
+    return f".commits_.archive.{number}_1-0-1"
+
+
+def _encode_entries(bodies: Sequence[bytes]) -> bytes:
+    content = struct.pack(">ii", _BLOCK_VERSION, len(bodies))
+    content += b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+    return encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: ENTRY_TEXT}, content)
+
+
+def _collect_records(kind: Any, into: dict[str, Any]) -> None:
+    """Add the records that a type defines, by name."""
+    if isinstance(kind, list):
+        for each in kind:
+            _collect_records(each, into)
+    elif isinstance(kind, dict):
+        for key in ("items", "values"):
+            _collect_records(kind.get(key), into)
+        if kind["type"] == "record":
+            into[kind["name"]] = kind
+            for each in kind["fields"]:
+                _collect_records(each["type"], into)
+
+
+def _fit(value: Any, kind: Any, known: Mapping[str, Any], name: str) -> Any:
+    """Return a value with exactly the fields of a type: defaults for those that it lacks, nothing more.
+
+    Raises:
+        CorruptFileError: a value of another kind.
+        UnsupportedFeatureError: null where the type has none.
+    """
+    if isinstance(kind, list):
+        if value is None and "null" in kind:
+            return None
+        kind = next(each for each in kind if each != "null")
+    if value is None:
+        raise UnsupportedFeatureError(f"A timeline file has no value for {name}, and the archive needs one.")
+    if isinstance(kind, str) and kind in known:
+        kind = known[kind]
+    if isinstance(kind, str):
+        if not isinstance(value, _PLAIN[kind]) or (isinstance(value, bool) and kind != "boolean"):
+            raise CorruptFileError(f"Metadata field {name} has an unexpected type.", type=type(value).__name__)
+        return value
+    if kind["type"] == "array":
+        if not isinstance(value, list | tuple):
+            raise CorruptFileError(f"Metadata field {name} is not a list.")
+        return [_fit(each, kind["items"], known, name) for each in value]
+    if not isinstance(value, Mapping):
+        raise CorruptFileError(f"Metadata field {name} is not a record.")
+    if kind["type"] == "map":  # Java's maps may have null values, Avro's may not
+        return {key: _fit(each, kind["values"], known, name) for key, each in value.items() if each is not None}
+    return {
+        each["name"]: _fit(value.get(each["name"], each.get("default")), each["type"], known, each["name"])
+        for each in kind["fields"]
+    }

@@ -1,0 +1,1 @@
+"""Archival: completed instants leave the active timeline for the archive (Hudi ``HoodieTimelineArchiver``)."""

@@ -1,0 +1,191 @@
+"""Archive the oldest instants of a timeline (Hudi ``HoodieTimelineArchiver``).
+
+Under the table's lock, in this order, so that an instant is in one of the two timelines at any time:
+
+1. The instants are written to the archive.
+2. Markers that are left of them are removed.
+3. Their files leave the active timeline: first requested and inflight files, or else a completed instant would look
+   pending; then completed files, the oldest first, so that the timeline never has a hole.
+
+If a run dies between 1 and 3, instants are in both timelines, and count as active. The next run finds them in the
+archive and does not write them again.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, collect_active_files
+from hoodie_py.writer.archival.archive_logs import LogArchive
+from hoodie_py.writer.archival.choice import Choice, choose_instants
+from hoodie_py.writer.archival.history import HistoryArchive
+from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
+from hoodie_py.writer.settings import ArchivalSettings
+from hoodie_py.writer.timeline.session import WriteSession
+
+_AT_ONCE = 100  # instants whose contents are in memory
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What an archival did.
+
+    Attributes:
+        instants: request times of the instants that left the active timeline, oldest first.
+        files: paths of the new files of the archive.
+        active: number of completed commits that are still in the active timeline.
+        why: what keeps these.
+        seconds: wall-clock time.
+        dry_run: whether nothing was done; ``instants`` could go then.
+    """
+
+    instants: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    active: int = 0
+    why: str = ""
+    seconds: float = 0.0
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        if not self.instants:
+            return f"There is nothing to archive of {self.active} commits: {self.why}."
+        span = f"{len(self.instants)} instants, {self.instants[0]} to {self.instants[-1]}"
+        if self.dry_run:
+            return f"{span}, can be archived; {self.active} commits stay."
+        return f"Archived {span}, in {self.seconds:.1f} s; {self.active} commits stay in the active timeline."
+
+
+class Archive(Protocol):
+    """What the layouts of the timeline differ in."""
+
+    def find_archived(self, oldest: str) -> set[tuple[str, str]]:
+        """Return request time and action of archived instants that may still be active, from a request time on."""
+        ...
+
+    def add(self, active: Sequence[ActiveFiles]) -> str:
+        """Write instants to the archive, and return the path of the new file."""
+        ...
+
+    def tidy(self) -> None:
+        """Merge files of the archive."""
+        ...
+
+
+def archive(session: WriteSession, *, dry_run: bool = False) -> ArchiveResult:
+    """Archive what is due. With ``dry_run`` nothing is written.
+
+    Raises:
+        CorruptFileError: an instant's file, or the archive, is damaged.
+        UnsupportedFeatureError: the archive is in a newer form.
+        ConflictError: another writer holds the lock, or archives at the same time.
+        CommitStateUnknownError: the store did not say whether it wrote a file.
+        StorageError: the store refused. The next archival goes on.
+    """
+    choice = choose_instants(session.look(), session.settings.archival)
+    if dry_run or not choice.instants:
+        return make_result(choice, dry_run=dry_run)
+    return _run(session)
+
+
+def archive_inline(session: WriteSession) -> ArchiveResult | None:
+    """Archive what is due after a commit; None if nothing is. The table as last seen decides that, without a request to
+    the store up to the number of commits that stay. Errors as for ``archive``.
+    """
+    known = session.looks.last
+    if known is None or not choose_instants(known, session.settings.archival).instants:
+        return None
+    return _run(session)
+
+
+def _run(session: WriteSession) -> ArchiveResult:
+    began = time.monotonic()
+    settings = session.settings.archival
+    with session.hold_lock() as holding:
+        now = session.look()
+        choice = choose_instants(now, settings)
+        zone = parse_zone(session.timezone, now.config.timezone)
+        timeline = ActiveTimeline(session.files, now.config, now.timeline.names, zone)
+        files = archive_instants(timeline, choice.instants, settings, holding.ensure_held)
+    return make_result(choice, files, seconds=time.monotonic() - began)
+
+
+def make_result(
+    choice: Choice, files: Sequence[str] = (), *, seconds: float = 0.0, dry_run: bool = False
+) -> ArchiveResult:
+    """Return the result of an archival of chosen instants."""
+    gone = sum(each.is_write for each in choice.instants)
+    times = tuple(each.request_time for each in choice.instants)
+    return ArchiveResult(times, tuple(files), choice.active - gone, choice.why, seconds, dry_run)
+
+
+def archive_instants(
+    timeline: ActiveTimeline, instants: Sequence[Instant], settings: ArchivalSettings, ensure_held: Callable[[], None]
+) -> list[str]:
+    """Move completed instants to the archive, oldest first, and return the paths of new files of the archive.
+
+    ``ensure_held`` raises a ConflictError once the table's lock is lost. Errors as for ``archive``.
+    """
+    active = collect_active_files(timeline, instants)
+    if not active:
+        return []
+    into = _open_archive(timeline, settings, ensure_held)
+    archived = into.find_archived(active[0].instant.request_time)
+    made: list[str] = []
+    for start in range(0, len(active), _AT_ONCE):
+        some = active[start : start + _AT_ONCE]
+        new = [each for each in some if (each.instant.request_time, each.instant.action) not in archived]
+        if new:
+            made.append(into.add(new))
+        _remove_markers(timeline.files, some)
+        _remove_active(timeline, some, ensure_held)
+        _tidy(into)
+    return made
+
+
+def _open_archive(timeline: ActiveTimeline, settings: ArchivalSettings, ensure_held: Callable[[], None]) -> Archive:
+    if timeline.config.timeline_layout == 1:
+        return LogArchive(timeline, settings.block_records, ensure_held)
+    return HistoryArchive(timeline, settings, ensure_held)
+
+
+def _tidy(into: Archive) -> None:
+    """Merge the archive's files. The instants are archived, so a failure is a warning."""
+    try:
+        into.tidy()
+    except ConflictError:
+        raise
+    except HoodieError as error:
+        text = f"Instants are archived; the files of the history were not merged: {error}"
+        warnings.warn(HoodieWarning(text), stacklevel=5)
+
+
+def _remove_markers(files: TableFiles, active: Sequence[ActiveFiles]) -> None:
+    """Remove markers whose writer died after its commit."""
+    left = {name.rstrip("/") for name in files.list_names(TEMP_FOLDER)}
+    for each in active:
+        if each.instant.request_time in left:
+            Markers(files, each.instant.request_time).remove_all()
+
+
+def _remove_active(timeline: ActiveTimeline, active: Sequence[ActiveFiles], ensure_held: Callable[[], None]) -> None:
+    def remove(state: Instant) -> None:
+        timeline.files.delete_with_checksum(timeline.locate(state))
+
+    ensure_held()
+    pending = [state for each in active for state in each.pending]
+    with ThreadPoolExecutor(_THREADS, "hoodie-archive") as pool:
+        list(pool.map(remove, pending))
+    ensure_held()
+    for each in active:
+        for state in each.completed:
+            remove(state)

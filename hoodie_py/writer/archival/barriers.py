@@ -1,0 +1,174 @@
+"""Instants that keep others in the active timeline (Hudi ``TimelineArchiverV1``, ``TimelineArchiverV2``).
+
+Each barrier is a time: commits requested from then on stay, for one of these reasons.
+
+* A write is pending. The commit before it stays as well, so that the timeline has no hole.
+* The trigger of compactions counts delta commits since the last one (Hudi ``CompactionUtils``).
+* A replace commit names file groups that no clean has removed yet. Without it they would be part of the table again
+  (Hudi ``ClusteringUtils``).
+* The metadata table's log files have entries of commits since its last compaction, and only completed instants of the
+  table make them valid. Without a compaction nothing is archived.
+* In the metadata table: the table around it still has the commit in its active timeline, or may roll it back (Hudi
+  ``TimelineUtils.getEarliestInstantForMetadataArchival``).
+* Only if asked for: the last clean retained the commit's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.timeline.instants import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    SAVEPOINT,
+    Instant,
+    locate_instant,
+    locate_requested,
+)
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.options.write import KEEP_LATEST_FILE_VERSIONS, SAVEPOINTED
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import load_timeline
+from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
+from hoodie_py.writer.settings import ArchivalSettings
+
+_COUNTING_TRIGGERS = ("NUM_COMMITS", "NUM_AND_TIME")
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Commits requested at ``time`` or later stay; "" keeps all. ``holds_services``: cleans and rollbacks, too."""
+
+    time: str
+    why: str
+    holds_services: bool = False
+
+
+def iterate_barriers(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator[Barrier]:
+    """Yield the barriers of a table, those that cost no request first.
+
+    Raises:
+        CorruptFileError: the plan of a clean is damaged.
+        StorageError: the store refused.
+    """
+    timeline = snapshot.timeline.timeline
+    if timeline.undone:
+        yield Barrier("", "a write was rolled back and has a completed file, which the next write removes", True)
+    yield from find_pending_barrier(timeline)
+    if snapshot.config.is_merge_on_read:
+        yield from find_compaction_barrier(timeline, settings)
+    yield from _find_replacement_barrier(snapshot, settings)
+    if settings.after_clean:
+        yield from _find_clean_barrier(snapshot)
+    if FILES_PARTITION in snapshot.config.metadata_partitions:
+        yield from _find_metadata_barrier(snapshot)
+
+
+def find_pending_barrier(timeline: Timeline) -> Iterator[Barrier]:
+    """Yield the last commit before the first pending write, or else that write."""
+    pending = next((each for each in timeline.select_pending() if each.is_write), None)
+    if pending is None:
+        return
+    before = [each.request_time for each in timeline.select_writes() if each.request_time < pending.request_time]
+    yield Barrier(before[-1] if before else pending.request_time, f"{pending.action} {pending.request_time} is pending")
+
+
+def find_compaction_barrier(timeline: Timeline, settings: ArchivalSettings) -> Iterator[Barrier]:
+    """Yield the first commit that counts for the trigger of the next compaction."""
+    if settings.trigger not in _COUNTING_TRIGGERS:
+        return
+    deltas = list(timeline.select_actions(DELTA_COMMIT))
+    last = timeline.select_completed().select_actions(COMMIT).last
+    since = [each for each in deltas if last is None or _is_after(each, last)]
+    if len(since) >= settings.delta_commits:
+        found = since[len(since) - settings.delta_commits]
+    elif last is not None:
+        found = last
+    elif since:
+        found = since[0]
+    else:
+        return
+    yield Barrier(found.request_time, "the commits since then count for the next compaction")
+
+
+def find_data_barrier(data: Timeline, *, beyond_savepoint: bool) -> Iterator[Barrier]:
+    """Yield the first commit or pending instant of the table, for its metadata table."""
+    saved = {each.request_time for each in data.select_actions(SAVEPOINT)} if beyond_savepoint else set()
+    first = next((each for each in data if _is_commit(each) and each.request_time not in saved), None)
+    pending = next(iter(data.select_pending()), None)
+    times = [each.request_time for each in (first, pending) if each is not None]
+    if times:
+        yield Barrier(min(times), "the table around the metadata table has it in its active timeline", True)
+
+
+def _find_replacement_barrier(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator[Barrier]:
+    timeline = snapshot.timeline.timeline
+    replacing = list(timeline.select_actions(REPLACE_COMMIT, CLUSTERING))
+    if not replacing:
+        return
+    last = timeline.select_completed().select_actions(CLEAN).last
+    bound = "" if last is None else _find_cleaned_until(snapshot, last, settings)
+    found = next((each for each in replacing if each.request_time >= bound), None)
+    if found is not None:
+        yield Barrier(found.request_time, f"the files that {found.request_time} replaces are not cleaned")
+
+
+def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSettings) -> str:
+    """Return the time before which replaced file groups are certainly gone."""
+    path = locate_requested(snapshot.config, clean)
+    data = read_bounded(snapshot.files, path)
+    try:
+        plan = CleanPlan.from_bytes(data)
+    except CorruptFileError as error:
+        raise error.locate(path=path, instant=clean.request_time) from error.__cause__
+    earliest = plan.earliest_instant_to_retain
+    if settings.clean_policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None:
+        saved = min((each for each in plan.extra_metadata.get(SAVEPOINTED, "").split(",") if each), default="")
+        replacing = snapshot.timeline.timeline.select_completed().select_actions(REPLACE_COMMIT)
+        if saved and any(saved <= each.request_time <= earliest for each in replacing):
+            return saved  # the clean kept what the savepoint names, and passed the replace commit
+    return earliest or clean.request_time
+
+
+def _find_clean_barrier(snapshot: Snapshot) -> Iterator[Barrier]:
+    last = snapshot.timeline.timeline.select_completed().select_actions(CLEAN).last
+    if last is None:
+        return
+    path = locate_instant(snapshot.config, last)
+    earliest = CleanMetadata.from_bytes(read_bounded(snapshot.files, path)).earliest_commit_to_retain
+    if earliest:
+        yield Barrier(earliest, f"clean {last.request_time} retained what it wrote")
+
+
+def _find_metadata_barrier(snapshot: Snapshot) -> Iterator[Barrier]:
+    metadata = load_timeline(snapshot.files.sub(METADATA_TABLE), snapshot.config)
+    last = metadata.select_completed().select_actions(COMMIT, REPLACE_COMMIT).last
+    if last is None:
+        yield Barrier("", "the metadata table has not been compacted yet", True)
+        return
+    why = f"the metadata table was last compacted at {last.request_time}"
+    if snapshot.config.timeline_layout == 1:
+        yield Barrier(last.request_time, why, True)
+        return
+    found = next((each for each in snapshot.timeline.timeline.select_writes() if _is_after(each, last)), None)
+    if found is not None:
+        yield Barrier(found.request_time, why)
+
+
+def _is_after(each: Instant, last: Instant) -> bool:
+    """Whether an instant changed the table after another was requested: it completed later, or began later."""
+    if each.completion_time is None:
+        return each.request_time > last.request_time
+    return each.completion_time > last.request_time and each.request_time != last.request_time
+
+
+def _is_commit(each: Instant) -> bool:
+    return each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, CLUSTERING)
