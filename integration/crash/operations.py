@@ -17,6 +17,13 @@ OTHERS = {
     "hoodie.write.lock.wait_time_ms": "2000",
     "hoodie.write.lock.wait_time_ms_between_retry": "20",
 }
+KEEP_ONE = {  # and nothing else that would stay: the tables have few commits
+    "hoodie.keep.min.commits": "1",
+    "hoodie.keep.max.commits": "1",
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
+    "hoodie.timeline.compaction.batch.size": "2",
+}
 LOCKS: Mapping[str, Mapping[str, str]] = {
     "machine": {},
     "file": OTHERS
@@ -32,12 +39,15 @@ LOCKS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What an operation is about: options of the writer, and the instant that was pending when it began."""
+    """What an operation is about: options of the writer, the instant that was pending when it began, and all completed
+    ones, archived or not.
+    """
 
     options: Mapping[str, str]
     instant: str = ""
     commits: int = 0
     newest: str = ""
+    instants: tuple[tuple[str, str], ...] = ()
 
 
 def schedule(table: HoodieTable, subject: Subject) -> Any:
@@ -54,6 +64,10 @@ def rollback(table: HoodieTable, subject: Subject) -> Any:
 
 def clean(table: HoodieTable, subject: Subject) -> Any:
     return table.clean(1, subject.options)
+
+
+def archive(table: HoodieTable, subject: Subject) -> Any:
+    return table.archive({**KEEP_ONE, **subject.options})
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,11 @@ class Operation:
         return self.act is clean
 
     @property
+    def archives(self) -> bool:
+        """Whether instants leave the active timeline."""
+        return self.act is archive
+
+    @property
     def undoes_a_write(self) -> bool:
         return self.pending == "deltacommit"
 
@@ -97,9 +116,10 @@ OPERATIONS = {
         Operation("rollback of a write", rollback, ("-deltacommit",), "deltacommit"),
         Operation("clean", clean, ("schedule", "run"), done=".clean"),
         Operation("clean again", clean, ("schedule", "run", "clean!.clean"), done=".clean"),
+        Operation("archive", archive, ("schedule", "run")),
     )
 }
-STEPS = {"schedule": schedule, "run": run, "clean": clean}
+STEPS = {"schedule": schedule, "run": run, "clean": clean, "archive": archive}
 
 
 def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, str]) -> Subject:
@@ -111,6 +131,7 @@ def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, st
         instant=pending[-1] if pending else "",
         commits=_commits(timeline),
         newest=max((max(each.request_time, each.completion_time or "") for each in timeline), default=""),
+        instants=_instants(files),
     )
 
 
@@ -118,6 +139,9 @@ def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_f
     """Go on after the operation was cut short, as the documentation says: run it again, perhaps after a rollback."""
     if operation.removes:
         clean(open_table(files), subject)
+        return
+    if operation.archives:
+        archive(open_table(files), subject)
         return
     if operation.undoes_a_write:
         if any(each.request_time == subject.instant for each in open_table(files).timeline.select_pending()):
@@ -162,6 +186,8 @@ def problems(
     found = []
     if checks.rows(files) != before:
         found.append("the rows are others after the fault")
+    if operation.archives and _instants(files) != subject.instants:
+        found.append("instants are lost, or there twice, after the fault")
     if checks.orphans(open_table(files)._snapshot, sizes()):
         found.append("an orphan is visible after the fault")
     go_on()
@@ -171,10 +197,13 @@ def problems(
     snapshot = table._snapshot
     if checks.rows(files) != before:
         found.append("the rows are others after the re-run")
-    compacts = not operation.removes and not operation.undoes_a_write
+    compacts = not operation.removes and not operation.undoes_a_write and not operation.archives
     if compacts and checks.rows(files, "read_optimized") != before:
         found.append("the compacted rows are others")
-    if _commits(table.timeline) != subject.commits + (1 if compacts else 0):
+    if operation.archives:
+        if _instants(files) != subject.instants:
+            found.append("instants are lost, or there twice")
+    elif _commits(table.timeline) != subject.commits + (1 if compacts else 0):
         found.append(f"there are {_commits(table.timeline)} commits, there were {subject.commits}")
     times = {each.request_time for each in table.timeline.select_pending()}
     pending = [each for each in times if each > subject.newest or each == subject.instant]
@@ -190,6 +219,12 @@ def problems(
 def scratch(sizes: Mapping[str, int]) -> list[str]:
     """Return files under a scratch name, which nobody reads: a process died while it wrote them."""
     return [path for path in sizes if path.endswith(".tmp")]
+
+
+def _instants(files: TableFiles) -> tuple[tuple[str, str], ...]:
+    """Return request time and action of all completed instants, active and archived ones."""
+    found = open_table(files).inspect.timeline(archived=True).to_pylist()
+    return tuple((each["request_time"], each["action"]) for each in found if each["state"] == "completed")
 
 
 def _before(instant: str) -> str:

@@ -63,6 +63,7 @@ def check_conflicts(
     Raises:
         ConflictError: names the other instant, and the file group or partition.
     """
+    _refuse_archived(before, now)
     known = {each.request_time for each in before.timeline.list_completed_writes()} | {own}
     for instant in now.timeline.list_completed_writes():
         if instant.request_time not in known:
@@ -75,6 +76,17 @@ def check_conflicts(
     _check_plans(claims, before, now)
     for instant, groups in iterate_pending_clusterings(now):
         _refuse_shared(claims.groups & groups, instant)
+
+
+def _refuse_archived(before: Snapshot, now: Snapshot) -> None:
+    """Refuse a write if so many others committed since that some of these commits may be archived by now."""
+    last = before.timeline.timeline.select_writes().last
+    if last is not None and now.timeline.timeline.is_archived_before(last.request_time):
+        raise ConflictError(
+            "Other writers made many commits since this write loaded the table, and the first of them may be archived.",
+            hint=_HINT,
+            instant=last.request_time,
+        )
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:

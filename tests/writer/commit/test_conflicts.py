@@ -107,3 +107,14 @@ def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None
     assert caught.value.where["instant"] == planned
     table.insert_overwrite([row(1)], options=QUICK)
     assert table.run_compaction(options=QUICK).instant == planned
+
+
+def test_commits_since_then_may_be_archived(tmp_path: Path) -> None:
+    before = start(tmp_path)
+    table = HoodieTable.open(tmp_path)
+    for ts in (3, 4, 5):
+        table.upsert([row(1, ts)], QUICK)
+    keep = {"hoodie.keep.min.commits": 1, "hoodie.keep.max.commits": 1, "hoodie.compact.inline.max.delta.commits": 1}
+    table.archive({**QUICK, **keep, "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    with pytest.raises(ConflictError, match="may be archived"):
+        check_conflicts(Claims(frozenset({group(before, "p0")})), before, look(tmp_path))
