@@ -82,7 +82,7 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
         if requested is not None:
             compaction.run(requested, ensure_held)
-    if choose_archived(session, view.timeline.timeline, now.timeline.timeline).instants:
+    if choose_archived(session, timeline, now.timeline.timeline).instants:
         archive_metadata_timeline(session, now, ensure_held)
 
 
