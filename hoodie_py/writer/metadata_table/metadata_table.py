@@ -73,23 +73,24 @@ class MetadataTable:
         Raises:
             UnsupportedFeatureError: names the reason.
         """
-        config = snapshot.config
-        if not config.metadata_partitions and not config.metadata_partitions_inflight:
+        names = list_kept_partitions(snapshot)
+        if not names:
             return
         problem, hint = _find_problem(snapshot, mode)
         if problem is not None:
-            names = ", ".join((*config.metadata_partitions, *config.metadata_partitions_inflight))
             raise UnsupportedFeatureError(
-                f"Writing to a table with a metadata table: {problem}.", hint=hint, table=config.name, partitions=names
+                f"Writing to a table with a metadata table: {problem}.",
+                hint=hint,
+                table=snapshot.config.name,
+                partitions=", ".join(names),
             )
 
     @staticmethod
     def prepare(commit: MetadataCommit) -> MetadataCommit:
         """Read what the commit's records need and what can be read before the lock; errors are those of the makers."""
-        config = commit.snapshot.config
         if commit.session.settings.metadata_mode == "disable":
             return commit
-        return prepare_records(commit, [*config.metadata_partitions, *config.metadata_partitions_inflight])
+        return prepare_records(commit, list_kept_partitions(commit.snapshot))
 
     def commit(self, commit: MetadataCommit) -> None:
         """Write what an instant does to the table. The instant must complete right after.
@@ -99,8 +100,7 @@ class MetadataTable:
             CommitStateUnknownError: the store did not say whether a file was written.
             StorageError: the store refused.
         """
-        config = self._snapshot.config
-        if not config.metadata_partitions and not config.metadata_partitions_inflight:
+        if not list_kept_partitions(self._snapshot):
             return
         if self._mode == "disable":
             change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
@@ -139,15 +139,25 @@ class MetadataTable:
 
     def _list_makers(self) -> list[tuple[str, Maker]]:
         """Return the partitions that get records, with their makers."""
-        config = self._snapshot.config
-        names = dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight))
-        found = ((name, find_maker(name)) for name in names)
+        found = ((name, find_maker(name)) for name in list_kept_partitions(self._snapshot))
         return [(name, maker) for name, maker in found if maker is not None]
 
     def forget_own(self) -> None:
         """Remove what ``commit`` wrote, and nothing of another run of the same instant."""
         for path in self._own:
             self._files.delete_with_checksum(path)
+
+
+def list_kept_partitions(snapshot: Snapshot) -> list[str]:
+    """Return the partitions that get the records of a commit: the complete ones, and those that an indexer builds.
+
+    An indexer has a pending instant in the table's timeline. Without one a part that is only inflight is what a killed
+    build left: builds hold the table's lock. The next build, this package's or Java's, begins it anew.
+    """
+    config = snapshot.config
+    building = len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING))
+    inflight = config.metadata_partitions_inflight if building else ()
+    return list(dict.fromkeys((*config.metadata_partitions, *inflight)))
 
 
 def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
@@ -177,8 +187,8 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
     the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). A plan to
     build one changes nothing: the indexer looks at the table's files later.
     """
-    inflight = snapshot.config.metadata_partitions_inflight
     indexing = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    inflight = snapshot.config.metadata_partitions_inflight if len(indexing) else ()
     if not inflight and any(each.state == INFLIGHT for each in indexing):
         return "an index is being built"
     files = snapshot.files.sub(METADATA_TABLE)

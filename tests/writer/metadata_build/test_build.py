@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +22,9 @@ from tests.writer.written_tables import Kind, row
 
 KINDS = [Kind(9, True), Kind(9, False, False), Kind(6, True)]
 FEW = {**QUICK, "hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}
-STRIDE = 5  # every so manyth writing call
+STRIDE = int(os.environ.get("HOODIE_CRASH_STRIDE", "97"))  # every so manyth writing call; 1 tries all
+ONE = {**FEW, "hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
+ON = {"hoodie.enable.data.skipping": "true"}
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 
 
@@ -183,25 +187,74 @@ def test_definitions_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
         table.index.drop("record_index", options=QUICK)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("version", [9, 6])
-def test_a_build_that_dies_leaves_a_table_that_all_can_use(version: int, fault: str, tmp_path: Path) -> None:
+def build_records(table: HoodieTable) -> object:
+    return table.index.build("record_index", options=ONE)
+
+
+def build_statistics(table: HoodieTable) -> object:
+    return table.index.build("column_stats", options=ONE)
+
+
+def build_values(table: HoodieTable) -> object:
+    return table.index.build("by_name", "name", options=ONE)
+
+
+def build_expression(table: HoodieTable) -> object:
+    return table.index.build("up", "name", function="upper", options=ONE)
+
+
+def drop_expression(table: HoodieTable) -> object:
+    return table.index.drop("up", options=ONE)
+
+
+def drop_all(table: HoodieTable) -> object:
+    return table.index.drop("files", options=ONE)
+
+
+Act = Callable[[HoodieTable], object]
+BUILDS: list[tuple[int, Act, tuple[Act, ...]]] = [
+    (9, build_records, ()),
+    (6, build_records, ()),
+    (8, build_statistics, ()),
+    (9, build_expression, ()),
+    (9, build_values, (build_records,)),
+    (9, drop_expression, (build_records, build_expression)),
+    (9, drop_all, (build_records, build_expression)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:The write is committed")
+@pytest.mark.parametrize(
+    ("version", "act", "before"), BUILDS, ids=[f"v{version}-{act.__name__}" for version, act, _ in BUILDS]
+)
+def test_a_build_that_dies_leaves_a_table_that_all_can_use(
+    version: int, act: Act, before: tuple[Act, ...], tmp_path: Path
+) -> None:
+    """Reads and writes work as before, and the build, or the drop, can be done again; then every entry is right."""
     small = Kind(version, True, False).create(tmp_path / "start")
     HoodieTable.open(small).insert([row(i) for i in range(3)], options=QUICK)
-    one = {**FEW, "hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
-    traced, trace = copied(small, tmp_path / "traced"), Plan(watched=WRITES)
-    open_on(FaultyFiles(TableFiles.open(traced), trace)).index.build("record_index", options=one)
-    expected = read_index(traced, "record_index")
-    assert expected.num_rows == 3
-    for at in range(FAULTS.index(fault), len(trace.trace), STRIDE):
-        base = copied(small, tmp_path / "case")
-        plan = Plan(at=at, fault=fault, watched=WRITES)
-        with suppress(HoodieError, Killed):
-            open_on(FaultyFiles(TableFiles.open(base), plan)).index.build("record_index", options=one)
-        table = HoodieTable.open(base)
-        assert table.scan().to_arrow().num_rows == 3, trace.trace[at]
-        if table.config.metadata_partitions != ("files", "record_index"):
-            table.index.build("record_index", options=one)
-        assert read_index(base, "record_index").equals(expected), trace.trace[at]
-        states = {each.name: each.state for each in table.index.show()}
-        assert states == {"files": "complete", "record_index": "complete"}, trace.trace[at]
+    for each in before:
+        each(HoodieTable.open(small))
+    trace = Plan(watched=WRITES)
+    act(open_on(FaultyFiles(TableFiles.open(copied(small, tmp_path / "traced")), trace)))
+    wanted, seed = HoodieTable.open(tmp_path / "traced").config.metadata_partitions, 7 * version + len(act.__name__)
+    for number, fault in enumerate(FAULTS):
+        for at in range((seed + number * 11) % STRIDE, len(trace.trace), STRIDE):
+            base = copied(small, tmp_path / "case")
+            plan = Plan(at=at, fault=fault, watched=WRITES)
+            with suppress(HoodieError, Killed):
+                act(open_on(FaultyFiles(TableFiles.open(base), plan)))
+            step = (fault, trace.trace[at])
+            table = HoodieTable.open(base)
+            assert table.scan().to_arrow().num_rows == 3, step
+            table.upsert([row(1, 2, "b"), row(7)], options=QUICK)
+            assert table.scan(filter="name = 'b' or id = 'k7'", options=ON).count() == 2, step
+            assert table.verify(data=False).is_right, (step, str(table.verify(data=False)))
+            if table.config.metadata_partitions != wanted or table.config.metadata_partitions_inflight:
+                act(table)
+            assert table.config.metadata_partitions == wanted, step
+            assert table.config.metadata_partitions_inflight == (), step
+            table.upsert([row(2, 3, "c"), row(8)], options=QUICK)
+            report = table.verify(data=False)
+            assert report.is_right, (step, str(report))
+            assert all(part.checked for part in report.parts), step

@@ -194,7 +194,6 @@ def test_refuse(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"hoodie.table.metadata.partitions.inflight": "record_index"}, "being built"),
         ({"hoodie.table.metadata.partitions": "column_stats"}, "no partition 'files'"),
         ({"hoodie.table.metadata.partitions": "files,fancy_index"}, "'fancy_index' is not known"),
     ],
@@ -212,6 +211,24 @@ def test_an_index_under_construction(tmp_path: Path) -> None:
     (timeline / "20261121110000000.indexing.requested").write_bytes(b"")
     (timeline / "20261121110000000.indexing.inflight").write_bytes(b"")
     refused(base, "an index is being built")
+
+
+def test_a_part_that_an_indexer_begins(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    path = base / ".hoodie/hoodie.properties"
+    changes: dict[str, str | None] = {"hoodie.table.metadata.partitions.inflight": "record_index"}
+    path.write_bytes(update_properties(path.read_bytes(), changes))
+    (base / ".hoodie/timeline/20261121110000000.indexing.requested").write_bytes(b"")
+    refused(base, "being built")
+
+
+def test_what_a_killed_build_left_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    path = base / ".hoodie/hoodie.properties"
+    changes: dict[str, str | None] = {"hoodie.table.metadata.partitions.inflight": "record_index"}
+    path.write_bytes(update_properties(path.read_bytes(), changes))
+    assert records(base, str(HoodieTable.open(base).compact(options=QUICK).instant))
+    assert not (base / ".hoodie/metadata/record_index").exists()
 
 
 def test_a_plan_to_build_an_index_is_no_reason_to_refuse(tmp_path: Path) -> None:
