@@ -20,7 +20,10 @@ from integration.crash.write_tables import write_table
 from integration.crash.writes import PARTITION, strays
 
 ROUNDS = 4
-PAIRS = [("made mor 9", "file"), ("made mor 6", "machine"), ("made cow 9", "machine")]
+PAIRS = [
+    ("made mor 9", "file"), ("made mor 6", "machine"), ("made mor 9 indexed", "file"), ("made cow 9", "machine"),
+    ("made cow 8 indexed", "machine"),
+]  # fmt: skip
 
 Rows = dict[tuple[str, str], tuple[int, str]]
 
@@ -99,6 +102,7 @@ def several_rounds(place: Place, table: str, acts: dict[str, Act], lock: str, *,
             assert pending == [], ends
             assert strays(last._snapshot, list(place.sizes())) == [], ends
             assert checks.orphans(last._snapshot, place.sizes()) == [], ends
+            assert list(last.verify(data=False).findings) == [], ends
             if last.config.is_merge_on_read:
                 now = rows(place)
                 while any(each.log_files for each in last.refresh().file_slices()):
@@ -145,7 +149,7 @@ def test_an_upsert_and_an_overwrite(folder: Folder, table: str, lock: str) -> No
     several_rounds(folder, table, {"a": writes("a"), "over": overwrites}, lock)
 
 
-@pytest.mark.parametrize(("table", "lock"), PAIRS[:2])
+@pytest.mark.parametrize(("table", "lock"), PAIRS[:3])
 def test_an_upsert_and_a_compaction(folder: Folder, table: str, lock: str) -> None:
     several_rounds(folder, table, {"a": writes("a"), "compaction": compacts}, lock)
 

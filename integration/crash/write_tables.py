@@ -21,8 +21,9 @@ CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
 VIRTUAL = ("made mor 6 virtual", "made cow 9 virtual", "made mor 9 virtual")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
+EVERY_INDEX = ("made mor 9 indexed", "made cow 8 indexed")
 INDEXED = ("indexed global_sql_mor_v9", "indexed partitioned_mor_v9", "indexed global_mor_v6")
-WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EMPTY)
+WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EVERY_INDEX, *EMPTY)
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
@@ -33,7 +34,8 @@ _sources = tempfile.TemporaryDirectory()  # as long as this process lives, all c
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    "... virtual" has no meta fields, "bootstrapped ..." names sources on the local disk, others are Java's.
+    "... virtual" has no meta fields, "... indexed" has every index, "bootstrapped ..." names sources on the local disk,
+    others are Java's.
     """
     words = name.split()
     if words[0] == "bootstrapped":
@@ -66,7 +68,16 @@ def _made(kind: str, version: str, *traits: str, empty: bool) -> State:
         if not empty:
             made.upsert([_row(number, 1) for number in range(8)], QUICK)
             made.upsert([_row(number, 2) for number in range(0, 8, 2)], QUICK)
+        if "indexed" in traits:
+            _build_all(made)
         return State.of_folder(Path(folder) / "t")
+
+
+def _build_all(table: HoodieTable) -> None:
+    for name in ("record_index", "column_stats", "partition_stats", "bloom_filters"):
+        table.index.build(name, options=QUICK)
+    table.index.build("by_name", "name", options=QUICK)
+    table.index.build("up", "name", function="upper", options=QUICK)
 
 
 def _row(number: int, ts: int) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def test_java_goes_on_with_our_indexes(java: JavaSession, kind: IndexedKind, tmp
     check(lake, names)
     if kind.merge_on_read:
         lake.run_java()
-    else:
-        lake.clean_java()
+    else:  # Java's clean fails where bloom filters of an expression are to be deleted, also those that it made
+        lake.open().clean(retain_commits=1)
     lake.change(6)
     check(lake, names)
     lake.open().index.drop("by_year")

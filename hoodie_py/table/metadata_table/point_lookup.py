@@ -29,6 +29,7 @@ from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.metadata_table.record_locations import find_record_locations
 from hoodie_py.table.metadata_table.secondary_lookup import find_keys_by_value
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest
+from hoodie_py.table.metadata_table.soundness import check_index_files
 
 GroupId = tuple[str, str]
 """Partition path and file id."""
@@ -84,12 +85,14 @@ def locate_groups(request: FilterRequest) -> LocatedGroups | None:
     view = request.view
     if not view.has(RECORD_INDEX):
         return None
+    check_index_files(view, RECORD_INDEX)
     keys = find_allowed_keys(request.config, request.columns.arrow, request.predicate)
     if keys is not None:
         return _locate(RECORD_INDEX, find_record_locations(view, pa.array(keys, pa.string())))
     found = find_keys_by_value(request)
     if found is None:
         return None
+    check_index_files(view, found.index)
     locations = find_record_locations(view, found.keys)
     if len(pc.unique(locations["key"])) < len(found.keys):
         raise InvalidTableError("A secondary index has a record that the record index lacks.", index=found.index)

@@ -4,7 +4,8 @@ The rule: indexes are asked one after the other, the most selective first, each 
 into an index costs some requests, and row groups are left out by their footers anyway. So indexes of statistics are
 asked only from some slices on (``least_slices``), unless the option ``hoodie.enable.data.skipping`` is given.
 
-Where an index cannot be read, the scan goes on without it, with a warning; with ``strict`` that is an error.
+Where an index cannot be read, the scan goes on without it, with a warning; with ``strict`` that is an error. A strict
+scan leaves out only what it can check: base files without log files, whose footers say the same as ``column_stats``.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Final, Self
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning
+from hoodie_py.formats.metadata_table.index_definitions import COLUMN_STATS
 from hoodie_py.options.read import DATA_SKIPPING
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.metadata_table.bloom_filters import make_bloom_filters
@@ -23,6 +26,7 @@ from hoodie_py.table.metadata_table.column_stats import make_column_stats_filter
 from hoodie_py.table.metadata_table.expression_index import make_expression_filters
 from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filters
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest, FilterStep, MakeFilters, Mask, SliceFilter
+from hoodie_py.table.metadata_table.soundness import check_index_files
 
 MAKERS: Final[tuple[MakeFilters, ...]] = (
     make_partition_stats_filters,
@@ -80,6 +84,11 @@ class _Attempt:
         return True
 
 
+def _cannot_be_checked(index: SliceFilter, slices: Sequence[FileSlice]) -> Mask:
+    """Say which slices no footer vouches for."""
+    return np.array([index.name != COLUMN_STATS or bool(each.log_files) for each in slices], np.bool_)
+
+
 def _ask(index: SliceFilter, request: FilterRequest, slices: list[FileSlice]) -> tuple[list[FileSlice], FilterStep]:
     """Return the slices that an index does not leave out, and what it did."""
     if len(slices) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
@@ -89,7 +98,11 @@ def _ask(index: SliceFilter, request: FilterRequest, slices: list[FileSlice]) ->
     calls, size = view.calls, view.bytes
     chosen: Mask | None = None
     with _Attempt(request, index.name) as attempt:
+        if view.has(index.name):
+            check_index_files(view, index.name)
         chosen = index.choose(slices)
+        if request.strict and chosen is not None:
+            chosen = chosen | _cannot_be_checked(index, slices)
     left = slices if chosen is None else [each for each, keep in zip(slices, chosen.tolist(), strict=True) if keep]
     note: str | None = None if chosen is not None else "It knows nothing of what the filter asks."
     if attempt.problem is not None:

@@ -1,4 +1,5 @@
-"""Tells whether the list of files in a metadata table can be trusted (Hudi checks it against no timeline).
+"""Tells whether the list of files, and each index, in a metadata table can be trusted (Hudi checks them against no
+timeline).
 
 A listing from the metadata table has no hole that a reader would see, so the facts that tell are looked at first:
 
@@ -8,7 +9,7 @@ A listing from the metadata table has no hole that a reader would see, so the fa
   left count as gone.
 
 Both come from names that the view lists anyway. Commits of the metadata table are read only where a file seems to be
-missing.
+missing. An index gets files from few commits, so all those since its base files are read before it is asked.
 """
 
 from __future__ import annotations
@@ -49,6 +50,42 @@ def check_file_lists(view: MetadataView) -> None:
     lost = next(_iterate_lost(view, groups[0]), None)
     if lost is not None:
         raise InvalidTableError("A file of the metadata table's list of files is gone.", path=lost, hint=HINT)
+
+
+def check_index_files(view: MetadataView, partition: str) -> None:
+    """Check that every file is there, and whole, which commits wrote to an index since its base files.
+
+    Raises:
+        InvalidTableError: the index lacks files, or has none at all.
+        CorruptFileError: a commit is damaged.
+        StorageError: the store refused.
+    """
+    if partition in view.checked:
+        return
+    groups = view.list_groups(partition)
+    if not groups:
+        raise InvalidTableError(f"The metadata table has no file of its partition {partition!r}.", hint=HINT)
+    instants = [each for each in view.timeline.timeline.select_completed() if view.accepts(each.request_time)]
+    times = {each.request_time: each.completion_time or each.request_time for each in instants}
+    starts = {each.file_id: times.get(_find_first(each), _find_first(each)) for each in groups}
+    first = min(starts.values())
+    sizes = {log.path: log.size for each in groups for log in each.log_files if log.size}
+    sizes |= {each.base_file.path: each.base_file.size for each in groups if each.base_file is not None}
+    later = [each for each in instants if times[each.request_time] > first and each.action in (COMMIT, DELTA_COMMIT)]
+    for instant, metadata in zip(later, view.timeline.read_all_metadata(later), strict=True):
+        for stat in metadata.write_stats.get(partition, ()):
+            is_old = times[instant.request_time] <= starts.get(stat.file_id or "", first)
+            if not is_old and stat.path is not None and sizes.get(stat.path, -1) < stat.file_size_in_bytes:
+                text = "A file of an index in the metadata table is gone, or cut short."
+                raise InvalidTableError(text, path=stat.path, hint=HINT)
+    view.checked.add(partition)
+
+
+def _find_first(group: FileSlice) -> str:
+    """Return the instant with which a file group's newest slice begins."""
+    if group.base_file is not None:
+        return group.base_instant
+    return min((log.name.instant for log in group.log_files), default="")
 
 
 def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:

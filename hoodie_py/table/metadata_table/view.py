@@ -70,6 +70,7 @@ class MetadataView:
         self._visibility = Visibility(self.timeline, around)
         self._view = FileSystemView(self.files, self.config, self.timeline, visibility=self._visibility)
         self._slices: dict[str, list[FileSlice]] = {}
+        self.checked: set[str] = set()  # partitions whose files are all there (``soundness``)
         self._lock = Lock()
 
     @property

@@ -168,7 +168,8 @@ class _ScanFilter:
     def locate(self) -> _Located | None:
         """Look up the slices of wanted records in an index of records; None where none can tell, or it does not pay.
 
-        Only the partitions of these slices are listed.
+        Only the partitions of these slices are listed. With the integrity "strict" the index is asked, and its answer
+        leaves out nothing: no file can vouch for a key that it does not have.
 
         Raises:
             HoodieError: as ``choose_slices``.
@@ -196,6 +197,8 @@ class _ScanFilter:
             if self._strict:
                 raise
             _warn(f"The metadata table's indexes of records cannot be used, so all file slices are looked at: {error}")
+            return None
+        if self._strict:
             return None
         step = FilterStep(found.index, len(listed), len(listed) - len(left), view.calls - calls, view.bytes - size)
         return _Located(listed, left, step)

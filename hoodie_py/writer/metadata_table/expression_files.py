@@ -83,7 +83,8 @@ def measure_results(
         found = make_widest_range(definition.columns[0], kind)
     if found is None:
         raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
-    return replace(found, values=found.values - found.nulls, size=size, uncompressed=2 * size)
+    # Java merges ranges of one kind only.
+    return replace(found, kind=kind, values=found.values - found.nulls, size=size, uncompressed=2 * size)
 
 
 def find_exact_range(files: TableFiles, path: str, definition: IndexDefinition, kind: ValueKind) -> ColumnRange | None:

@@ -111,6 +111,7 @@ def test_ranges_are_of_files_and_partitions(tmp_path: Path) -> None:
     }
     assert all(each["isTightBound"] for each in whole.values())
     of_files = [row["ColumnStatsMetadata"] for row in rows if row["type"] == 3]
+    assert len({each["valueType"]["typeOrdinal"] for each in of_files}) == 1  # Java merges no others
     assert len(of_files) == sum(len(each.log_files) + 1 for each in table.file_slices()) - 1  # not of the deletes
 
 
