@@ -35,6 +35,7 @@ from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, locate_instant, locate_requested
 from hoodie_py.formats.timeline.timeline import Instant, Timeline
 from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.known_commits import KnownCommits
 from hoodie_py.table.timeline.listing import TimelineListing, list_timeline
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ LATEST = "9" * 32  # no instant is later
 _ROUNDS = 5
 _PAUSE_SECONDS = 1.0
 _READ_THREADS = 16
-_MOST_KEPT = 4096  # commits
 _PLANNED_ACTIONS = {"commit": "compaction", "deltacommit": "logcompaction"}
 
 _T = TypeVar("_T")
@@ -93,7 +93,7 @@ def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
 class TableTimeline:
     """A loaded timeline that can read its instants' files; safe to use from several threads.
 
-    ``listing`` is what it was made from, and ``metadata`` those of its instants that are known already.
+    ``listing`` is what it was made from; ``known`` are commits that earlier states of the table have read.
     """
 
     def __init__(
@@ -102,15 +102,15 @@ class TableTimeline:
         files: TableFiles,
         config: TableConfig,
         listing: TimelineListing | None = None,
-        metadata: Mapping[Instant, CommitMetadata] | None = None,
+        known: KnownCommits | None = None,
     ) -> None:
         self.timeline = timeline
         self.files = files
         self.config = config
         self.listing = listing
-        self._metadata: dict[Instant, CommitMetadata] = dict(metadata or {})
+        self.known = KnownCommits() if known is None else known
+        self._metadata: dict[Instant, CommitMetadata] = {}
         self._writes = timeline.select_writes()
-        self._lock = Lock()
         self._archive_lock = Lock()
 
     @classmethod
@@ -122,7 +122,7 @@ class TableTimeline:
             listing = list_timeline(files, config)
             return cls(listing.timeline, files, config, listing)
         listing = list_timeline(files, config, earlier.listing)
-        return cls(listing.timeline, files, config, listing, earlier.list_lasting_metadata())
+        return cls(listing.timeline, files, config, listing, earlier.known)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.timeline)
@@ -136,16 +136,9 @@ class TableTimeline:
         """Return completed commits, delta commits and replace commits, oldest first."""
         return list(self._writes)
 
-    def list_lasting_metadata(self) -> dict[Instant, CommitMetadata]:
-        """Return the last commit metadata that were read, of instants whose names are never used again.
-
-        Without a completion time in its name, the completed file of a compaction may be another one after a rollback.
-        """
-        if self.config.timeline_layout == 1:
-            return {}
-        with self._lock:
-            known = list(self._metadata.items())[-_MOST_KEPT:]
-        return {instant: metadata for instant, metadata in known if not instant.is_legacy}
+    def is_known(self, instant: Instant) -> bool:
+        """Say whether an instant's metadata were read already."""
+        return instant in self._metadata or self.known.get(instant) is not None
 
     def read_metadata(self, instant: Instant) -> CommitMetadata:
         """Return a completed write's commit metadata, which is read once.
@@ -154,18 +147,18 @@ class TableTimeline:
             InvalidTableError: the instant is in neither timeline.
             CorruptFileError: its file is damaged.
         """
-        with self._lock:
-            known = self._metadata.get(instant)
-        if known is None:
-            known = self._load_metadata(instant)
-            with self._lock:
-                self._metadata[instant] = known
-        return known
+        found = self._metadata.get(instant)
+        if found is None:
+            found = self.known.get(instant)
+            if found is None:
+                found = self._load_metadata(instant)
+                self.known.add(instant, found, self.config)
+            self._metadata[instant] = found
+        return found
 
     def read_all_metadata(self, instants: Sequence[Instant]) -> list[CommitMetadata]:
         """Return the metadata of many instants in their order, read in parallel."""
-        with self._lock:
-            missing = [instant for instant in instants if instant not in self._metadata]
+        missing = [instant for instant in instants if not self.is_known(instant)]
         if len(missing) > 1:
             from concurrent.futures import ThreadPoolExecutor
 

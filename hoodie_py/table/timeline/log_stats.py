@@ -2,13 +2,14 @@
 
 The name of a log file tells which commits to ask. From table version 8 on it has the request time of the one commit
 that wrote the file. Up to version 6 it has the slice's base instant, so any later commit may have added to the file.
-If those commits are many, nothing is said of the file: reading the log then costs less than reading the commits.
+If many of those commits were not read yet, nothing is said of the file: reading the log then costs less than reading
+the commits.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.timeline import Instant
@@ -25,7 +26,8 @@ class LogStats:
         self._timeline = timeline
         self._writes = timeline.list_completed_writes()
         self._times = [each.request_time for each in self._writes]
-        self._known: dict[str, dict[str, tuple[WriteStat, ...]]] = {}
+        self._lasting = timeline.known.stats_of_logs if timeline.config.has_logs_named_by_commit else {}
+        self._known: dict[str, Mapping[str, tuple[WriteStat, ...]]] = {}
 
     def find(self, log: LogFile) -> tuple[WriteStat, ...]:
         """Return the statistics of a log file, oldest first; none if the commits that wrote it are not asked."""
@@ -42,8 +44,13 @@ class LogStats:
             InvalidTableError: the file of a commit is gone.
             CorruptFileError: it is damaged.
         """
-        instants = {log.name.instant for log in logs} - self._known.keys()
-        writers = {instant: self._find_writers(instant) for instant in instants}
+        writers = {}
+        for instant in {log.name.instant for log in logs} - self._known.keys():
+            lasting = self._lasting.get(instant)
+            if lasting is None:
+                writers[instant] = self._find_writers(instant)
+            else:
+                self._known[instant] = lasting
         self._timeline.read_all_metadata(sorted({each for some in writers.values() for each in some}, key=_get_time))
         for instant, some in writers.items():
             found: dict[str, tuple[WriteStat, ...]] = {}
@@ -52,12 +59,16 @@ class LogStats:
                     if stat.path is not None:
                         found[stat.path] = (*found.get(stat.path, ()), stat)
             self._known[instant] = found
+            if len(some) == 1 and self._timeline.known.get(some[0]) is not None:
+                self._lasting[instant] = found
 
     def _find_writers(self, instant: str) -> list[Instant]:
         """Return the writes that may have written log files with an instant in their names; none if they are many."""
         first = bisect_left(self._times, instant)
         if not self._timeline.config.has_logs_named_by_commit:
-            return self._writes[first:] if len(self._writes) - first <= _MOST_COMMITS else []
+            some = self._writes[first:]
+            few = len(some) <= _MOST_COMMITS
+            return some if few or sum(not self._timeline.is_known(each) for each in some) <= _MOST_COMMITS else []
         return [each for each in self._writes[first : first + 2] if each.request_time == instant]
 
 
