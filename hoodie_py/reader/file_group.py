@@ -257,6 +257,8 @@ class FileGroupReader:
             return
         base = open_base_file(self.info, self.file_slice.base_file, self.options)
         row_groups = None if self._row_groups is None else self._row_groups(base)
+        if row_groups is not None and not row_groups:  # nothing to read in most files, where a filter asks for a key
+            return
         schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
         rows, threads = self.options.batch_rows, self.options.column_threads
         for batch in base.read_batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):

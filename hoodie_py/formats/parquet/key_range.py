@@ -16,6 +16,7 @@ from hoodie_py.errors import CorruptFileError
 
 _MOVED = np.arange(256, dtype=np.uint8)  # the new byte of each byte; 0xFE and 0xFF never occur in UTF-8
 _MOVED[[0xEE, 0xEF]] = 0xFE, 0xFF
+_FORTH = bytes.maketrans(b"\xee\xef", b"\xfe\xff")
 _BACK = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
@@ -46,6 +47,11 @@ class KeyRange:
     def greatest(self) -> str | None:
         """The last key in Java's order."""
         return None if self._range is None else self._range[1].translate(_BACK).decode()
+
+
+def make_one_comparable(key: bytes) -> bytes:
+    """Return the same for one key in UTF-8 as ``make_comparable``."""
+    return key.translate(_FORTH)
 
 
 def make_comparable(keys: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ that can skip files: a sample is compared with the file's range first.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
@@ -16,14 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, to_booleans, to_numbers
+from hoodie_py.arrow.arrays import from_numpy, is_valid, to_numbers
 from hoodie_py.arrow.compute import take
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
-from hoodie_py.formats.parquet.key_range import make_comparable
+from hoodie_py.formats.parquet.key_range import make_comparable, make_one_comparable
 
 _SAMPLE = 64
+_MIN, _MAX, _BLOOM, _BLOOM_TYPE = (each.encode() for each in (MIN_KEY, MAX_KEY, BLOOM_KEY, BLOOM_TYPE_KEY))
 _ROWS_A_PROBE = 32  # reading 32 keys of a file takes as long as looking up one key in its bloom filter
 
 
@@ -36,7 +38,9 @@ class KeyFilter:
         self._keys = keys
         self._lock = Lock()
         step = max(1, len(keys) // _SAMPLE)
+        self._is_whole = step == 1  # the sample has all keys
         self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
+        self._sorted_sample: list[bytes] = sorted(self._sample.to_pylist())
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -59,21 +63,24 @@ class KeyFilter:
         Raises:
             CorruptFileError: a bloom filter that is damaged.
         """
-        said = {name.decode("latin-1"): value for name, value in facts.items()}
-        bounds = _read_bounds(said)
+        bounds = _read_bounds(facts)
         if bounds is None:
-            return self._may_be_in_bloom(said, rows, self._keys)
-        share = _count_between(self._sample, bounds) / len(self._sample)
-        if share and (BLOOM_KEY not in said or len(self._keys) * share * _ROWS_A_PROBE > rows):
+            return self._may_be_in_bloom(facts, rows, self._keys)
+        sample = self._sorted_sample
+        hits = bisect_right(sample, bounds[1]) - bisect_left(sample, bounds[0])
+        if hits <= 0 and self._is_whole:
+            return False
+        share = max(hits, 0) / len(sample)
+        if share and (_BLOOM not in facts or len(self._keys) * share * _ROWS_A_PROBE > rows):
             return True
         first, last = self._find_span(bounds)
-        if first == last:
+        if first >= last:
             return False
-        return self._may_be_in_bloom(said, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
+        return self._may_be_in_bloom(facts, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
 
-    def _may_be_in_bloom(self, said: Mapping[str, bytes], rows: int, keys: pa.Array) -> bool:
+    def _may_be_in_bloom(self, facts: Mapping[bytes, bytes], rows: int, keys: pa.Array) -> bool:
         """Ask a file's bloom filter, if its kind is known and asking for all keys is faster than reading the file."""
-        text, kind = said.get(BLOOM_KEY), said.get(BLOOM_TYPE_KEY)
+        text, kind = facts.get(_BLOOM), facts.get(_BLOOM_TYPE)
         if text is None or len(keys) * _ROWS_A_PROBE > rows:
             return True
         try:
@@ -98,21 +105,16 @@ class KeyFilter:
         return _bisect(ordered, bounds[0], after=False), _bisect(ordered, bounds[1], after=True)
 
 
-def _read_bounds(said: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
+def _read_bounds(facts: Mapping[bytes, bytes]) -> tuple[bytes, bytes] | None:
     """Read a file's least and greatest key, as bytes that compare as Java compares the strings."""
-    least, greatest = said.get(MIN_KEY), said.get(MAX_KEY)
+    least, greatest = facts.get(_MIN), facts.get(_MAX)
     if least is None or greatest is None:
         return None
     try:
-        both = make_comparable(pa.array([least.decode(), greatest.decode()]))
+        least.decode(), greatest.decode()
     except UnicodeDecodeError:  # a range that cannot be read leaves the file in
         return None
-    return both[0].as_py(), both[1].as_py()
-
-
-def _count_between(keys: pa.Array, bounds: tuple[bytes, bytes]) -> int:
-    low, high = (pa.scalar(bound, keys.type) for bound in bounds)
-    return int(to_booleans(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high))).sum())
+    return make_one_comparable(least), make_one_comparable(greatest)
 
 
 def _count_in_each(keys: pa.Array, low: pa.Array, high: pa.Array) -> npt.NDArray[np.int64]:

@@ -26,15 +26,13 @@ def find_listed_keys(config: TableConfig, predicate: Predicate | None) -> Wanted
     column = _find_key_column(config)
     if column is None or column not in predicate.columns:
         return None
-    from hoodie_py.table.filter.predicate import split_conjuncts
-    from hoodie_py.table.filter.row_groups import find_listed_values
-
-    parts = split_conjuncts(predicate)
-    for part in parts:
-        name, values = find_listed_values(part) or ("", [])
-        if name == column and len(values) <= _MOST_KEYS and all(isinstance(value, str) for value in values):
-            return WantedKeys(tuple(dict.fromkeys(values)))
-    prefixes = (_find_prefix(part, column) for part in parts)
+    for part in predicate.conjuncts:
+        listed = part.listed_values
+        if listed is None or listed.column != column or len(listed.values) > _MOST_KEYS:
+            continue
+        if all(isinstance(value, str) for value in listed.values):
+            return WantedKeys(tuple(dict.fromkeys(listed.values)))
+    prefixes = (_find_prefix(part, column) for part in predicate.conjuncts)
     return next((WantedKeys((prefix,), are_prefixes=True) for prefix in prefixes if prefix), None)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -251,6 +251,14 @@ class ArrowFilter(_BooleanNode):
         return self.text
 
 
+class ListedValues(NamedTuple):
+    """A top-level column, its type, and values that are not null."""
+
+    column: str
+    type: pa.DataType
+    values: tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class Predicate:
     """A bound filter: rows for which ``root`` is true are kept, false and null drop a row."""
@@ -267,6 +275,39 @@ class Predicate:
             elif isinstance(node, ArrowFilter):
                 names.update(node.columns)
         return frozenset(names)
+
+    @property
+    def conjuncts(self) -> tuple[Predicate, ...]:
+        """The parts between the top-level ANDs; a row passes when every part is true."""
+        return self._parts if isinstance(self.root, And) else (self,)
+
+    @cached_property
+    def _parts(self) -> tuple[Predicate, ...]:
+        parts: list[Predicate] = []
+        pending = [self.root]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, And):
+                pending.extend(reversed(node.operands))
+            else:
+                parts.append(Predicate(node))
+        return tuple(parts)
+
+    @cached_property
+    def listed_values(self) -> ListedValues | None:
+        """A column and the only values that it may have, if the filter is a list of them; otherwise None."""
+        node = self.root
+        if isinstance(node, InList):
+            child, values = node.child, [value for value in node.values if value is not None]
+        elif isinstance(node, Comparison) and node.operator in ("=", "<=>"):
+            child, literal = (node.right, node.left) if isinstance(node.left, Literal) else (node.left, node.right)
+            if not isinstance(literal, Literal) or literal.value is None:
+                return None
+            values = [literal.value]
+        else:
+            return None
+        plain = isinstance(child, Column) and len(child.path) == 1
+        return ListedValues(child.path[0], child.type, tuple(values)) if plain else None
 
     def __str__(self) -> str:
         text = str(self.root)
@@ -289,16 +330,3 @@ def count_levels(node: Node) -> int:
         levels += 1
         level = [child for each in level for child in each.children]
     return levels
-
-
-def split_conjuncts(predicate: Predicate) -> list[Predicate]:
-    """Split at the top-level ANDs; a row passes when every part is true."""
-    parts: list[Predicate] = []
-    pending = [predicate.root]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, And):
-            pending.extend(reversed(node.operands))
-        else:
-            parts.append(Predicate(node))
-    return parts

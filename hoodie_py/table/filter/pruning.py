@@ -21,14 +21,15 @@ from hoodie_py.table.filter.predicate import (
     And,
     Column,
     Comparison,
+    ListedValues,
     Literal,
     Node,
     Not,
     Or,
     Predicate,
     iterate_nodes,
-    split_conjuncts,
 )
+from hoodie_py.table.filter.types import is_integral
 
 _ANY: frozenset[bool | None] = frozenset({True, False, None})
 _Truths = frozenset[bool | None]
@@ -61,7 +62,7 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
     path segments, also with those that have an equals sign.
     """
     named = set()
-    for part in split_conjuncts(predicate):
+    for part in predicate.conjuncts:
         node = part.root
         if isinstance(node, Comparison) and node.operator == "=":
             sides = (node.left, node.right) if isinstance(node.left, Column) else (node.right, node.left)
@@ -82,6 +83,25 @@ def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[An
         if isinstance(node, Column) and len(node.path) == 1 and node.path[0] in statistics
     }
     return bool(find_candidates(predicate, bounds, 1)[0])
+
+
+def lies_outside(listed: ListedValues, low: Any, high: Any) -> bool:
+    """Say whether none of some values is within the bounds of a file: what ``may_match_statistics`` finds for them,
+    without its arrays, for bounds of texts and whole numbers that need no second thought; False for all others.
+    """
+    kind = type(low)
+    if kind is not type(high) or not (pat.is_string(listed.type) if kind is str else is_integral(listed.type)):
+        return False
+    if kind is str and not (low.isascii() and high.isascii()):
+        return False
+    if kind not in (str, int) or low > high:
+        return False
+    if kind is int:
+        return all(type(value) is int and not low <= value <= high for value in listed.values)
+    return all(
+        type(value) is str and value.isascii() and (value < low or (value > high and not value.startswith(high)))
+        for value in listed.values
+    )
 
 
 def _make_bounds(known: ColumnStatistics, type_: pa.DataType) -> ColumnBounds:

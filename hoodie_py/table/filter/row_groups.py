@@ -25,8 +25,8 @@ from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.mapped_file import MappedBaseFile
 from hoodie_py.table.filter.evaluate import evaluate
-from hoodie_py.table.filter.predicate import Column, Comparison, InList, Literal, Predicate, split_conjuncts
-from hoodie_py.table.filter.pruning import may_match_statistics
+from hoodie_py.table.filter.predicate import ListedValues, Predicate
+from hoodie_py.table.filter.pruning import lies_outside, may_match_statistics
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -55,19 +55,23 @@ def choose_row_groups(
     footer = base.footer
     names = base.stored_names if isinstance(base, MappedBaseFile) else {name: name for name in base.columns}
     usable = {names[name]: name for name in stored - base.retyped}
+    parts = [(part, part.listed_values) for part in predicate.conjuncts]
+    listed = [values for _, values in parts if values is not None and values.column in stored]
     groups = [
         group
         for group in range(len(base.group_rows) if footer is None else footer.num_row_groups)
-        if footer is None or may_match_statistics(predicate, _read_statistics(footer, group, usable))
+        if footer is None or _may_match(predicate, listed, _read_statistics(footer, group, usable))
     ]
+    if not groups:
+        return []
     wanted = {}
-    for part in split_conjuncts(predicate):
-        name, values = find_listed_values(part) or ("", [])
-        if name == RECORD_KEY_FIELD and name in stored and not _may_be_in_bloom(base.key_facts, values):
+    for part, values in parts:
+        if values is None or values.column not in stored:
+            continue
+        if values.column == RECORD_KEY_FIELD and not _may_be_in_bloom(base.key_facts, values.values):
             return []
-        if name in stored:
-            wanted[name] = part
-    if not groups or not wanted or footer is None:
+        wanted[values.column] = part
+    if not wanted or footer is None:
         return groups
     sizes = {name: _count_bytes(footer, groups, [names[name]]) for name in wanted}
     name = min(sizes, key=lambda each: (sizes[each], each))
@@ -77,19 +81,15 @@ def choose_row_groups(
     return list(_iterate_matching_groups(base, groups, wanted[name], pa.schema([schema.field(name)]), batch_rows))
 
 
-def find_listed_values(part: Predicate) -> tuple[str, list[Any]] | None:
-    """Return a column and its allowed values, if the filter lists them; otherwise None."""
-    node = part.root
-    if isinstance(node, InList):
-        child, values = node.child, [value for value in node.values if value is not None]
-    elif isinstance(node, Comparison) and node.operator in ("=", "<=>"):
-        child, literal = (node.right, node.left) if isinstance(node.left, Literal) else (node.left, node.right)
-        if not isinstance(literal, Literal) or literal.value is None:
-            return None
-        values = [literal.value]
-    else:
-        return None
-    return (child.path[0], values) if isinstance(child, Column) and len(child.path) == 1 else None
+def _may_match(
+    predicate: Predicate, listed: Sequence[ListedValues], statistics: Mapping[str, tuple[Any, Any, int | None]]
+) -> bool:
+    """Say whether a row group may have rows that pass; lists of values are looked at first, as they are cheap."""
+    for each in listed:
+        known = statistics.get(each.column)
+        if known is not None and lies_outside(each, known[0], known[1]):
+            return False
+    return may_match_statistics(predicate, statistics)
 
 
 def _may_be_in_bloom(facts: Mapping[bytes, bytes], keys: Sequence[Any]) -> bool:

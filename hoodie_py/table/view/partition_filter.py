@@ -20,9 +20,8 @@ import pyarrow as pa
 
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import DEFAULT_PARTITION, unescape_partition_value
-from hoodie_py.table.filter.predicate import And, Predicate, split_conjuncts
+from hoodie_py.table.filter.predicate import And, Predicate
 from hoodie_py.table.filter.pruning import may_match_partition, may_match_statistics, names_partition
-from hoodie_py.table.filter.row_groups import find_listed_values
 from hoodie_py.table.view.partition_values import (
     UnreadableValueError,
     parse_partition_constants,
@@ -52,7 +51,7 @@ class PartitionFilter:
         self._joined = frozenset(name for name in self._fields if not self._is_one_segment(name))
         self._whole = names_partition(predicate, self._fields)
         self._listed: dict[str, frozenset[Any]] = {}
-        rest = [part for part in split_conjuncts(predicate) if not self._add_listed(part)]
+        rest = [part for part in predicate.conjuncts if not self._add_listed(part)]
         self._rest = (
             None if not rest else Predicate(rest[0].root if len(rest) == 1 else And(tuple(p.root for p in rest)))
         )
@@ -93,11 +92,13 @@ class PartitionFilter:
 
     def _add_listed(self, part: Predicate) -> bool:
         """Note the values that a part of the filter allows for a partition field; False if it does not list them."""
-        name, values = find_listed_values(part) or ("", [])
-        type_ = self._types.get(name)
+        listed = part.listed_values
+        if listed is None:
+            return False
+        name, type_ = listed.column, self._types.get(listed.column)
         if type_ is None or not any(matches(type_) for matches in _LISTED):
             return False
-        allowed = frozenset(pa.scalar(value, type_).as_py() for value in values)
+        allowed = frozenset(pa.scalar(value, type_).as_py() for value in listed.values)
         self._listed[name] = allowed & self._listed.get(name, allowed)
         return True
 

@@ -11,7 +11,7 @@ import pytest
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.filter.evaluate import evaluate
-from hoodie_py.table.filter.predicate import Predicate, count_levels, split_conjuncts
+from hoodie_py.table.filter.predicate import Predicate, count_levels
 from hoodie_py.table.filter.sql_parser import parse_sql
 from tests.table.filter_examples import ANSWERED
 from tests.table.filter_rows import SCHEMA, rows
@@ -29,13 +29,13 @@ def test_a_predicate_survives_pickling(text: str) -> None:
 def test_conjuncts_split_at_every_level_of_and() -> None:
     """Nested ANDs come apart in order."""
     predicate = parse_sql("(n32 = 1 and (bo and s = 'a')) and (n32 = 2 or bo)", SCHEMA)
-    parts = split_conjuncts(predicate)
+    parts = predicate.conjuncts
     assert [str(part) for part in parts] == ["n32 = 1", "bo", "s = 'a'", "(n32 = 2) or bo"]
 
 
 def test_between_is_two_conjuncts() -> None:
     """So that each bound can be used on its own for skipping."""
-    assert [str(part) for part in split_conjuncts(parse_sql("n32 between 1 and 5", SCHEMA))] == ["n32 >= 1", "n32 <= 5"]
+    assert [str(part) for part in parse_sql("n32 between 1 and 5", SCHEMA).conjuncts] == ["n32 >= 1", "n32 <= 5"]
 
 
 def test_depth_counts_levels() -> None:

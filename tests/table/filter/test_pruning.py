@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.arrow_expression import from_expression
 from hoodie_py.table.filter.evaluate import evaluate
-from hoodie_py.table.filter.pruning import ColumnStatistics, may_match_partition, may_match_statistics
+from hoodie_py.table.filter.predicate import Column, InList, Predicate
+from hoodie_py.table.filter.pruning import ColumnStatistics, lies_outside, may_match_partition, may_match_statistics
 from hoodie_py.table.filter.sql_parser import parse_sql
 
 SCHEMA = pa.schema(
@@ -240,3 +241,30 @@ def test_arrow_expressions_prune_by_partition_only() -> None:
     assert not may_match_partition(predicate, {"s": "p2"})
     assert may_match_partition(predicate, {"s": "p1"})
     assert may_match_statistics(predicate, {"s": ColumnStatistics("a", "b", 0)})
+
+
+_TEXTS = st.text("ab\x7f\u00e9\ue000\U0001f600", max_size=3)
+_BOUNDS = _TEXTS | st.integers(-3, 3) | st.booleans() | st.none() | st.floats(width=16) | st.binary(max_size=2)
+
+
+@given(
+    st.sampled_from(["s", "i", "l", "b", "o", "t"]),
+    st.lists(_TEXTS | st.integers(-4, 4) | st.booleans() | st.binary(max_size=2), max_size=9),
+    _BOUNDS,
+    _BOUNDS,
+)
+def test_lists_of_values_are_outside_of_what_the_statistics_exclude(
+    column: str, values: list[Any], low: Any, high: Any
+) -> None:
+    """The short way never excludes more than the long one, and as much for plain texts and whole numbers."""
+    type_ = SCHEMA.field(column).type
+    kind = {"s": str, "b": bytes, "o": bool}.get(column, int)
+    members = tuple(value for value in values if type(value) is kind)
+    predicate = Predicate(InList(Column((column,), type_), members))
+    assert predicate.listed_values is not None
+    outside = lies_outside(predicate.listed_values, low, high)
+    may_match = may_match_statistics(predicate, {column: (low, high, 0)})
+    assert not (outside and may_match)
+    plain = all(type(each) is kind and (kind is not str or each.isascii()) for each in (*members, low, high))
+    if plain and column in "sil" and low <= high:
+        assert outside is not may_match
