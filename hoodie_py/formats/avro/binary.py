@@ -8,7 +8,7 @@ into the bytes that are left. Reading past the data raises IndexError.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.schema import Array, AvroType, Decimal, Enum, Fixed, Map, Primitive, Record, Union
@@ -93,7 +93,7 @@ def make_skip_step(data: Data, node: AvroType) -> Step:
         case Record():
             return _make_fields_step([make_skip_step(data, field.type) for field in node.fields if field.type.min_size])
         case Union():
-            return _make_union_step(data, [make_skip_step(data, branch) for branch in node.branches])
+            return _make_union_step(data, node.branches)
     raise TypeError(type(node).__name__)
 
 
@@ -140,17 +140,24 @@ def _make_fields_step(steps: list[Step]) -> Step:
     return step
 
 
-def _make_union_step(data: Data, steps: list[Step]) -> Step:
-    count = len(steps)
+def _make_union_step(data: Data, branches: Sequence[AvroType]) -> Step:
+    """Make the step over a union. Steps of branches are made when one is met: most are null in the values of a few
+    records, such as those of the metadata table, whose branches are large records.
+    """
+    count = len(branches)
+    steps: list[Step | None] = [None] * count
 
     def step(pos: int, end: int) -> int:
         byte = data[pos]
-        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a longer number, or not the number of a branch
+        branch, start = byte >> 1, pos + 1
+        if byte >= _ONE_BYTE or byte & 1 or branch >= count:  # a longer number, or not the number of a branch
             branch, start = read_varint(data, pos)
             if not 0 <= branch < count:
                 raise make_branch_error(branch, pos)
-            return steps[branch](start, end)
-        return steps[byte >> 1](pos + 1, end)
+        inner = steps[branch]
+        if inner is None:
+            inner = steps[branch] = make_skip_step(data, branches[branch])
+        return inner(start, end)
 
     return step
 
