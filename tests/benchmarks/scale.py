@@ -1,6 +1,6 @@
 """How cost grows with what a table holds: files, partitions, commits, rows; beside hudi-rs where it does the same.
 
-    python -m tests.benchmarks.scale              all measurements, some ten minutes; --only planning for some
+    python -m tests.benchmarks.scale              all measurements, some twenty minutes; --only planning for some
 
 Each measurement runs in a process of its own, on tables whose files are links to few (``scale_tables``). Counts are
 those of an object store: calls, bytes read and files opened, on one reading; processor time is of another one.
@@ -14,8 +14,10 @@ import pickle
 import resource
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,9 @@ from tests.benchmarks.counting_files import Counts, open_counted
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, saved, versions
 from tests.benchmarks.scale_tables import QUICK, create, make_old_table, make_rows, make_wide_table
+from tests.corpus import unpack
+from tests.table.metadata_table.fabricated import add_metadata_table
+from tests.table.metadata_table.fabricated_keys import add_record_index
 
 Figures = dict[str, Any]
 _TABLES = cache_folder() / "scale"
@@ -36,7 +41,14 @@ WIDE = {
     "f100k_c1000": (100_000, 1_000, 1_000),
     "p10k": (10_000, 100, 10_000),
     "p10k_indexed": (10_000, 100, 10_000),
+    "keys_100k": (100_000, 100, 1_000),
 }
+_KEYS = 1_000_000  # in the record index of keys_100k, in ten file groups
+_INDEX_GROUPS = 10
+_BY_RECORD_INDEX = {**QUICK, "hoodie.index.type": "RECORD_INDEX"}
+_SERVICES = {**QUICK, "hoodie.compact.inline": "true", "hoodie.clean.automatic": "true"}
+_INDEXES = ("files", "column_stats", "partition_stats", "bloom_filters", "record_index")
+_MERGED, _COPIED = "MERGE_ON_READ", "COPY_ON_WRITE"
 SMALL_WRITES = 1_000
 _STREAM_ROWS = 1 << 17
 
@@ -48,6 +60,10 @@ def table_path(name: str) -> str:
         make_wide_table(path, *WIDE[name])
         if name.endswith("indexed"):
             HoodieTable.open(path).index.build("files", options=QUICK)
+        if name.startswith("keys"):
+            with tempfile.TemporaryDirectory() as folder:
+                add_metadata_table(path, unpack("mdt_files_mor_v9", Path(folder)))
+            add_record_index(path, pa.array(map(_make_key, range(_KEYS))), _INDEX_GROUPS)
         (path / ".whole").touch()
     return str(path)
 
@@ -94,12 +110,24 @@ def miss_hudi_rs(name: str) -> Figures:
     return {"rows": 0, **_timed(lambda: HudiTableBuilder.from_base_uri(path).build().read(options))}
 
 
-def delete(name: str) -> Figures:
+def _make_key(number: int) -> str:
+    return f"key-{number:012d}-{number * 7919 % 1_000_003}"
+
+
+def look_up(name: str) -> Figures:
+    """Read the rows of one key of a record index; its file, a link, has another one."""
+    path, wanted = table_path(name), f"id = '{_make_key(123_456)}'"
+    table, counts = open_counted(path)
+    table.scan(filter=wanted).to_arrow()
+    return {**_told(counts), **_timed(lambda: HoodieTable.open(path).scan(filter=wanted).to_arrow())}
+
+
+def delete(name: str, options: dict[str, str]) -> Figures:
     """Delete a key that no file has."""
     path = table_path(name)
     table, counts = open_counted(path)
-    table.delete(["x"], QUICK)
-    return {**_told(counts), **_timed(lambda: HoodieTable.open(path).delete(["x"], QUICK))}
+    table.delete(["x"], options)
+    return {**_told(counts), **_timed(lambda: HoodieTable.open(path).delete(["x"], options))}
 
 
 def upsert(commits: int, version: int) -> Figures:
@@ -114,21 +142,28 @@ def upsert(commits: int, version: int) -> Figures:
     return {"task_bytes": task, **_told(counts), **timed}
 
 
-def small_writes(count: int) -> Figures:
+def small_writes(
+    count: int, version: int, table_type: str, options: dict[str, str], indexes: Sequence[str] = ()
+) -> Figures:
     """Change one row after the other; return the mean seconds of each tenth, without waiting for other clocks."""
     path = _TABLES / "small_writes"
-    table = create(path, 9, "MERGE_ON_READ")
+    table = create(path, version, table_type)
     table.insert(make_rows([f"k{number}" for number in range(1000)], "p"), QUICK)
+    for each in indexes:
+        HoodieTable.open(path).index.build(each, options=QUICK)
+    table = HoodieTable.open(path)
     tenths = []
-    for _ in range(10):
+    for tenth in range(10):
         began, cpu = time.perf_counter(), time.process_time()
         for number in range(count // 10):
-            table.upsert(make_rows([f"k{number}"], "p", number), QUICK)
+            table.upsert(make_rows([f"k{number}"], "p", 2 + number + tenth * count), options)
         tenths.append((time.process_time() - cpu, time.perf_counter() - began))
+    logs = max(len(each.log_files) for each in table.file_slices())
     shutil.rmtree(path)
     return {
         "cpu_tenths": [cpu / count * 10 for cpu, _ in tenths],
         "wall_tenths": [wall / count * 10 for _, wall in tenths],
+        "logs": logs,
     }
 
 
@@ -176,13 +211,30 @@ MEASUREMENTS: dict[str, list[tuple[str, Callable[..., Figures], dict[str, Any]]]
         ("with metadata table", plan, {"name": "p10k_indexed", "filter": "part = 'p77'"}),
     ],
     "miss": [("hoodie_py", miss, {"name": "f10k_c100"}), ("hudi-rs", miss_hudi_rs, {"name": "f10k_c100"})],
-    "delete": [("hoodie_py", delete, {"name": "f10k_c100"})],
+    "look_up": [("hoodie_py", look_up, {"name": "keys_100k"})],
+    "delete": [
+        ("10,000 files, without an index", delete, {"name": "f10k_c100", "options": QUICK}),
+        ("100,000 files, by the record index", delete, {"name": "keys_100k", "options": _BY_RECORD_INDEX}),
+    ],
     "upsert": [
         (f"version {version}, {commits} commits", upsert, {"commits": commits, "version": version})
         for version in (9, 6)
         for commits in (100, 10_000)
     ],
-    "small_writes": [("hoodie_py", small_writes, {"count": SMALL_WRITES})],
+    "small_writes": [
+        (
+            f"version {version}, {table_type.lower().replace('_', ' ')}, {label}",
+            small_writes,
+            {"count": SMALL_WRITES, "version": version, "table_type": table_type, "options": options, **more},
+        )
+        for version, table_type, label, options, more in (
+            (9, _MERGED, "table services", _SERVICES, {}),
+            (9, _MERGED, "no table services", QUICK, {}),
+            (9, _MERGED, "table services, all indexes", _SERVICES, {"indexes": _INDEXES}),
+            (9, _COPIED, "table services", _SERVICES, {}),
+            (6, _MERGED, "table services", _SERVICES, {}),
+        )
+    ],
     "bulk_insert": [(f"{rows:,} rows", bulk_insert, {"rows": rows}) for rows in (2_000_000, 20_000_000)],
 }
 
