@@ -14,10 +14,8 @@ import pickle
 import resource
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +26,6 @@ from tests.benchmarks.counting_files import Counts, open_counted
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, saved, versions
 from tests.benchmarks.scale_tables import QUICK, create, make_old_table, make_rows, make_wide_table
-from tests.corpus import unpack
-from tests.table.metadata_table.fabricated import add_metadata_table
 from tests.table.metadata_table.fabricated_keys import add_record_index
 
 Figures = dict[str, Any]
@@ -58,11 +54,9 @@ def table_path(name: str) -> str:
     path = _TABLES / name
     if not (path / ".whole").exists():
         make_wide_table(path, *WIDE[name])
-        if name.endswith("indexed"):
+        if name in ("p10k_indexed", "keys_100k"):
             HoodieTable.open(path).index.build("files", options=QUICK)
-        if name.startswith("keys"):
-            with tempfile.TemporaryDirectory() as folder:
-                add_metadata_table(path, unpack("mdt_files_mor_v9", Path(folder)))
+        if name == "keys_100k":
             add_record_index(path, pa.array(map(_make_key, range(_KEYS))), _INDEX_GROUPS)
         (path / ".whole").touch()
     return str(path)
