@@ -306,8 +306,9 @@ class Predicate:
             values = [literal.value]
         else:
             return None
-        plain = isinstance(child, Column) and len(child.path) == 1
-        return ListedValues(child.path[0], child.type, tuple(values)) if plain else None
+        if not isinstance(child, Column) or len(child.path) != 1:
+            return None
+        return ListedValues(child.path[0], child.type, tuple(values))
 
     def __str__(self) -> str:
         text = str(self.root)

@@ -19,7 +19,7 @@ from hoodie_py.arrow.arrays import to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.filter.binding import make_comparison
 from hoodie_py.table.filter.evaluate import evaluate, evaluate_value
-from hoodie_py.table.filter.predicate import And, Comparison, InList, Literal, Node, Predicate, split_conjuncts
+from hoodie_py.table.filter.predicate import And, Comparison, InList, Literal, Node, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.writer.dml.names import SOURCE, TARGET, Names, drop_side, find_on_side, join_sides, list_sides
 
