@@ -58,7 +58,7 @@ def bind_condition(on: str | Sequence[str], names: Names) -> JoinCondition:
             for name in columns
         ]
     else:
-        conjuncts = [each.root for each in split_conjuncts(parse_sql(on, names.target, names.find))]
+        conjuncts = [each.root for each in parse_sql(on, names.target, names.find).conjuncts]
     found: dict[str, list[Node]] = {"target": [], "source": [], "on": [], "rest": []}
     for each in conjuncts:
         pair = _split_equality(each)
