@@ -10,6 +10,7 @@ from typing import Any
 
 from hoodie_py.formats.timeline import schemas
 
+_JAVA_STRING = {"avro.java.string": "String"}
 _STRINGS = {"type": "map", "values": "string"}
 
 
@@ -150,5 +151,17 @@ def _define_once(kind: Any, known: set[str]) -> Any:
     return {"type": "record", "name": kind["name"], "fields": fields}
 
 
+def _to_java(kind: Any) -> Any:
+    """Return a type whose texts are Java's: without that property Java reads another class, and fails."""
+    if isinstance(kind, list):
+        return [_to_java(each) for each in kind]
+    if isinstance(kind, str):
+        return {"type": "string"} | _JAVA_STRING if kind == "string" else kind
+    if kind["type"] == "record":
+        return kind | {"fields": [each | {"type": _to_java(each["type"])} for each in kind["fields"]]}
+    found = {key: _to_java(each) if key in ("items", "values") else each for key, each in kind.items()}
+    return found | _JAVA_STRING if kind["type"] == "map" else found
+
+
 ENTRY: dict[str, Any] = _make_entry()
-ENTRY_TEXT = json.dumps(ENTRY, separators=(",", ":"))
+ENTRY_TEXT = json.dumps(_to_java(ENTRY), separators=(",", ":"))

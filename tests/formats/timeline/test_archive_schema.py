@@ -19,12 +19,10 @@ def test_it_is_javas() -> None:
 
 
 def plain(kind: Any) -> Any:
-    """A type without Java's own properties of texts."""
+    """A type without documentation, and without a default that Java has at a type, where it means nothing."""
     if isinstance(kind, list):
         return [plain(each) for each in kind]
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "record":
-        fields = [(each["name"], plain(each["type"]), each.get("default", "none")) for each in kind["fields"]]
-        return kind["name"], fields
-    return kind["type"] if kind["type"] == "string" else (kind["type"], plain(kind.get("items", kind.get("values"))))
+    if isinstance(kind, dict):
+        left_out = {"doc", "default"} if "items" in kind else {"doc"}
+        return {key: plain(each) for key, each in kind.items() if key not in left_out}
+    return kind
