@@ -67,7 +67,7 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
         uri: str | PathLike[str],
         schema: pa.Schema,
         *,
-        record_key: str | Sequence[str],
+        record_key: str | Sequence[str] | None = None,
         ordering: str | Sequence[str] | None = None,
         partition_by: str | Sequence[str] = (),
         table_type: str = "MERGE_ON_READ",
@@ -86,7 +86,8 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
         Args:
             uri: base path of the table, as for ``open``.
             schema: columns of the rows, as an Arrow schema; Hudi's meta columns may be left out.
-            record_key: the field, or fields, that identify a record; ``a.b`` for nested fields.
+            record_key: the field, or fields, that identify a record; ``a.b`` for nested fields. None: every write makes
+                new keys up for its rows.
             ordering: the field, or fields, that decide which version of a record is newer; None for the order of
                 commits.
             partition_by: partition fields. ``field:TIMESTAMP`` and ``field:SIMPLE`` ask for a custom key generator.
@@ -118,7 +119,7 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
         new = NewTable(
             name=name if name is not None else given.make_default_name(files),
             schema=given.to_arrow_schema(schema),
-            record_key=given.split_field_names(record_key),
+            record_key=given.split_field_names(record_key or ()),
             ordering=given.split_field_names(ordering or ()),
             partition_by=given.split_field_names(partition_by),
             table_type=table_type,

@@ -10,6 +10,7 @@ from hoodie_py.formats.config import table_config as keys
 from hoodie_py.options.parse import Choice, Flag, Number, Option, Text
 
 OPERATION = Text("hoodie.datasource.write.operation")
+RECREATE = Flag("hoodie_py.write.recreate", default=False)  # the mode "overwrite" makes the table anew, as Java's
 
 # What the table is
 TABLE_NAME = (keys.NAME, "hoodie.datasource.write.table.name")
@@ -56,7 +57,7 @@ DESCRIBED = (
     RECORD_MERGE_STRATEGY, KEY_GENERATOR_TYPE, KEY_GENERATOR_CLASS, PAYLOAD,
 )  # fmt: skip
 OPTIONS: tuple[Option, ...] = (
-    OPERATION, OVERWRITE_MODE, STREAM_IDENTIFIER, *PARALLELISM.values(),
+    OPERATION, RECREATE, OVERWRITE_MODE, STREAM_IDENTIFIER, *PARALLELISM.values(),
     *(Text(name) for names in DESCRIBED for name in names),
 )  # fmt: skip
 

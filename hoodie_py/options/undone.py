@@ -129,7 +129,14 @@ OF_WRITES = (
         harmless=("0",),
     ),
     _warn_of_flag("hoodie.metadata.index.expression.enable", _NO_INDEX),
-    _warn_of_text("hoodie.bulkinsert.user.defined.partitioner.class", "No class chooses the layout of rows."),
+    _warn_of_text(
+        "hoodie.bulkinsert.user.defined.partitioner.class",
+        "No class chooses the layout of rows.",
+        harmless=(
+            "org.apache.hudi.execution.bulkinsert.rowcustomcolumnssortpartitioner",
+            "org.apache.hudi.execution.bulkinsert.rddcustomcolumnssortpartitioner",
+        ),
+    ),
     _warn_of_text("hoodie.logfile.data.block.format", "Log blocks are Avro.", harmless=("avro",)),
     _warn_of_text(
         "hoodie.parquet.outputtimestamptype", "Times are stored in microseconds.", harmless=("timestamp_micros",)

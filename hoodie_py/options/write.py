@@ -62,11 +62,11 @@ PARTIAL_UPDATES = Flag("hoodie.spark.sql.merge.into.partial.updates", default=Tr
 INSERT_DUPLICATES = Choice("hoodie.datasource.insert.dup.policy", ("none", "drop", "fail"))  # inserts of known keys
 BULK_INSERT_SORT = Choice(
     "hoodie.bulkinsert.sort.mode",
-    ("NONE", "GLOBAL_SORT", "PARTITION_SORT"),
-    unhandled=("PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+    ("NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
 )
 STATIC_PARTITIONS = Text("hoodie.static.overwrite.partition.paths")  # what an insert overwrite replaces; comma list
 PARTITIONS_TO_DELETE = Text("hoodie.datasource.write.partitions.to.delete")  # comma list, * for any characters
+BULK_INSERT_SORT_COLUMNS = Names("hoodie.bulkinsert.user.defined.partitioner.sort.columns")
 ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # bulk inserts keep rows marked deleted
 
 # Table services after a write

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hoodie_py.spark.session import read, register, write
+from hoodie_py.spark.session import delete, merge_into, read, register, update, write
 
-__all__ = ["read", "register", "write"]
+__all__ = ["delete", "merge_into", "read", "register", "update", "write"]

@@ -1,4 +1,4 @@
-"""The functions of ``hoodie_py.spark``: register the data source, read a table, write a table."""
+"""The functions of ``hoodie_py.spark``: register the data source, read a table, write and change a table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.writer.commit.result import WriteResult
+    from hoodie_py.writer.dml.clauses import Clauses
     from hoodie_py.writer.lock.lock import Lock
 
 _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
@@ -136,3 +137,96 @@ def write(
     if operation is not None:
         given[OPERATION] = operation
     return write_table(df, given, read_s3_settings(df.sparkSession), mode, merger, lock)
+
+
+def update(
+    spark: Any,
+    path: str,
+    set: Mapping[str, Any],  # noqa: A002 - users know the name from SQL
+    where: str | None = None,
+    merger: Merger | None = None,
+    lock: Lock | None = None,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> WriteResult:
+    """Set columns of the rows that match a filter, with Spark's workers, as ``HoodieTable.update`` does.
+
+    Args:
+        spark: a session, classic or Connect.
+        path: base path of the table.
+        set: a Spark SQL expression for each column; a value that is no text is taken as it is.
+        where: Spark SQL filter; None for all rows.
+        merger: a RecordMerger that is used instead of the table's merge mode.
+        lock: the lock that the table's other writers use.
+        options: options as for ``write``.
+        named: more options, by name.
+
+    Raises:
+        HoodieError: see ``write``.
+    """
+    from hoodie_py.spark.distributed.change_table import open_modifier
+
+    given = {**(options or {}), **named, "path": path}
+    return open_modifier(spark, given, read_s3_settings(spark), merger, lock).update(set, where)
+
+
+def delete(
+    spark: Any,
+    path: str,
+    where: str | None = None,
+    merger: Merger | None = None,
+    lock: Lock | None = None,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> WriteResult:
+    """Delete the rows that match a Spark SQL filter, with Spark's workers; other arguments and errors as ``update``."""
+    from hoodie_py.spark.distributed.change_table import open_modifier
+
+    given = {**(options or {}), **named, "path": path}
+    return open_modifier(spark, given, read_s3_settings(spark), merger, lock).delete(where)
+
+
+def merge_into(
+    source: DataFrame,
+    path: str,
+    on: str | Sequence[str],
+    *,
+    when_matched: Clauses = None,
+    when_not_matched: Clauses = None,
+    by_source: Clauses = None,
+    source_alias: str = "source",
+    target_alias: str = "target",
+    merger: Merger | None = None,
+    lock: Lock | None = None,
+    options: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> WriteResult:
+    """Update, delete and insert rows by those of a DataFrame, with Spark's workers, as ``HoodieTable.merge`` does.
+
+    The DataFrame is collected, so it must fit into the memory of the driver and of each worker. Workers read and write
+    the file groups that change. This process writes the files of new rows.
+
+    Args:
+        source: the rows to merge.
+        path: base path of the table.
+        on: a column or columns that both sides have, or a Spark SQL condition with an equality of both sides.
+        when_matched: ``Update`` and ``Delete`` clauses for rows of the table with a match.
+        when_not_matched: ``Insert`` clauses for rows of the source without a match.
+        by_source: ``Update`` and ``Delete`` clauses for rows of the table without a match.
+        source_alias: what expressions call the source.
+        target_alias: what expressions call the table.
+        merger: a RecordMerger that is used instead of the table's merge mode.
+        lock: the lock that the table's other writers use.
+        options: options as for ``write``.
+        named: more options, by name.
+
+    Raises:
+        HoodieError: see ``write``.
+    """
+    from hoodie_py.spark.distributed.change_table import open_modifier
+    from hoodie_py.writer.dml.modify import MergeRequest
+
+    given = {**(options or {}), **named, "path": path}
+    request = MergeRequest(on, when_matched, when_not_matched, by_source, source_alias, target_alias)
+    spark = source.sparkSession
+    return open_modifier(spark, given, read_s3_settings(spark), merger, lock).merge(source.toArrow(), request)

@@ -3,7 +3,7 @@
 The names are Java Hudi's (``DataSourceWriteOptions``). If there is a table, options that contradict its properties are
 an error, as in Java (``HoodieWriterUtils.validateTableConfig``). Two things differ from Java: all columns of a new
 table are nullable, as in Spark's own file sources, and the mode "overwrite" replaces the rows in a commit, while Java
-deletes the table.
+deletes the table. An option asks for Java's way.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.create.create import create_table, make_default_name, split_field_names
 from hoodie_py.writer.create.new_table import NewTable
 from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.remove_table import remove_table
 
 _DEFAULT_TYPE = "COPY_ON_WRITE"  # Java's for a data source
 _DEFAULT_VERSION = "9"
@@ -40,7 +42,7 @@ class WriteOptions:
     """The options of one write; its repr shows no storage options.
 
     ``load`` has the options for the store, the zone of times, and all of Hudi's; ``settings`` are Hudi's writer
-    options.
+    options. ``recreates``: the table is made anew, whatever it was.
     """
 
     path: str
@@ -48,6 +50,7 @@ class WriteOptions:
     operation: WriteOperation
     settings: Mapping[str, str]
     table: TableDescription
+    recreates: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
@@ -63,23 +66,32 @@ class WriteOptions:
             raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
         load = LoadOptions.parse(options, session)
         check_write_options(load.hoodie, warn=False)  # the write session warns
-        operation, settings = _choose_operation(load.hoodie, overwrite=overwrite)
-        return cls(load.path, load, operation, settings, TableDescription.from_options(load.hoodie))
+        recreates = source_keys.RECREATE.read(load.hoodie)
+        if recreates and not overwrite:
+            raise InvalidQueryError(f"{source_keys.RECREATE} goes with the mode overwrite.", hint="Leave it out.")
+        operation, settings = _choose_operation(load.hoodie, overwrite=overwrite and not recreates)
+        return cls(load.path, load, operation, settings, TableDescription.from_options(load.hoodie), recreates)
 
     def open(self) -> Snapshot | None:
-        """Open the table's latest snapshot; None if there is no table.
+        """Open the table's latest snapshot; None if there is no table, or if it is made anew.
 
         Raises:
             InvalidQueryError: the options contradict the table.
             HoodieError: the table cannot be read.
         """
+        if self.recreates:
+            return None
+        found = self._find()
+        if found is not None:
+            self.table.check(found.config)
+        return found
+
+    def _find(self) -> Snapshot | None:
         options = self.load
         try:
-            found = open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
+            return open_snapshot(self.path, storage_options=options.storage_options, timezone=options.timezone)
         except TableNotFoundError:
             return None
-        self.table.check(found.config)
-        return found
 
     def check_new(self, schema: pa.Schema) -> None:
         """Check that a table can be created from the options and these columns.
@@ -93,10 +105,11 @@ class WriteOptions:
         self.table.make_new_table(schema, self._default_name).make_properties()
 
     @contextmanager
-    def open_or_create(self, schema: pa.Schema) -> Iterator[Snapshot]:
+    def open_or_create(self, schema: pa.Schema, kept: str | None = None) -> Iterator[Snapshot]:
         """Give the block the table; create it from the options and these columns if there is none.
 
-        If the block, the first write of a new table, is refused, the new table is removed.
+        A table that is made anew is removed first, but for the folder ``kept``, which has the rows. If the block, the
+        first write of a new table, is refused, the new table is removed.
 
         Raises:
             HoodieError: as for ``open`` and ``check_new``.
@@ -106,6 +119,9 @@ class WriteOptions:
             yield found
             return
         self.check_new(schema)
+        old = self._find() if self.recreates else None
+        if old is not None:
+            remove_table(WriteSession.open(old, options=self.settings), old, kept)
         new, options = self.table.make_new_table(schema, self._default_name), self.load
         try:
             made = create_table(self.open_files(), new)
@@ -169,11 +185,6 @@ class TableDescription:
             InvalidQueryError: an option is missing or not valid.
             UnsupportedFeatureError: the key generator is not handled.
         """
-        if not self._get_names(source_keys.RECORD_KEY):
-            raise InvalidQueryError(
-                "There is no table yet, and no option says which columns are its record key.",
-                hint=f"Give the option {source_keys.RECORD_KEY[0]}.",
-            )
         version = self._get_text(source_keys.TABLE_VERSION) or _DEFAULT_VERSION
         if not (version.isascii() and version.isdigit()):
             raise InvalidQueryError(

@@ -29,7 +29,7 @@ from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
-from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.input.to_records import choose_operation, find_input_schema, make_records
 from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files
@@ -71,6 +71,9 @@ class Writer:
         """
         snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
+            if not snapshot.config.record_key_fields and operation is WriteOperation.UPSERT:
+                data = read_input(data, find_input_schema(snapshot))
+                operation = choose_operation(operation, snapshot.config, data.schema.names)
             session = resolve_table_index(self.session, snapshot, operation, self.merger)
             return replace(self, session=session).carry_out(data, snapshot, operation)
 

@@ -58,12 +58,13 @@ class WriteNewFiles:
 
     def _write_files(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
         context = TaskContext.get()
-        first = (0 if context is None else context.partitionId()) * _FILES_OF_A_TASK
+        task = 0 if context is None else context.partitionId()
+        first = task * _FILES_OF_A_TASK
         most = there.facts.settings.plan.max_file_size
-        numbered = _number_files(_iterate_pieces(there, batches), most)
+        numbered = _number_files(_iterate_pieces(there, batches, task), most)
         for (number, path), members in groupby(numbered, key=itemgetter(0)):
-            task = InsertTask(self.commit, first + number, path, make_file_id())
-            yield task.run(records for _, records in members)
+            file = InsertTask(self.commit, first + number, path, make_file_id())
+            yield file.run(records for _, records in members)
 
 
 def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
@@ -79,11 +80,14 @@ def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[i
         yield (number, piece.path), piece.records
 
 
-def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
+def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch], task: int) -> Iterator[_Piece]:
     facts, options = there.facts, there.facts.settings.options
     limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
+    rows = 0
     for table in gather_batches(batches, limit):
-        records, _ = make_records(table, there.snapshot, options, facts.operation)
+        generated = facts.keys.for_task(task, rows)
+        rows += table.num_rows
+        records, _ = make_records(table, there.snapshot, options, facts.operation, generated)
         routed = assign_new_files(records, facts.settings.plan.max_file_size)
         for placement in routed.assignments:
             of_place = routed.get_records(placement)

@@ -8,7 +8,7 @@ a bucket index a shard has whole buckets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.writer.index.bucket_locations import assign_buckets
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.keygen.generated import GeneratedKeys
 from hoodie_py.writer.partitioner.assign import slice_records
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
@@ -73,6 +74,7 @@ class WriteFacts:
     packed_merger: bytes
     shards: tuple[int, ...]
     attempts: int
+    keys: GeneratedKeys = field(default_factory=GeneratedKeys.begin)  # of tables without key fields
 
     @property
     def is_bucket(self) -> bool:
@@ -118,15 +120,19 @@ class DivideRows:
 
     def _divide_all(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        at = (0 if context is None else context.partitionId()) * _PLACES_OF_A_TASK
+        task, rows = 0 if context is None else context.partitionId(), 0
+        at = task * _PLACES_OF_A_TASK
         for table in gather_batches(batches, _GATHERED_BYTES):
-            for piece in self._divide(there, table, at):
+            for piece in self._divide(there, table, at, there.facts.keys.for_task(task, rows)):
                 yield piece
                 at += piece.num_rows
+            rows += table.num_rows
 
-    def _divide(self, there: OpenedFacts, table: pa.Table, at: int) -> Iterator[pa.RecordBatch]:
+    def _divide(
+        self, there: OpenedFacts, table: pa.Table, at: int, generated: GeneratedKeys
+    ) -> Iterator[pa.RecordBatch]:
         facts = there.facts
-        records, _ = make_records(table, there.snapshot, facts.settings.options, facts.operation)
+        records, _ = make_records(table, there.snapshot, facts.settings.options, facts.operation, generated)
         if self.sketches and len(records):
             sketch = KeySketch.from_keys(join_chunks(records.keys)).pack()
             row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}

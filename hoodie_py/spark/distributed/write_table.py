@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.options.write import PARTITIONS_TO_DELETE
@@ -52,7 +52,7 @@ from hoodie_py.writer.commit.tasks import Tasks, is_merging_inserts
 from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
-from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.input.to_records import choose_operation, make_records
 from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
@@ -94,6 +94,11 @@ def write_table(
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")
     parsed = WriteOptions.parse(to_option_texts(options), session_settings, overwrite=mode == "overwrite")
+    if parsed.recreates:
+        raise UnsupportedFeatureError(
+            "Making a table anew by this function: the rows may be read from the table that is removed.",
+            hint='Write with df.write.format("hoodie").mode("overwrite").',
+        )
     if mode not in ("append", "overwrite") and parsed.open() is not None:
         if mode == "ignore":
             return WriteResult(parsed.operation)
@@ -121,6 +126,7 @@ class DistributedWrite:
         """Write and commit."""
         snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
+            self.operation = choose_operation(self.operation, snapshot.config, self.schema.names)
             self.session = resolve_table_index(self.session, snapshot, self.operation, self.merger)
             return self._write_and_commit(snapshot)
 

@@ -68,7 +68,7 @@ class WriteJob:
         with (
             remove_afterwards(staging),
             staging.open_rows(staged) as rows,
-            self.options.open_or_create(self.schema) as snapshot,
+            self.options.open_or_create(self.schema, staging.folder) as snapshot,
         ):
             session = WriteSession.open(snapshot, options=self.options.settings)
             merger = choose_merger(snapshot.config, load_mergers(self.packed_mergers))

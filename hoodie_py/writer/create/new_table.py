@@ -59,7 +59,7 @@ class NewTable:
     Attributes:
         name: of the table.
         schema: its columns; the meta columns of a scan are ignored.
-        record_key: key fields.
+        record_key: key fields; none: writers make keys up.
         ordering: ordering fields.
         partition_by: partition fields, ``field:SIMPLE`` or ``field:TIMESTAMP`` for a custom key generator.
         table_type: MERGE_ON_READ or COPY_ON_WRITE, or MOR or COW.
@@ -97,7 +97,7 @@ class NewTable:
             keys.NAME: self.name,
             keys.TYPE: self._resolve_table_type(),
             keys.VERSION: str(self.version),
-            keys.RECORD_KEY_FIELDS: ",".join(self.record_key),
+            **({keys.RECORD_KEY_FIELDS: ",".join(self.record_key)} if self.record_key else {}),
             keys.PARTITION_FIELDS: ",".join(self.partition_by),
             keys.KEY_GENERATOR_TYPE: generator,
             keys.PARTITION_EXTRACTOR: self._choose_partition_extractor(),
@@ -119,9 +119,10 @@ class NewTable:
             raise UnsupportedFeatureError(
                 f"Tables of version {self.version} cannot be made.", hint="Give table_version=6, 8 or 9."
             )
-        if not self.record_key:
+        if not self.record_key and not self._has_meta_fields:
             raise UnsupportedFeatureError(
-                "Tables without record key fields, whose keys writers make up.", hint="Give record_key=."
+                "A table without record key fields and without meta fields: nothing tells its records apart.",
+                hint="Give record_key=.",
             )
         for key in self.properties:
             if key in _BY_ARGUMENT and not self._is_for_old_readers(key):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +37,7 @@ class ChangedGroup:
 
 
 class CollectedChanges:
-    """Changed rows by file group. Use it as a context manager: its end removes the files.
+    """Changed rows by file group. ``close`` removes the files.
 
     Raises:
         StorageError: the disk is full or fails.
@@ -49,10 +49,8 @@ class CollectedChanges:
         self._most, self._bytes = budget.rows_most, 0
         self.groups: dict[GroupKey, ChangedGroup] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Remove the files."""
         self._writer.close()
         self._spill.close()
 
@@ -83,29 +81,11 @@ class CollectedChanges:
         self._writer.close()
 
     def read(self, key: GroupKey, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
-        """Return the changed rows of a file group. ``ordering`` has the types of ordering values; the records have
-        none, so that their deletes win over all that the table has.
-
-        Raises:
-            UnsupportedFeatureError: two rows have one key: neither could be changed alone.
-        """
+        """Return the changed rows of a file group; errors as for ``make_changed_records``."""
         group = self.groups[key]
         table = pa.concat_tables([*self._read_spilled(group), *group.held])
-        if pc.count_distinct(table.column(_KEY)).as_py() < table.num_rows:
-            raise UnsupportedFeatureError(
-                "Changing rows of a file group that has several rows of one record key.",
-                hint="Upsert or delete these keys first.",
-                partition=key[0],
-                file_group=key[1],
-            )
-        count = table.num_rows
-        return WriteRecords(
-            rows=table.drop_columns([_KEY, _DELETE]),
-            keys=table.column(_KEY),
-            partition_paths=pa.chunked_array([pa.repeat(pa.scalar(key[0]), count)]),
-            deletes=table.column(_DELETE) if group.deletes else None,
-            ordering=tuple(pa.chunked_array([pa.nulls(count, type_)]) for type_ in ordering),
-        )
+        rows = table.drop_columns([_KEY, _DELETE])
+        return make_changed_records(key, rows, table.column(_KEY), table.column(_DELETE), ordering)
 
     def _read_spilled(self, group: ChangedGroup) -> Iterator[pa.Table]:
         opened, reader = "", None
@@ -114,6 +94,31 @@ class CollectedChanges:
                 opened, reader = each.file, _open(each.file)
             assert reader is not None
             yield pa.Table.from_batches([reader.get_batch(each.number)])
+
+
+def make_changed_records(
+    key: GroupKey, rows: pa.Table, keys: pa.ChunkedArray, deletes: pa.ChunkedArray, ordering: tuple[pa.DataType, ...]
+) -> WriteRecords:
+    """Return changed rows of a file group as records. ``ordering`` has the types of ordering values; the records have
+    none, so that their deletes win over all that the table has.
+
+    Raises:
+        UnsupportedFeatureError: two rows have one key: neither could be changed alone.
+    """
+    if pc.count_distinct(keys).as_py() < len(keys):
+        raise UnsupportedFeatureError(
+            "Changing rows of a file group that has several rows of one record key.",
+            hint="Upsert or delete these keys first.",
+            partition=key[0],
+            file_group=key[1],
+        )
+    return WriteRecords(
+        rows=rows,
+        keys=keys,
+        partition_paths=pa.chunked_array([pa.repeat(pa.scalar(key[0]), len(keys))]),
+        deletes=deletes if pc.any(deletes).as_py() else None,
+        ordering=tuple(pa.chunked_array([pa.nulls(len(keys), type_)]) for type_ in ordering),
+    )
 
 
 def _open(file: str) -> Any:

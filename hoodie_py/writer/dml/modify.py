@@ -13,7 +13,6 @@ rows may go into the same log file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,23 +25,21 @@ from hoodie_py.arrow.fields import find_field_type, find_top_level_name
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.write import PARTIAL_UPDATES
-from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
-from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
-from hoodie_py.writer.commit.tasks import Job, Tasks, WriteTask, run_jobs, run_task
+from hoodie_py.writer.commit.tasks import Tasks, WriteTask
 from hoodie_py.writer.dml.bound_clauses import BoundClause, bind_clauses, bind_values, list_assigned
 from hoodie_py.writer.dml.changes import RowChanges
 from hoodie_py.writer.dml.clauses import Clauses, Delete, Insert, Update
-from hoodie_py.writer.dml.collected import CollectedChanges
+from hoodie_py.writer.dml.engine import ChangeEngine, Found, LocalEngine, Work
 from hoodie_py.writer.dml.names import SOURCE, TARGET, Names, list_columns
 from hoodie_py.writer.dml.new_rows import NewRows, place_new_rows
 from hoodie_py.writer.dml.source_join import JoinCondition, SourceRows, bind_condition
@@ -61,9 +58,6 @@ from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
-
-_BATCH_ROWS = 1 << 16
-_MOST_BATCH_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,11 @@ class _WholeRowsNeededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """Makes one update or merge. The merger is used instead of the table's merge mode."""
+    """Makes one update or merge. The merger is used instead of the table's merge mode; engine None: this process."""
 
     session: WriteSession
     merger: Merger | None = None
+    engine: ChangeEngine | None = None
 
     def update(self, set: Mapping[str, Any], where: str | pc.Expression | None) -> WriteResult:  # noqa: A002 - as users know it
         """Set columns of the rows that match a filter.
@@ -101,6 +96,16 @@ class Modifier:
             names = Names(plan.columns)
             clause = BoundClause(None, bind_values(set, names, plan.columns))
             return plan.run((clause,), (), (), None, None, where)
+
+    def delete(self, where: str | pc.Expression | None) -> WriteResult:
+        """Delete the rows that match a filter.
+
+        Raises:
+            HoodieError: see ``HoodieTable.update``.
+        """
+        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
+        with turn_missing_into_conflict(self.session, snapshot):
+            return self._prepare(snapshot).run((BoundClause(None, {}, deletes=True),), (), (), None, None, where)
 
     def merge(self, source: Any, request: MergeRequest) -> WriteResult:
         """Merge rows of a source into the table.
@@ -138,7 +143,7 @@ class Modifier:
                 hint="Scan the rows, change them, and upsert.",
                 table=snapshot.config.name,
             )
-        return _Plan(session, snapshot, schema, generator, self.merger)
+        return _Plan(session, snapshot, schema, generator, self.merger, self.engine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,7 @@ class _Plan:
     schema: OutputSchema
     generator: KeyGenerator
     merger: Merger | None
+    engine: ChangeEngine | None
 
     @property
     def columns(self) -> pa.Schema:
@@ -188,7 +194,7 @@ class _Plan:
             columns=columns,
             keys=RecordKeys.of(config.populate_meta_fields, config.record_key_fields),
             generator=self.generator,
-            moves=index.is_global and index.update_partition,
+            moves=bool(config.record_key_fields) and index.is_global and index.update_partition,
             source=source,
             matched=matched,
             by_source=by_source,
@@ -204,36 +210,57 @@ class _Plan:
         *,
         is_partial: bool,
     ) -> WriteResult:
-        options = self.session.settings.options
-        with CollectedChanges(MemoryBudget.from_options(ReadOptions(options=options))) as collected:
-            moved = self._collect(changes, condition, collected, where)
-            collected.finish()
+        engine = self.engine or LocalEngine(self.session.settings.options, self.merger)
+        with engine:
+            found = engine.find(changes, self._plan_reads(changes, condition, where))
             fresh = NewRows(self.session, self.snapshot, self.schema, self.merger)
-            routed = place_new_rows(fresh, new, changes.source, condition, moved)
-            placed = _join_assignments(collected, routed)
+            routed = place_new_rows(fresh, new, changes.source, condition, found.moved)
             if is_partial and any(each.file_slice is not None for each in routed.assignments):
                 raise _WholeRowsNeededError
+            placed = _join_assignments(found, routed)
             if not placed:
                 return WriteResult(WriteOperation.UPSERT)
             write = Write(
                 self.session, self.snapshot, WriteOperation.UPSERT, self.schema, self.merger, looked_up=bool(new)
             )
             some = select_output_columns(self.schema, changes.columns) if is_partial else None
-            run = partial(_run_tasks, collected=collected, new=routed, types=self._ordering_types, partial_schema=some)
+
+            def run(tasks: Tasks, _: AssignedRecords) -> Sequence[TaskResult]:
+                made = zip(tasks.iterate_tasks(placed), placed, strict=True)
+                return engine.write([self._make_work(task, each, found, routed, some) for task, each in made])
+
             none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
             return commit_records(write, AssignedRecords(none, np.empty(0, np.int64), placed), run)
 
-    def _collect(
+    def _make_work(
         self,
-        changes: RowChanges,
-        condition: JoinCondition | None,
-        collected: CollectedChanges,
-        where: str | pc.Expression | None,
-    ) -> list[pa.Table]:
-        """Read the table, add changed rows to ``collected``, and return the rows that move to other partitions."""
+        task: WriteTask,
+        placement: FileAssignment,
+        found: Found,
+        routed: AssignedRecords,
+        some: OutputSchema | None,
+    ) -> Work:
+        also = next((each for each in routed.assignments if each.group == placement.group), None)
+        changes = placement.group in found.groups
+        if some is not None and changes and isinstance(task, AppendTask):
+            task = replace(task, partial=some)
+        return Work(
+            task,
+            len(placement),
+            placement.inserts,
+            changes,
+            None if also is None else routed.get_records(also),
+            None if also is None else routed.get_positions(also),
+            self._ordering_types,
+        )
+
+    def _plan_reads(
+        self, changes: RowChanges, condition: JoinCondition | None, where: str | pc.Expression | None
+    ) -> list[ScanTask]:
+        """Return tasks for the file slices whose rows may change, in the types of files."""
         source = changes.source
         wanted: str | pc.Expression | Predicate | None = where
-        if self.snapshot.instant is None or not (changes.matched or changes.by_source or source is not None):
+        if self.snapshot.instant is None:
             return []
         if source is not None and not changes.by_source:
             if not source.rows.num_rows:
@@ -243,30 +270,7 @@ class _Plan:
         options = dict(self.session.settings.options)
         scan = make_scan(self.snapshot, columns=names, filter=wanted, merger=self.merger, options=options)
         tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
-        stored = [replace(each, info=self._as_stored(each.info)) for each in tasks]
-        least = max(_BATCH_ROWS, min(_MOST_BATCH_ROWS, 0 if source is None else source.rows.num_rows))
-        threads = 1 if self.merger is not None else count_threads(options)
-        moved: list[pa.Table] = []
-        waiting: dict[int, list[pa.RecordBatch]] = {}
-
-        def handle(number: int) -> None:
-            rows = pa.Table.from_batches(waiting.pop(number)).combine_chunks()
-            for batch in rows.to_batches():
-                found = changes.compute(tasks[number].file_slice, batch)
-                if found is not None:
-                    if len(found.keys):
-                        collected.add(tasks[number].file_slice, found.rows, found.keys, found.deletes)
-                    moved.extend([found.moved] if found.moved.num_rows else [])
-
-        with closing(read_in_threads([each.to_batches for each in stored], threads)) as batches:
-            for number, batch in batches:
-                held = waiting.setdefault(number, [])
-                held.append(batch)
-                if sum(each.num_rows for each in held) >= least:
-                    handle(number)
-        for number in list(waiting):
-            handle(number)
-        return moved
+        return [replace(each, info=self._as_stored(each.info)) for each in tasks]
 
     def _as_stored(self, info: ReadInfo) -> ReadInfo:
         """Return the facts for reading rows in the types of files, with partition columns as a query shows them."""
@@ -338,52 +342,14 @@ def _read_source(source: Any, columns: pa.Schema) -> pa.Table:
     return rows
 
 
-def _join_assignments(collected: CollectedChanges, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
+def _join_assignments(found: Found, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
     """Return one assignment for each file group, of changed rows, new rows or both."""
     new = {each.group: each for each in routed.assignments}
     placed = []
-    for key, group in collected.groups.items():
+    for key, group in found.groups.items():
         also = new.pop(key, None)
         count = group.updates + group.deletes + (0 if also is None else len(also))
         more = (0, 0, 0) if also is None else (also.inserts, also.updates, also.deletes)
         counts = (more[0], group.updates + more[1], group.deletes + more[2])
         placed.append(FileAssignment(*key, group.file_slice, 0, count, *counts))
     return (*placed, *new.values())
-
-
-def _run_tasks(
-    tasks: Tasks,
-    routed: AssignedRecords,
-    *,
-    collected: CollectedChanges,
-    new: AssignedRecords,
-    types: tuple[pa.DataType, ...],
-    partial_schema: OutputSchema | None,
-) -> Sequence[TaskResult]:
-    fresh = {each.group: each for each in new.assignments}
-
-    def run(task: WriteTask, placement: FileAssignment) -> TaskResult:
-        also = fresh.get(placement.group)
-        if placement.group not in collected.groups:
-            assert also is not None
-            return run_task(task, new.get_records(also), new.get_positions(also), also.inserts)
-        records = collected.read(placement.group, types)
-        if also is not None:
-            records = _concatenate(records, new.get_records(also))
-        if partial_schema is not None and isinstance(task, AppendTask):
-            task = replace(task, partial=partial_schema)
-        return run_task(task, records, np.full(len(records), -1, np.int64), placement.inserts)
-
-    made = zip(routed.assignments, tasks.iterate_tasks(routed.assignments), strict=True)
-    return run_jobs([Job(partial(run, task, each), len(each)) for each, task in made])
-
-
-def _concatenate(first: WriteRecords, second: WriteRecords) -> WriteRecords:
-    ordering = zip(first.ordering, second.ordering, strict=True) if second.ordering else ()
-    return WriteRecords(
-        pa.concat_tables([first.rows, second.rows.cast(first.rows.schema)]),
-        pa.chunked_array([*first.keys.chunks, *second.keys.chunks], pa.string()),
-        None,
-        pa.chunked_array([pa.array(first.delete_mask), pa.array(second.delete_mask)]),
-        tuple(pa.chunked_array([*a.chunks, *b.cast(a.type).chunks], a.type) for a, b in ordering),
-    )

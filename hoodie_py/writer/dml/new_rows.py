@@ -71,15 +71,17 @@ def place_new_rows(
         none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
         return AssignedRecords(none, np.empty(0, np.int64), ())
     settings, snapshot = into.session.settings, into.snapshot
-    records, _ = make_records(pa.concat_tables(rows), snapshot, settings.options, WriteOperation.UPSERT)
+    known = bool(snapshot.config.record_key_fields)
+    operation = WriteOperation.UPSERT if known else WriteOperation.INSERT  # keys that are made up are always new
+    records, _ = make_records(pa.concat_tables(rows), snapshot, settings.options, operation)
     _check_distinct(records, by_key_alone=settings.index.is_global)
     touched = [] if records.partition_paths is None else sorted(records.partition_paths.unique().to_pylist())
     check_buckets(snapshot, settings, touched, into.merger)
     check_spelling(snapshot, settings.options, records.made_of, touched, into.merger)
     count = sum(each.num_rows for each in inserted)
-    if count and snapshot.instant is not None and not _proves_new(snapshot, condition):
+    if count and known and snapshot.instant is not None and not _proves_new(snapshot, condition):
         _refuse_known(into, records.take(np.arange(count)))
-    return assign_records(records, snapshot, WriteOperation.UPSERT, settings, into.merger)
+    return assign_records(records, snapshot, operation, settings, into.merger)
 
 
 def _make_rows(schema: OutputSchema, clauses: Sequence[BoundClause], source: SourceRows) -> list[pa.Table]:

@@ -31,6 +31,7 @@ from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.input.conform import check_names, conform_columns, conform_input, find_write_schema
 from hoodie_py.writer.input.input_data import read_input
+from hoodie_py.writer.keygen.generated import GeneratedKeys
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns
 from hoodie_py.writer.precombine.merge_options import check_merge_options
@@ -39,10 +40,17 @@ from hoodie_py.writer.row_errors import refuse_rows
 
 
 def make_records(
-    data: Any, snapshot: Snapshot, options: Mapping[str, str], operation: WriteOperation
+    data: Any,
+    snapshot: Snapshot,
+    options: Mapping[str, str],
+    operation: WriteOperation,
+    generated: GeneratedKeys | None = None,
 ) -> tuple[WriteRecords, OutputSchema]:
     """Return the records of a write in the order in which they came, and the schema of its files. For DELETE the data
     is rows with key fields, or keys alone.
+
+    In a table without key fields, upserts and deletes take the record keys of a scan's rows; other rows get new keys,
+    from ``generated`` if it is given.
 
     Raises:
         InvalidQueryError: rows do not fit the table, or have no key; names the column and the first rows. Or the
@@ -54,18 +62,65 @@ def make_records(
         return _make_deletes(data, snapshot, options)
     generator = KeyGenerator.from_snapshot(snapshot, options)
     known = find_write_schema(snapshot)
-    table = read_input(data, None if known is None else select_data_columns(known.arrow)).read_all()
+    table = read_input(data, find_input_schema(snapshot)).read_all()
     rows, schema = conform_input(table, snapshot, known, options)
     _refuse_millis(generator, schema)
     records = WriteRecords(
         rows=rows,
-        keys=generator.make_keys(rows),
+        keys=_find_keys(table, rows, generator, operation, generated),
         partition_paths=generator.make_partition_paths(rows),
         deletes=find_deletes(table, rows, snapshot.config, options, operation),
         ordering=_read_ordering_values(rows, snapshot.config, options),
         made_of=generator.columns,
     )
     return records, schema
+
+
+def find_input_schema(snapshot: Snapshot) -> pa.Schema | None:
+    """Return the types that plain Python values get; None if the table does not have a schema yet."""
+    known = find_write_schema(snapshot)
+    return None if known is None else select_data_columns(known.arrow)
+
+
+def _find_keys(
+    table: pa.Table,
+    rows: pa.Table,
+    generator: KeyGenerator,
+    operation: WriteOperation,
+    generated: GeneratedKeys | None,
+) -> pa.ChunkedArray:
+    if generator.key_fields:
+        return generator.make_keys(rows)
+    if operation is WriteOperation.UPSERT and RECORD_KEY_FIELD in table.column_names:
+        return _take_keys(table)
+    return (generated or GeneratedKeys.begin()).make(rows.num_rows)
+
+
+def _take_keys(table: pa.Table) -> pa.ChunkedArray:
+    """Take the record keys of a scan's rows.
+
+    Raises:
+        InvalidQueryError: a row has none, or the rows are no scan's.
+    """
+    if RECORD_KEY_FIELD not in table.column_names:
+        raise InvalidQueryError(
+            "The table has no record key fields, and the rows do not bring the keys of a scan.",
+            hint=f"Give rows of a scan with {RECORD_KEY_FIELD}, a list of such keys, or a filter.",
+            column=RECORD_KEY_FIELD,
+        )
+    keys = table.column(RECORD_KEY_FIELD).cast(pa.string())
+    refuse_rows(
+        pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=RECORD_KEY_FIELD
+    )
+    return keys
+
+
+def choose_operation(operation: WriteOperation, config: TableConfig, names: Sequence[str]) -> WriteOperation:
+    """Return what a write does to a table: in one without key fields, rows without a scan's keys are inserted, not
+    upserted (Hudi ``HoodieSparkSqlWriter.deduceOperation``).
+    """
+    inserts = operation is WriteOperation.UPSERT and not config.record_key_fields and RECORD_KEY_FIELD not in names
+    return WriteOperation.INSERT if inserts else operation
 
 
 def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
@@ -143,13 +198,9 @@ def _is_known(table: pa.Table, schema: OutputSchema, name: str) -> bool:
 def _make_keys(table: pa.Table, rows: pa.Table, generator: KeyGenerator) -> pa.ChunkedArray:
     """Make the keys of rows, or take the record keys of a scan if the rows lack key fields."""
     absent = [name for name in generator.key_fields if find_field_type(rows.schema, name) is None]
-    if not absent or RECORD_KEY_FIELD not in table.column_names:
+    if generator.key_fields and (not absent or RECORD_KEY_FIELD not in table.column_names):
         return generator.make_keys(rows)
-    keys = table.column(RECORD_KEY_FIELD).cast(pa.string())
-    refuse_rows(
-        pc.fill_null(pc.equal(keys, ""), True), "Rows whose record key is null or empty.", column=RECORD_KEY_FIELD
-    )
-    return keys
+    return _take_keys(table)
 
 
 def _make_partition_paths(
@@ -173,10 +224,10 @@ def _read_bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) ->
     values = _list_keys(data)
     if values is None:
         return None
-    if generator.named:
+    if generator.named or not generator.key_fields:
         if not all(isinstance(value, str) for value in values):
             raise InvalidQueryError(
-                f"Keys made of {', '.join(generator.key_fields)} must be given as texts or as rows.",
+                f"Keys made of {', '.join(generator.key_fields) or 'no fields'} must be given as texts or as rows.",
                 column=",".join(generator.key_fields),
             )
         return pa.chunked_array([pa.array(values, pa.string())])

@@ -51,7 +51,7 @@ class KeyGenerator:
     """Make record keys and partition paths.
 
     Attributes:
-        key_fields: in order.
+        key_fields: in order; none in a table whose keys writers make up.
         named: whether a key is ``f1:v1,f2:v2``.
         partition_fields: in path order.
         times: the format of each partition field that is a formatted time.
@@ -89,8 +89,6 @@ class KeyGenerator:
         fields = config.record_key_fields
         typed = any(type_ is not None for type_ in config.partition_field_types[:1])
         generator = config.key_generator or infer_key_generator(fields, config.partition_fields, typed=typed)
-        if not fields:
-            raise UnsupportedFeatureError("Writing to a table whose keys writers make up.", table=config.name)
         if generator not in _HANDLED:
             raise UnsupportedFeatureError(f"Writing with the key generator {generator[:100]}.", table=config.name)
         if generator in _PLAIN_KEY and len(fields) > 1:
@@ -136,8 +134,10 @@ class KeyGenerator:
 
         Raises:
             InvalidQueryError: a key field is missing, or rows have no key; names the first rows.
-            UnsupportedFeatureError: keys cannot be made of a key field's type.
+            UnsupportedFeatureError: keys cannot be made of a key field's type, or there are no key fields.
         """
+        if not self.key_fields:
+            raise UnsupportedFeatureError("Keys of rows in a table without record key fields.")
         texts = [self._format_key_field(_read_column(table, name, "record key"), name) for name in self.key_fields]
         columns = ",".join(self.key_fields)
         missing = [pc.fill_null(pc.equal(each, ""), True) for each in texts]

@@ -5,13 +5,20 @@ Agrees with the operations of Hudi's ``BaseSparkCommitActionExecutor``: tagging 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.arrow.fields import find_field_type, read_field_values
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.options.write import BULK_INSERT_SORT, INSERT_DUPLICATES
+from hoodie_py.options.write import (
+    BULK_INSERT_SORT,
+    BULK_INSERT_SORT_COLUMNS,
+    INSERT_DUPLICATES,
+)
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import KeyLookup
@@ -26,6 +33,7 @@ LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 REPLACING = (*OVERWRITES, WriteOperation.DELETE_PARTITION)
 _SHOWN = 5
+_SORTING = ("GLOBAL_SORT", "PARTITION_SORT")
 
 
 def assign_records(
@@ -56,7 +64,7 @@ def assign_records(
     if is_bucket or operation in LOOKED_UP:
         return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
     if operation is WriteOperation.BULK_INSERT:
-        return assign_new_files(_sort(records, BULK_INSERT_SORT.read(settings.options)), file_bytes)
+        return assign_new_files(_sort(records, settings.options), file_bytes)
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
         return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
     return assign_new_files(records, file_bytes)
@@ -97,7 +105,7 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
         return False
     if settings.index.is_bucket:
         return False
-    return BULK_INSERT_SORT.read(settings.options) == "NONE"
+    return BULK_INSERT_SORT.read(settings.options) == "NONE" and not BULK_INSERT_SORT_COLUMNS.read(settings.options)
 
 
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
@@ -113,7 +121,8 @@ def is_plain_insert(operation: WriteOperation, settings: WriteSettings) -> bool:
     if needs_combining(operation, settings.options) or settings.index.is_bucket:
         return False
     if operation is WriteOperation.BULK_INSERT:
-        return BULK_INSERT_SORT.read(settings.options) == "NONE"
+        mode = BULK_INSERT_SORT.read(settings.options)
+        return mode not in _SORTING and not BULK_INSERT_SORT_COLUMNS.read(settings.options)
     return operation is WriteOperation.INSERT and INSERT_DUPLICATES.read(settings.options) == "none"
 
 
@@ -132,9 +141,28 @@ def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
     return records.take(from_numpy(np.flatnonzero(file_ids.is_null().to_numpy(zero_copy_only=False))))
 
 
-def _sort(records: WriteRecords, mode: str) -> WriteRecords:
-    """Sort a bulk insert by partition path and record key, so that base files have narrow key ranges."""
-    if mode == "NONE" or records.partition_paths is None:
+def _sort(records: WriteRecords, options: Mapping[str, str]) -> WriteRecords:
+    """Sort a bulk insert by partition path and record key, or by columns, so that base files have narrow ranges.
+
+    Rows of a partition are together in any mode, so those that repartition by path alone keep the order.
+
+    Raises:
+        InvalidQueryError: a sort column is none of the rows', or its type has no order.
+    """
+    if records.partition_paths is None:
         return records
-    columns = pa.table({"partition": records.partition_paths, "key": records.keys})
-    return records.take(pc.sort_indices(columns, sort_keys=[("partition", "ascending"), ("key", "ascending")]))
+    columns: tuple[str, ...] = BULK_INSERT_SORT_COLUMNS.read(options)
+    if not columns and BULK_INSERT_SORT.read(options) not in _SORTING:
+        return records
+    values: dict[str, pa.ChunkedArray] = {"0": records.partition_paths}
+    for number, name in enumerate(columns, 1):
+        type_ = find_field_type(records.rows.schema, name)
+        if type_ is None or pa.types.is_nested(type_):
+            raise InvalidQueryError(
+                f"The rows cannot be sorted by {name[:100]!r}.", hint=f"Name columns in {BULK_INSERT_SORT_COLUMNS}."
+            )
+        values[str(number)] = read_field_values(records.rows, name)
+    if not columns:
+        values["1"] = records.keys
+    keys = [(name, "ascending") for name in values]
+    return records.take(pc.sort_indices(pa.table(values), sort_keys=keys))

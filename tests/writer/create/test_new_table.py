@@ -154,7 +154,7 @@ def test_wrong_arguments_are_named(changes: dict[str, Any], message: str) -> Non
     ("changes", "message"),
     [
         ({"version": 5}, "version 5"),
-        ({"record_key": ()}, "without record key"),
+        ({"record_key": (), "properties": {"hoodie.populate.meta.fields": "false"}}, "without record key"),
         ({"record_key": ("x",)}, "type double"),
         ({"record_key": ("raw",)}, "type binary"),
         ({"partition_by": ("x",)}, "type double"),
