@@ -23,6 +23,7 @@ KINDS = [
     Kind(6, True, False),
     Kind(6, False, True, False),
 ]
+_FIRST_THAT_RESTORES_ALL = 8
 every_kind = pytest.mark.parametrize("lake", KINDS, ids=str, indirect=True)
 
 
@@ -48,8 +49,15 @@ def restore_here(lake: Lake, saved: str) -> None:
     assert report.is_right, str(report)
 
 
-def change_much(lake: Lake) -> None:
-    """Writes and services of both engines."""
+def change_much(lake: Lake, *, java_restores: bool) -> None:
+    """Writes and services of both engines.
+
+    Java fails to restore a table of version 6 to a savepoint before a compaction of its metadata table ("no base file
+    in MDT lesser than the commit to restore to"), so there it gets few changes.
+    """
+    if java_restores and lake.kind.metadata and lake.kind.version < _FIRST_THAT_RESTORES_ALL:
+        lake.change(5)
+        return
     lake.change(5)
     if lake.kind.merge_on_read:
         lake.run_java()
@@ -80,7 +88,7 @@ def test_a_restore_to_the_others_savepoint(lake: Lake, way: str) -> None:
     saved, rows = save(lake), dict(lake.rows)
     assert [each.instant for each in lake.open().savepoints()] == [saved]
     assert [each["savepoint_time"] for each in lake.java.call(lake.path, "show_savepoints")] == [saved]
-    change_much(lake)
+    change_much(lake, java_restores=restore is restore_by_java)
     lake.check()
     assert by_key(lake.open().scan(as_of=saved).to_arrow()).keys() == rows.keys()
     restore(lake, saved)
@@ -104,7 +112,7 @@ def test_a_restore_to_the_others_savepoint(lake: Lake, way: str) -> None:
 @pytest.mark.parametrize("lake", [Kind(9, True, True), Kind(6, True, True, False)], ids=str, indirect=True)
 def test_java_finishes_a_restore_of_ours_that_was_cut_short(lake: Lake, tmp_path: Path) -> None:
     saved, rows = save_here(lake), dict(lake.rows)
-    change_much(lake)
+    change_much(lake, java_restores=True)
     for at in (1, 6, 12):
         cut = lake.copied(tmp_path / f"at{at}")
         plan = Plan(at=at, watched=("delete",))
