@@ -23,6 +23,6 @@ def plain(kind: Any) -> Any:
     if isinstance(kind, list):
         return [plain(each) for each in kind]
     if isinstance(kind, dict):
-        left_out = {"doc", "default"} if "items" in kind else {"doc"}
+        left_out = {"doc", "default"} if {"items", "values"} & kind.keys() else {"doc"}
         return {key: plain(each) for key, each in kind.items() if key not in left_out}
     return kind
