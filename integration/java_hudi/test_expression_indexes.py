@@ -19,9 +19,6 @@ KINDS = [
     for merge_on_read in (True, False)
 ]  # fmt: skip
 FUNCTIONS: list[tuple[str, str, dict[str, object]]] = [
-    ("identity", "amount", {}),
-    ("identity", "name", {}),
-    ("identity", "price", {}),
     ("year", "day", {}),
     ("month", "day", {}),
     ("day", "day", {}),
