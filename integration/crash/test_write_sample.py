@@ -34,6 +34,7 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
 @pytest.mark.parametrize(
     ("name", "operation"),
     [
+        ("made mor 9", "merge"),
         ("made mor 9", "upsert"), ("made mor 6", "upsert"), ("made cow 8", "upsert"), ("empty mor 9", "upsert"),
         ("made mor 8", "insert"), ("made cow 6", "bulk insert"), ("made mor 6", "delete"),
         ("made cow 9", "delete by filter"), ("made mor 9", "insert overwrite"),

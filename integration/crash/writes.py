@@ -86,6 +86,19 @@ def delete_where(table: HoodieTable, subject: WriteSubject) -> Any:
     return table.delete(f"{column} in ({keys})", subject.options)
 
 
+def merge(table: HoodieTable, subject: WriteSubject) -> Any:
+    """Do what an upsert does, by a merge that sets all columns and inserts the rest."""
+    one_thread()
+    config = table.config
+    return table.merge(
+        _data(subject.data),
+        [*config.record_key_fields, *config.partition_fields],
+        when_matched="update",
+        when_not_matched="insert",
+        options=subject.options,
+    )
+
+
 def insert_overwrite(table: HoodieTable, subject: WriteSubject) -> Any:
     one_thread()
     return table.insert_overwrite(_data(_in_partition(subject)), subject.options)
@@ -264,6 +277,7 @@ WRITES = {
     each.name: each
     for each in (
         Write("upsert", upsert, lambda about: {**about.rows, **_told(about.data)}),
+        Write("merge", merge, lambda about: {**about.rows, **_told(about.data)}),
         Write("insert", insert, lambda about: {**about.rows, **_told(about.new)}),
         Write("bulk insert", bulk_insert, lambda about: {**about.rows, **_told(about.new)}),
         Write("delete", delete, lambda about: about.without(about.keys)),
