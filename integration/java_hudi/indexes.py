@@ -179,8 +179,9 @@ class IndexedLake(OurLake):
         """Make anew what Java's clean has spoilt."""
         for name in sorted(self.check_entries()):
             gone = self.open().index.drop(name)
+            counts = {key: value for key, value in self.kind.service_options.items() if key.startswith(_INDEX)}
             for each in gone:
-                self.open().index.build(each, options=self.kind.service_options)
+                self.open().index.build(each, options=counts)
         assert self.check_entries() == set()
 
 

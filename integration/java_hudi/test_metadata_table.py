@@ -78,6 +78,7 @@ def _service(lake: IndexedLake, ts: int, *, ours: bool) -> None:
         lake.open().clean(retain_commits=1)
     else:
         lake.clean_java()
+        lake.mend()  # Java cannot go on where its clean has spoilt column_stats
 
 
 def _roll_back(lake: IndexedLake, ts: int) -> None:
