@@ -115,3 +115,4 @@ _.all_null
 # For users alone
 _.skipped_slices
 _.ASYNC_ARCHIVE  # archival is inline either way
+_.log_compact

@@ -13,6 +13,7 @@ from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_queries import TableQueries
 from hoodie_py.writer.table_alterations import TableAlterations
+from hoodie_py.writer.table_clustering import TableClustering
 from hoodie_py.writer.table_states import TableStates
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableQueries, TableStates, TableAlterations):
+class HoodieTable(TableQueries, TableStates, TableAlterations, TableClustering):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a
@@ -293,7 +294,7 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
         result = compaction.run(
             session,
             instant,
-            runner=_make_runner(engine),
+            runner=self._make_runner(engine),
             merger=merger,
             override_merger=override_merger,
             on_progress=on_progress,
@@ -421,6 +422,14 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
         result = archive.archive(self._open_session(options, lock), dry_run=dry_run)
         return self._refresh(result, changed=bool(result.instants) and not dry_run)
 
+    def _make_runner(self, engine: Engine | None) -> Runner | None:
+        """Return the task runner for an engine; PySpark is imported only for a Spark session."""
+        if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
+            from hoodie_py.spark.compaction_runner import SparkRunner
+
+            return SparkRunner(cast("Any", engine))
+        return cast("Runner | None", engine)
+
     def __repr__(self) -> str:
         config = self.config
         facts = (
@@ -450,12 +459,3 @@ class HoodieTable(TableQueries, TableStates, TableAlterations):
                 ("columns", "(unknown)" if columns is None else ", ".join(columns.names)),
             ],
         )
-
-
-def _make_runner(engine: Engine | None) -> Runner | None:
-    """Return the task runner for an engine; PySpark is imported only for a Spark session."""
-    if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
-        from hoodie_py.spark.compaction_runner import SparkRunner
-
-        return SparkRunner(cast("Any", engine))
-    return cast("Runner | None", engine)

@@ -11,6 +11,7 @@ from hoodie_py.cli.commands.alter import alter
 from hoodie_py.cli.commands.archive import archive
 from hoodie_py.cli.commands.changes import changes
 from hoodie_py.cli.commands.clean import clean
+from hoodie_py.cli.commands.cluster import cluster
 from hoodie_py.cli.commands.compact import compact
 from hoodie_py.cli.commands.doctor import doctor
 from hoodie_py.cli.commands.explain import explain
@@ -68,6 +69,7 @@ for _command in (
     write,
     alter,
     compact,
+    cluster,
     rollback,
     clean,
     archive,

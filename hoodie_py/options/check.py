@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
-from hoodie_py.options import indexes, read, source, undone, write
+from hoodie_py.options import clustering, indexes, log_compaction, read, source, undone, write
 from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
 from hoodie_py.options.undone import UnsupportedOption
@@ -25,6 +25,8 @@ OF_WRITES: tuple[Option, ...] = (
     *read.OPTIONS,
     *write.OPTIONS,
     *indexes.OPTIONS,
+    *clustering.OPTIONS,
+    *log_compaction.OPTIONS,
     *source.OPTIONS,
     *source.OF_NEW_TABLES,
 )

@@ -15,7 +15,6 @@ from hoodie_py.options.parse import Flag, Option, Text
 from hoodie_py.options.read import READ_PATHS
 
 _NO_CATALOG = "No catalog is told of the table."
-_NO_CLUSTERING = "Tables are not clustered."
 _NO_BACKGROUND = "No table service runs in the background."
 _NO_INDEX = "No such index is built."
 _CLUSTERING_HINT = "Let another writer do it."
@@ -104,17 +103,16 @@ OF_WRITES = (
     # Warnings: rows and the table are right without the feature
     _warn_of_flag("hoodie.datasource.hive_sync.enable", _NO_CATALOG),
     _warn_of_flag("hoodie.datasource.meta.sync.enable", _NO_CATALOG),
-    _warn_of_flag("hoodie.clustering.inline", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.clustering.schedule.inline", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.clustering.async.enabled", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.datasource.clustering.inline.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.datasource.clustering.async.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
-    _warn_of_flag("hoodie.layout.optimize.enable", _NO_CLUSTERING, _CLUSTERING_HINT),
+    _warn_of_flag("hoodie.clustering.async.enabled", _NO_BACKGROUND, _SERVICE_HINT),
+    _warn_of_flag("hoodie.datasource.clustering.async.enable", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.datasource.compaction.async.enable", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.clean.async", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.clean.async.enabled", _NO_BACKGROUND, _SERVICE_HINT),
-    _warn_of_flag("hoodie.log.compaction.inline", "Log compaction is not supported."),
-    _warn_of_flag("hoodie.log.compaction.enable", "Log compaction is not supported."),
+    _warn_of_flag(
+        "hoodie.log.compaction.enable",
+        "No log compaction is planned beside writes.",
+        "Set hoodie.log.compaction.inline.",
+    ),
     _warn_of_flag("hoodie.table.service.manager.enabled", "No service manager runs table services."),
     _warn_of_flag("hoodie.metrics.on", "No metrics are reported."),
     _warn_of_flag("hoodie.metrics.executor.enable", "No metrics are reported."),

@@ -1,4 +1,5 @@
-"""Compaction in Spark: one Spark task per file group, the largest first; the driver commits.
+"""Compaction and clustering in Spark: one Spark task per file group or group of them, the largest first; the driver
+commits.
 
 Java: ``HoodieCompactor`` and ``RunCompactionActionExecutor`` of hudi-client.
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -37,8 +38,8 @@ from hoodie_py.spark.attempts import (
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_spark_schema
-from hoodie_py.writer.compaction.task import CompactionTask, OnRows
-from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.compaction.local_runner import R, Task
+from hoodie_py.writer.compaction.task import OnRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ class SparkRunner:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
+    def run(self, tasks: Sequence[Task[R]], on_rows: OnRows) -> Iterator[R]:
         """Yield the result of each task when its job is done.
 
         ``on_rows`` is never called, as Spark reports no rows before a task ends; the results count them.
@@ -106,9 +107,9 @@ class _Job:
     attempts: int
 
     @classmethod
-    def from_tasks(cls, tasks: Sequence[CompactionTask], packed_merger: bytes, attempts: int) -> _Job:
+    def from_tasks(cls, tasks: Sequence[Task[Any]], packed_merger: bytes, attempts: int) -> _Job:
         """Pack tasks into one pickle, which holds the objects that they share only once."""
-        bare = tuple(replace(task, merger=None) for task in tasks)
+        bare = tuple(task.with_merger(None) for task in tasks)
         return cls(pack(bare), len(tasks), packed_merger, attempts)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -118,22 +119,22 @@ class _Job:
             yield run_for_outcome(partial(self._run, number), self.attempts)
         freeze_imports()
 
-    def _run(self, number: int) -> TaskResult:
-        task: CompactionTask = unpack_once(self.packed)[number]
-        return replace(task, merger=next(iter(load_mergers(self.packed_merger)), None)).run()
+    def _run(self, number: int) -> Any:
+        task: Task[Any] = unpack_once(self.packed)[number]
+        return task.with_merger(next(iter(load_mergers(self.packed_merger)), None)).run()
 
     def __repr__(self) -> str:
         return f"_Job({self.count} file groups)"
 
 
-def split_tasks(tasks: Sequence[CompactionTask]) -> list[Sequence[CompactionTask]]:
+def split_tasks(tasks: Sequence[Task[R]]) -> list[Sequence[Task[R]]]:
     """Divide tasks among jobs and keep their order. A job has more than one file group only if they are small."""
     worth = sum(task.size for task in tasks) // JOB_BYTES
     size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _pack_merger(task: CompactionTask) -> bytes:
+def _pack_merger(task: Task[Any]) -> bytes:
     """Pack the merger of a compaction; all its tasks have the same one."""
     merger = find_supplied_merger(task.info.config, task.options.options, task.merger)
     return pack_mergers([] if merger is None else [merger])

@@ -20,6 +20,7 @@ from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clustering.updates import roll_back_for_update
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.stream_inserts import SpilledInserts, insert_spilled
@@ -28,6 +29,7 @@ from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.index.tagging import PlannedForClusteringError
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import choose_operation, find_input_schema, make_records
 from hoodie_py.writer.metadata_build.wanted import build_wanted
@@ -106,7 +108,13 @@ class Writer:
             records = combine(records, snapshot, settings, self.merger)
         if operation in OVERWRITES:
             write = replace(write, replaced=list_replaced_groups(snapshot, overwritten))
-        return commit_records(write, assign_records(records, snapshot, operation, settings, self.merger))
+        try:
+            routed = assign_records(records, snapshot, operation, settings, self.merger)
+        except PlannedForClusteringError as error:
+            snapshot = roll_back_for_update(self.session, error)
+            write = replace(write, snapshot=snapshot)
+            routed = assign_records(records, snapshot, operation, settings, self.merger)
+        return commit_records(write, routed)
 
     def choose_overwritten(self, operation: WriteOperation, touched: list[str]) -> list[str] | None:
         """Return the partitions that an overwrite replaces; None for all. Of other operations it is those of the rows.

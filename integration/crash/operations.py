@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table
@@ -58,6 +60,14 @@ def run(table: HoodieTable, subject: Subject) -> Any:
     return table.run_compaction(subject.instant or None, LocalRunner(1), subject.options)
 
 
+def plan_clustering(table: HoodieTable, subject: Subject) -> Any:
+    return table.schedule_clustering({**subject.options, "hoodie.clustering.plan.strategy.sort.columns": "id"})
+
+
+def cluster(table: HoodieTable, subject: Subject) -> Any:
+    return table.run_clustering(subject.instant or None, LocalRunner(1), subject.options)
+
+
 def rollback(table: HoodieTable, subject: Subject) -> Any:
     return table.rollback(subject.instant, subject.options)
 
@@ -79,7 +89,7 @@ class Operation:
         act: does it.
         setup: what is done to a table before, step by step; "schedule!commit" is a step that dies right before the
             file is made whose name ends so; "-deltacommit" takes the newest completed one back to pending.
-        pending: action of the instant that it is about.
+        pending: action of the instant that it is about; "clustering" is a replace commit up to table version 6.
         done: how the name of a file ends that is there once the operation has returned, and was not before; None where
             it rather takes files away.
     """
@@ -101,6 +111,16 @@ class Operation:
         return self.act is archive
 
     @property
+    def clusters(self) -> bool:
+        """Whether it is about a clustering; else, if it is about a plan, about a compaction."""
+        return self.pending == "clustering" or self.act is plan_clustering
+
+    @property
+    def commits_as(self) -> str:
+        """The action that the table has one more of once the plan is carried out."""
+        return "replacecommit" if self.clusters else "commit"
+
+    @property
     def undoes_a_write(self) -> bool:
         return self.pending == "deltacommit"
 
@@ -114,22 +134,37 @@ OPERATIONS = {
         Operation("rollback of a run", rollback, ("schedule", "run!.commit"), "compaction"),
         Operation("rollback of a plan", rollback, ("schedule",), "compaction"),
         Operation("rollback of a write", rollback, ("-deltacommit",), "deltacommit"),
+        Operation("plan a clustering", plan_clustering, done=".requested"),
+        Operation("cluster", cluster, ("plan_clustering",), "clustering", ".replacecommit"),
+        Operation(
+            "cluster again", cluster, ("plan_clustering", "cluster!.replacecommit"), "clustering", ".replacecommit"
+        ),
+        Operation("rollback of a clustering", rollback, ("plan_clustering", "cluster!.replacecommit"), "clustering"),
+        Operation("rollback of a clustering plan", rollback, ("plan_clustering",), "clustering"),
         Operation("clean", clean, ("schedule", "run"), done=".clean"),
         Operation("clean again", clean, ("schedule", "run", "clean!.clean"), done=".clean"),
         Operation("archive", archive, ("schedule", "run")),
     )
 }
-STEPS = {"schedule": schedule, "run": run, "clean": clean, "archive": archive}
+STEPS = {
+    "schedule": schedule, "run": run, "clean": clean, "archive": archive, "plan_clustering": plan_clustering,
+    "cluster": cluster,
+}  # fmt: skip
+_ACTIONS = {"clustering": ("clustering", "replacecommit")}
 
 
 def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, str]) -> Subject:
     """Look at the table before the operation."""
     timeline = open_table(files).timeline
-    pending = [each.request_time for each in timeline.select_pending() if each.action == operation.pending]
+    pending = [
+        each.request_time
+        for each in timeline.select_pending()
+        if each.action in _ACTIONS.get(operation.pending, (operation.pending,))
+    ]
     return Subject(
         options=options,
         instant=pending[-1] if pending else "",
-        commits=_commits(timeline),
+        commits=_commits(timeline, operation),
         newest=max((max(each.request_time, each.completion_time or "") for each in timeline), default=""),
         instants=_instants(files),
     )
@@ -148,18 +183,32 @@ def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_f
             rollback(open_table(files), subject)
         return
     for _ in range(2 if undo_first else 0):  # back to requested, then gone
-        pending = open_table(files).timeline.select_pending_compactions().last
+        pending = _find_plan(open_table(files), operation)
         if pending is not None:
-            open_table(files).rollback(pending.request_time, subject.options)
+            open_table(files).rollback(pending, subject.options)
     table = open_table(files)
-    if _commits(table.timeline) > subject.commits:
+    if _commits(table.timeline, operation) > subject.commits:
         schedule(table, subject)  # finds nothing, and removes what a run that ended too early left
         return
-    pending = table.timeline.select_pending_compactions().last
-    if pending is None:
+    pending = _find_plan(table, operation)
+    if operation.clusters:
+        if pending is None:
+            table.cluster(LocalRunner(1), options=subject.options)
+        else:
+            with suppress(InvalidQueryError):  # a rollback of it had begun, which the run finished
+                table.run_clustering(pending, LocalRunner(1), subject.options)
+                return
+            open_table(files).cluster(LocalRunner(1), options=subject.options)
+    elif pending is None:
         table.compact(LocalRunner(1), options=subject.options)
     else:
-        table.run_compaction(pending.request_time, LocalRunner(1), subject.options)
+        table.run_compaction(pending, LocalRunner(1), subject.options)
+
+
+def _find_plan(table: HoodieTable, operation: Operation) -> str | None:
+    timeline = table.timeline
+    pending = timeline.select_pending_replacements() if operation.clusters else timeline.select_pending_compactions()
+    return None if pending.last is None else pending.last.request_time
 
 
 def problems(
@@ -200,11 +249,12 @@ def problems(
     compacts = not operation.removes and not operation.undoes_a_write and not operation.archives
     if compacts and checks.rows(files, "read_optimized") != before:
         found.append("the compacted rows are others")
+    commits = _commits(table.timeline, operation)
     if operation.archives:
         if _instants(files) != subject.instants:
             found.append("instants are lost, or there twice")
-    elif _commits(table.timeline) != subject.commits + (1 if compacts else 0):
-        found.append(f"there are {_commits(table.timeline)} commits, there were {subject.commits}")
+    elif commits != subject.commits + (1 if compacts else 0):
+        found.append(f"there are {commits} commits, there were {subject.commits}")
     times = {each.request_time for each in table.timeline.select_pending()}
     pending = [each for each in times if each > subject.newest or each == subject.instant]
     if pending:
@@ -231,5 +281,5 @@ def _before(instant: str) -> str:
     return str(int(instant) - 1).zfill(len(instant)) if instant else ""
 
 
-def _commits(timeline: Any) -> int:
-    return sum(each.is_completed and each.action == "commit" for each in timeline)
+def _commits(timeline: Any, operation: Operation) -> int:
+    return sum(each.is_completed and each.action == operation.commits_as for each in timeline)

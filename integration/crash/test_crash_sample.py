@@ -27,10 +27,22 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
     assert len({trial.combination for trial in found}) == len(chosen) >= min(count, math.ceil(len(bench.points)))
 
 
-@pytest.mark.parametrize("operation", list(OPERATIONS))
+@pytest.mark.parametrize("operation", [name for name, each in OPERATIONS.items() if not each.clusters])
 @pytest.mark.parametrize("name", TABLES)
 def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
     some(folder, name, "machine", operation, TRIALS)
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("basic_mor_v6_part", "cluster again"),
+        ("basic_mor_v9_part", "rollback of a clustering"),
+        ("mdt_files_mor_v9", "cluster"),
+    ],
+)
+def test_clustering_on_a_disk(folder: Folder, name: str, operation: str) -> None:
+    some(folder, name, "machine", operation, TRIALS_ON_S3)
 
 
 @pytest.mark.parametrize("operation", ["run", "rollback of a run", "clean"])

@@ -25,6 +25,8 @@ _QUICK = (
     "test_java_writes_while_ours_is_pending_and_we_run[v9-part-mdt]",
     "test_we_clean_and_java_goes_on[v9-part-mdt]",
     "test_a_restore_to_the_others_savepoint[v9-part-mdt-ours-java]",
+    "test_we_cluster_and_java_goes_on[v9-part-mdt]",
+    "test_java_plans_and_we_cluster[v6-part-mdt-cow]",
     "test_a_lock_file_of_ours_keeps_java_out_and_javas_keeps_us_out[v9-part-mdt]",
 )
 _QUICK_WRITES = ("what_we_wrote[v9-part-mdt]", "buckets_are_javas[v9-part-mdt]")

@@ -112,6 +112,18 @@ class JavaSession:
         done = self.sql(f"call run_compaction(op => 'run', path => '{table}'{at}, options => '{given}')")
         return str(done[0]["timestamp"]) if done else None
 
+    def clustering(
+        self,
+        table: str | Path,
+        options: Mapping[str, str],
+        step: str = "scheduleAndExecute",
+        instant: str | None = None,
+    ) -> str | None:
+        """Cluster; ``step`` is "schedule", "execute" a pending plan, or both; returns the instant, None for nothing."""
+        at = f", instants => '{instant}'" if instant else ""
+        done = self.sql(f"call run_clustering(op => '{step}', path => '{table}'{at}, options => '{_options(options)}')")
+        return str(done[0]["timestamp"]) if done else None
+
     def call(self, table: str | Path, procedure: str, **arguments: str | int | bool) -> list[dict[str, Any]]:
         """Call a procedure on a table and return its rows."""
         given = "".join(f", {name} => {_literal(value)}" for name, value in arguments.items())

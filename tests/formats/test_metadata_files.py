@@ -31,10 +31,10 @@ from hoodie_py.formats.timeline.plans import (
     CleanMetadata,
     CleanPlan,
     CompactionPlan,
-    RequestedReplace,
     RollbackMetadata,
     RollbackPlan,
 )
+from hoodie_py.formats.timeline.replace_plan import RequestedReplace
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, SavepointMetadata
 from tests.corpus import corpus_names, load_case
 from tests.formats.zipped_tables import MetaFile, meta_files

@@ -239,3 +239,14 @@ def test_whatever_else_happens_to_a_worker_is_an_error_that_says_so(spark: Any, 
         HoodieTable.open(base).compact(Troubled.by(spark, Breaks), options=QUICK)
     assert "troubled_tasks.py" in str(caught.value.__cause__)
     assert [each.state for each in HoodieTable.open(base).timeline.select_pending_compactions()] == ["requested"]
+
+
+def test_a_clustering_runs_one_task_for_each_group_and_keeps_the_rows(spark: Any, tmp_path: Path) -> None:
+    base = writable(PLAIN, tmp_path)
+    table = HoodieTable.open(base)
+    before, partitions = rows(table), {each.partition_path for each in table.file_slices()}
+    options = {**QUICK, "hoodie.clustering.plan.strategy.sort.columns": "price"}
+    result = table.cluster(spark, options)
+    assert (result.files_written, result.rows_written) == (len(partitions), sum(before.values()))
+    assert rows(HoodieTable.open(base), "read_optimized") == before
+    assert leftovers(base) == []

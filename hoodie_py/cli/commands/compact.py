@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class EngineName(StrEnum):
-    """The engine that runs the compaction."""
+    """The engine that runs a table service."""
 
     local = "local"
     spark = "spark"
@@ -93,7 +93,7 @@ def compact(
         elif schedule_only:
             _print_plan(opened.schedule_compaction(strategy, options), as_json)
         else:
-            with _open_engine(engine) as chosen:
+            with open_engine(engine) as chosen:
                 planned = instant or opened.schedule_compaction(strategy, options)
                 with _show_progress() as told:
                     result = opened.run_compaction(
@@ -103,7 +103,8 @@ def compact(
 
 
 @contextmanager
-def _open_engine(name: EngineName) -> Iterator[Engine | None]:
+def open_engine(name: EngineName, job: str = "hoodie compact") -> Iterator[Engine | None]:
+    """Give the engine of a table service during the block; ``job`` is the name that Spark shows."""
     if name is EngineName.local:
         yield None
         return
@@ -118,7 +119,7 @@ def _open_engine(name: EngineName) -> Iterator[Engine | None]:
     from hoodie_py.spark.compaction_job import start_session
     from hoodie_py.spark.process import use_session
 
-    with use_session(lambda: start_session("hoodie compact")) as spark:
+    with use_session(lambda: start_session(job)) as spark:
         yield spark
 
 

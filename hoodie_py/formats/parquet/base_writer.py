@@ -155,6 +155,11 @@ class BaseFileWriter:
             self._writer.close()
         return WrittenFile(self._rows, self._guarded.size, self._footers[0])
 
+    @property
+    def size_so_far(self) -> int:
+        """Bytes of the file up to now; those of rows that are still held are estimated."""
+        return self._guarded.size + int(self._held_bytes * self._ratio)
+
     def _add_empty(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if not self._empty:
             return batch

@@ -1,13 +1,13 @@
-"""Read plans and results of table services: compaction, clustering, clean, rollback, restore, savepoint.
+"""Read plans and results of table services: compaction, clean, rollback, restore, savepoint.
 
 All are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths must be under the table.
-Files become bare names: compaction plans of version 2 store names, older ones paths, and clustering, clean and rollback
-plans store absolute URIs of the table's location at that time; only the last segment is used.
+Files become bare names: compaction plans of version 2 store names, older ones paths, and clean and rollback plans
+store absolute URIs of the table's location at that time; only the last segment is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,7 @@ class CompactionOperation:
             partition_path=operation.get_partition(),
             data_file=operation.get_file_name("dataFilePath"),
             delta_files=operation.get_file_names("deltaFilePaths"),
-            metrics=operation.get_mapping("metrics", _expect_metric),
+            metrics=operation.get_mapping("metrics", expect_metric),
             bootstrap_file=operation.get_text("bootstrapFilePath") or None,
         )
 
@@ -79,72 +79,7 @@ class CompactionPlan:
             strategy=strategy.get_text("compactorClassName") if strategy else None,
             strategy_params=strategy.get_mapping("strategyParams", expect_text) if strategy else {},
             preserve_hoodie_metadata=plan.get_flag("preserveHoodieMetadata"),
-            missing_partitions=plan.get_items("missingSchedulePartitions", _expect_partition),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringSlice:
-    """A file slice that a clustering plan rewrites."""
-
-    file_id: str
-    partition_path: str
-    data_file: str | None
-    delta_files: tuple[str, ...]
-
-    @classmethod
-    def from_record(cls, record: Any) -> ClusteringSlice:
-        piece = Fields(record)
-        return cls(
-            piece.get_file_id(),
-            piece.get_partition(),
-            piece.get_file_name("dataFilePath"),
-            piece.get_file_names("deltaFilePaths"),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusteringGroup:
-    """Slices that are rewritten together."""
-
-    slices: tuple[ClusteringSlice, ...]
-    num_output_file_groups: int | None
-
-    @classmethod
-    def from_record(cls, record: Any) -> ClusteringGroup:
-        group = Fields(record)
-        return cls(group.get_items("slices", ClusteringSlice.from_record), group.get_number("numOutputFileGroups"))
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedReplace:
-    """A requested replace commit or clustering (Hudi HoodieRequestedReplaceMetadata).
-
-    ``groups`` is None unless a clustering is planned: insert overwrites and deletes of partitions leave it out.
-    """
-
-    operation_type: str | None = None
-    groups: tuple[ClusteringGroup, ...] | None = None
-
-    @property
-    def is_clustering(self) -> bool:
-        """Whether this is a clustering plan."""
-        return self.groups is not None
-
-    def iterate_file_groups(self) -> Iterator[tuple[str, str]]:
-        """Yield partition path and file id of every file group that the clustering replaces."""
-        for group in self.groups or ():
-            for piece in group.slices:
-                yield piece.partition_path, piece.file_id
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> RequestedReplace:
-        """Parse a ``.replacecommit.requested`` or ``.clustering.requested`` file; an empty file plans nothing."""
-        replace = read_fields(data, "HoodieRequestedReplaceMetadata")
-        plan = replace.get_record("clusteringPlan")
-        return cls(
-            operation_type=replace.get_text("operationType"),
-            groups=plan.get_items("inputGroups", ClusteringGroup.from_record) if plan else None,
+            missing_partitions=plan.get_items("missingSchedulePartitions", expect_partition),
         )
 
 
@@ -231,7 +166,7 @@ class CleanPlan:
             earliest_instant_to_retain=earliest.get_text("timestamp") if earliest else None,
             policy=plan.get_text("policy"),
             files=files or plan.get_by_partition("filesToBeDeletedPerPartition", expect_file_names),
-            partitions_to_delete=plan.get_items("partitionsToBeDeleted", _expect_partition),
+            partitions_to_delete=plan.get_items("partitionsToBeDeleted", expect_partition),
             earliest_action=earliest.get_text("action") if earliest else None,
             last_completed_commit_timestamp=plan.get_text("lastCompletedCommitTimestamp") or None,
             extra_metadata=plan.get_mapping("extraMetadata", expect_text),
@@ -350,11 +285,13 @@ def read_fields(data: bytes, name: str) -> Fields:
     return Fields(read_single(data, name) if data else {})
 
 
-def _expect_partition(value: Any) -> str:
+def expect_partition(value: Any) -> str:
+    """Return a partition path that stays under the table."""
     return check_partition(expect_text(value))
 
 
-def _expect_metric(value: Any) -> float:
+def expect_metric(value: Any) -> float:
+    """Return a number of a plan."""
     return float(value) if isinstance(value, float) else float(expect_number(value))
 
 

@@ -91,6 +91,51 @@ REQUESTED_REPLACE = _to_text(
     _make_record("HoodieRequestedReplaceMetadata", _make_nullable("operationType", "string"), _EXTRA_METADATA, _VERSION)
 )
 
+# Clustering ----------------------------------------------------------------------------------------------------------
+
+_CLUSTERING_SLICE = _make_record(
+    "HoodieSliceInfo",
+    _make_nullable("dataFilePath", "string"),
+    _make_nullable("deltaFilePaths", _make_array("string")),
+    _make_field("fileId", ["null", "string"]),
+    *_make_nullables("string", "partitionPath", "bootstrapFilePath"),
+    _VERSION,
+)
+_CLUSTERING_GROUP = _make_record(
+    "HoodieClusteringGroup",
+    _make_nullable("slices", _make_array(_CLUSTERING_SLICE)),
+    _make_nullable("metrics", _make_map("double")),
+    _make_field("numOutputFileGroups", ["int", "null"], 1),
+    _EXTRA_METADATA,
+    _VERSION,
+)
+_CLUSTERING_STRATEGY = _make_record(
+    "HoodieClusteringStrategy",
+    _make_nullable("strategyClassName", "string"),
+    _make_nullable("strategyParams", _make_map("string")),
+    _VERSION,
+)
+CLUSTERING_PLAN = _to_text(
+    _make_record(
+        "HoodieRequestedReplaceMetadata",
+        _make_nullable("operationType", "string"),
+        _make_nullable(
+            "clusteringPlan",
+            _make_record(
+                "HoodieClusteringPlan",
+                _make_nullable("inputGroups", _make_array(_CLUSTERING_GROUP)),
+                _make_nullable("strategy", _CLUSTERING_STRATEGY),
+                _EXTRA_METADATA,
+                _VERSION,
+                _make_nullable("preserveHoodieMetadata", "boolean"),
+                _make_nullable("missingSchedulePartitions", _make_array("string")),
+            ),
+        ),
+        _EXTRA_METADATA,
+        _VERSION,
+    )
+)
+
 # Compaction ----------------------------------------------------------------------------------------------------------
 
 _COMPACTION_OPERATION = _make_record(

@@ -39,7 +39,8 @@ from hoodie_py.table.timeline.known_commits import KnownCommits
 from hoodie_py.table.timeline.listing import TimelineListing, list_timeline
 
 if TYPE_CHECKING:
-    from hoodie_py.formats.timeline.plans import CompactionPlan, RequestedReplace
+    from hoodie_py.formats.timeline.plans import CompactionPlan
+    from hoodie_py.formats.timeline.replace_plan import RequestedReplace
     from hoodie_py.table.timeline.archive import ArchivedTimeline
 
 LATEST = "9" * 32  # no instant is later
@@ -220,7 +221,7 @@ class TableTimeline:
             InvalidTableError: the plan's file is gone, but the instant is not.
             CorruptFileError: it is damaged.
         """
-        from hoodie_py.formats.timeline.plans import RequestedReplace
+        from hoodie_py.formats.timeline.replace_plan import RequestedReplace
 
         try:
             return self._read_file(self._locate_plan(instant), instant, RequestedReplace.from_bytes)

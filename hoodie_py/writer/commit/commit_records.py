@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.options.log_compaction import INLINE_LOG_COMPACTION
 from hoodie_py.options.write import (
     AUTOMATIC_ARCHIVE,
     AUTOMATIC_CLEAN,
@@ -21,6 +22,7 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.archive import archive_inline
 from hoodie_py.writer.clean import clean
+from hoodie_py.writer.clustering import inline as clustering
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Tasks, make_workload, run_jobs
@@ -29,6 +31,8 @@ from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.local_runner import Runner
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
+from hoodie_py.writer.log_compaction import plan as log_compaction_plan
+from hoodie_py.writer.log_compaction import run as log_compaction
 from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords
@@ -138,10 +142,10 @@ def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
 
 
 def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None) -> WriteResult:
-    """Plan and run a compaction if it is due, then clean and archive, as the options ask (Hudi
+    """Plan and run a compaction and a clustering if they are due, then clean and archive, as the options ask (Hudi
     ``runTableServicesInline``, ``mayBeCleanAndArchive``).
 
-    The commit has landed, so a failure of a service is a warning and no error of the write. The compaction uses the
+    The commit has landed, so a failure of a service is a warning and no error of the write. The services use the
     write's merger only if it is the table's own, as readers merge by the table's rules.
     """
     session = write.session
@@ -158,6 +162,9 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
             own = keep_if_own(session.look().config, write.merger)
             result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
+        if write.snapshot.config.is_merge_on_read and INLINE_LOG_COMPACTION.read(options):
+            log_compaction.run(session, log_compaction_plan.schedule(session), runner=runner)
+        done = replace(done, clustering=clustering.run_inline(session, write.merger, runner))
         if AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
         if AUTOMATIC_ARCHIVE.read(options):

@@ -97,7 +97,8 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
         return
     stats = list(metadata.iterate_stats())
     _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
-    inserted = {stat.partition_path for stat in stats if _has_inserts(stat)}
+    moved = metadata.operation_type == "CLUSTER"  # its new files have no new keys
+    inserted = {stat.partition_path for stat in stats if _has_inserts(stat) and not moved}
     both = inserted if claims.new_keys_in is None else inserted & claims.new_keys_in
     if both and claims.looked_up:
         raise ConflictError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.writer.archival.archive import ArchiveResult
 from hoodie_py.writer.clean.clean import CleanResult
+from hoodie_py.writer.clustering.report import ClusteringResult
 from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.records import WriteOperation
@@ -31,6 +32,7 @@ class WriteResult:
         seconds: wall-clock time.
         scheduled: request time of the compaction that was planned afterwards.
         compaction: result of an inline compaction.
+        clustering: result of an inline clustering.
         clean: result of an inline clean.
         archive: result of an inline archival; None if nothing was due.
     """
@@ -48,6 +50,7 @@ class WriteResult:
     seconds: float = 0.0
     scheduled: str | None = None
     compaction: CompactionResult | None = None
+    clustering: ClusteringResult | None = None
     clean: CleanResult | None = None
     archive: ArchiveResult | None = None
 

@@ -189,7 +189,7 @@ def _plan_tasks(
     slices: Sequence[FileSlice],
     merger: Merger | None,
 ) -> _OpenCompaction:
-    snapshot = _with_schema_of(snapshot, pending.request_time)
+    snapshot = with_schema_of(snapshot, pending.request_time)
     schema = load_output_schema(snapshot)
     facts = CommitFacts(
         files=snapshot.files,
@@ -220,10 +220,10 @@ def _plan_tasks(
     return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, schema.avro, facts.run_id)
 
 
-def _with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
-    """Return the table with the columns that it had at the compaction's instant, where files are matched by theirs.
+def with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
+    """Return the table with the columns that it had at a service's instant, where files are matched by theirs.
 
-    Columns may have been altered since the compaction was planned (Hudi ``InternalSchemaCache``).
+    Columns may have been altered since the service was planned (Hudi ``InternalSchemaCache``).
     """
     if snapshot.schema.latest_schema is None:
         return snapshot

@@ -26,8 +26,11 @@ T = TypeVar("T")
 _PLAN_HINT = "Roll the plan back and schedule a new one."
 
 
-def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) -> list[FileSlice]:
-    """Return one slice for each operation of a plan, in its order.
+def find_planned_slices(
+    snapshot: Snapshot, plan: CompactionPlan, instant: str, *, takes_all_logs: bool = True
+) -> list[FileSlice]:
+    """Return one slice for each operation of a plan, in its order. ``takes_all_logs``: what the plan makes closes the
+    slices, so that it must name all of their log files.
 
     Raises:
         InvalidTableError: the plan names a file that is missing or belongs to another group, or lacks a log file.
@@ -45,6 +48,8 @@ def find_planned_slices(snapshot: Snapshot, plan: CompactionPlan, instant: str) 
             group = groups.get(key) or FileGroup(*key, (), ())
             found[key] = _make_slice(snapshot, operation, group, instant)
             _check_current(snapshot, group, found[key], instant)
+            if takes_all_logs:
+                _check_whole(snapshot, group, found[key], instant)
         except HoodieError as error:
             raise error.locate(instant=instant, file_group=key[1][:200], partition=key[0] or None) from error.__cause__
     return list(found.values())
@@ -131,7 +136,6 @@ def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, ins
         raise InvalidTableError(
             "Invalid plan: a compaction plan names a base file that was never committed.", hint=_PLAN_HINT
         )
-    named = {log.path for log in planned.log_files}
     if not visibility.logs_carry_base_instant:
         uncommitted = [log for log in planned.log_files if not visibility.is_committed(log.name.instant)]
         if uncommitted:
@@ -139,6 +143,10 @@ def _check_current(snapshot: Snapshot, group: FileGroup, planned: FileSlice, ins
                 "Invalid plan: a compaction plan names a log file of a write that has not completed.",
                 path=uncommitted[0].path,
             )
+
+
+def _check_whole(snapshot: Snapshot, group: FileGroup, planned: FileSlice, instant: str) -> None:
+    named = {log.path for log in planned.log_files}
     others = (log for log in group.log_files if log.path not in named)
     lost = next(_iterate_lost_logs(snapshot, planned, others, instant), None)
     if lost is not None:
@@ -158,7 +166,7 @@ def _iterate_lost_logs(
         written = log.name.instant
         if visibility.logs_carry_base_instant:
             below = written == planned.base_instant
-            if below and _has_records(snapshot, planned, log):
+            if below and has_records(snapshot, planned, log):
                 yield log
         elif visibility.is_committed(written):
             completed = visibility.find_completion_time(written, instant)
@@ -167,7 +175,7 @@ def _iterate_lost_logs(
                 yield log
 
 
-def _has_records(snapshot: Snapshot, planned: FileSlice, log: LogFile) -> bool:
+def has_records(snapshot: Snapshot, planned: FileSlice, log: LogFile) -> bool:
     """Whether a log file holds committed records. Up to version 6 its name does not tell."""
     alone = FileSlice(planned.partition_path, planned.file_id, planned.base_instant, None, (log,))
     return next(FileGroupReader(alone, snapshot).log_records(), None) is not None

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import pyarrow as pa
 
@@ -64,6 +65,10 @@ class CompactionTask:
     def log_bytes(self) -> int:
         """Bytes of the slice's log files, which are held in memory while they merge."""
         return sum(log.size for log in self.file_slice.log_files)
+
+    def with_merger(self, merger: Merger | None) -> Self:
+        """Return the task with another merger."""
+        return replace(self, merger=merger)
 
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Write the new base file. ``on_rows`` gets the number of rows of each written batch.

@@ -133,6 +133,13 @@ def _find_index(
     return replace(index, buckets=number)
 
 
+def has_bucket_files(snapshot: Snapshot) -> bool:
+    """Whether the table's file groups are those of a bucket index, so that rows cannot change their file group."""
+    groups = _find_newest_groups(snapshot)
+    names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()
+    return _classify(groups, names) in (_FileGroupKind.BUCKETS, _FileGroupKind.RANGES)
+
+
 def _refuse_hashed_dates(snapshot: Snapshot) -> None:
     """Refuse buckets of keys that have dates, without meta fields: Java hashes another text than its readers compare.
 

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, number_strings
 from hoodie_py.errors import ConflictError
+from hoodie_py.options.clustering import ROLLBACK_ON_CONFLICT
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.bucket_locations import (
@@ -52,6 +53,10 @@ from hoodie_py.writer.settings import WriteSettings
 _Look = Callable[[Snapshot, WriteRecords, KeyLookup], RecordLocations]
 
 
+class PlannedForClusteringError(ConflictError):
+    """Records belong to a file group that a pending clustering replaces; ``where`` has its ``instant``."""
+
+
 def tag(
     snapshot: Snapshot,
     records: WriteRecords,
@@ -75,7 +80,7 @@ def tag(
     Raises:
         InvalidTableError: two file groups have one bucket.
         InvalidQueryError: the file groups are not those of the options' bucket index.
-        ConflictError: a pending clustering replaces a file group of the records.
+        PlannedForClusteringError: a pending clustering replaces a file group of the records.
         UnsupportedFeatureError: the index is not handled.
     """
     index = settings.index
@@ -219,9 +224,10 @@ def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
     touched = set(tagged.file_ids.unique().to_pylist()) & held.keys()
     if touched:
         first = min(touched)
-        raise ConflictError(
+        raise PlannedForClusteringError(
             "A pending clustering replaces a file group that records belong to.",
             file_group=first,
             instant=held[first],
-            hint="Let the clustering finish, or roll it back.",
+            hint="Let the clustering finish, or roll it back. With SparkAllowUpdateStrategy and "
+            f"{ROLLBACK_ON_CONFLICT}=true the write does that.",
         )

@@ -5,6 +5,7 @@
     keys that are gone            deleted, unless another file of the commit has them: a record that moves
     updates                       nothing, as the location stays
     replaced file groups          their keys are deleted, unless the commit writes them again
+    clusterings                   a record for each key of the new files; no key goes
     compactions, cleans           nothing
 
 The keys are read back from the new files, before the lock. A file is read only if its statistics say that keys came or
@@ -91,10 +92,12 @@ def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyChanges:
         HoodieError: a data file cannot be read, or a merger is missing.
     """
     del partition
-    if commit.kind != "write":
+    if commit.kind not in ("write", "clustering"):
         return KeyChanges.collect((), ())
     said = LogStats(commit.snapshot.timeline)
     changes = [each for each in list_group_changes(commit) if _may_change_keys(said, each)]
+    if commit.kind == "clustering":  # the new files have the same keys as the replaced ones
+        changes = [each for each in changes if each.after is not None]
     options = commit.session.settings.options
     rows = SliceRows(commit.snapshot, options, instant=commit.instant)
     found = run_in_order([partial(find_key_changes, rows, each) for each in changes], count_threads(options))

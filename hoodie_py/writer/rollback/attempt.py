@@ -1,6 +1,7 @@
-"""Remove what an unfinished attempt at a compaction left (Hudi ``HoodieTable.rollbackInflightCompaction``).
+"""Remove what an unfinished attempt at a compaction or clustering left (Hudi ``HoodieTable``:
+``rollbackInflightCompaction``, ``rollbackInflightClustering``).
 
-Such an attempt leaves base files of the compaction's instant and their change-data files, markers that name them, an
+Such an attempt leaves base files of its instant and their change-data files, markers that name them, an
 inflight file and perhaps a commit in the metadata table. Readers see nothing of this. The data files go first and the
 inflight file last, so that an interrupted removal can be repeated.
 """
@@ -22,14 +23,19 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 
 def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
-    """List the base files and change-data files that a compaction left in file groups, with their sizes in bytes."""
+    """List the base files and change-data files that an attempt left in file groups, with their sizes in bytes.
+
+    A group without file id stands for all groups of its partition: a clustering makes new ones.
+    """
     wanted = set(groups)
     partitions = sorted({partition for partition, _ in wanted})
     found: dict[str, int] = {}
     for partition, listing in zip(partitions, list_folders(files, partitions), strict=True):
         for info in listing:
             name = None if info.is_dir else _parse_name(info.name)
-            if name is not None and name.instant == instant and (partition, name.file_id) in wanted:
+            if name is None or name.instant != instant:
+                continue
+            if (partition, name.file_id) in wanted or (partition, "") in wanted:
                 found[info.path] = info.size
     return found
 
@@ -41,7 +47,7 @@ def remove_files(
     keep: Collection[str] = (),
     check: Callable[[], object] | None = None,
 ) -> int:
-    """Delete the files that attempts at a compaction wrote, and return how many were deleted.
+    """Delete the files that attempts at a compaction or clustering wrote, and return how many were deleted.
 
     Paths in ``keep`` stay. ``check`` is called between the listing and the deletion; it raises if the run has lost the
     lock or its heartbeat. Another process may have run the compaction again then, and its files have the same instant.
@@ -61,7 +67,7 @@ def remove_files(
 
 
 def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:
-    """Delete the files that one run announced, and no file of another run of the same compaction."""
+    """Delete the files that one run announced, and no file of another run of the same instant."""
     markers = Markers(files, instant)
     for marker in markers.list_announced():
         if _is_file_of(marker.path, instant) and parse_run_id(marker.file_name) == run_id:
@@ -76,7 +82,7 @@ def undo_attempt(
     groups: Collection[GroupKey],
     check: Callable[[], object],
 ) -> int:
-    """Take an inflight compaction back to requested, and return how many data files were removed.
+    """Take an inflight compaction or clustering back to requested, and return how many data files were removed.
 
     Call it under the table's lock, when no process runs the compaction. ``check`` is as for ``remove_files``.
     """

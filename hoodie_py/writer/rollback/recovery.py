@@ -53,16 +53,16 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     return session.look() if pending else snapshot
 
 
-def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str | None = None) -> bool:
+def finish_rollbacks(session: WriteSession, snapshot: Snapshot, service: str | None = None) -> bool:
     """Finish pending rollbacks, and return whether there were any. Beside declared writers only old ones count.
-    ``compaction`` is the request time of one that is about to run; its rollback is finished too.
+    ``service`` is the request time of a compaction or clustering that is about to run; its rollback is finished too.
 
     Raises:
         ConflictError: a writer is at work on an instant that is rolled back.
         UnsupportedFeatureError: a rollback cannot be finished here.
         StorageError: the store refused.
     """
-    begun = list_rollbacks_to_finish(snapshot, compaction)
+    begun = list_rollbacks_to_finish(snapshot, service)
     if session.multi_writer:
         begun = [each for each in begun if _is_old(session, snapshot, each.instant)]
     for each in begun:
@@ -71,23 +71,23 @@ def finish_rollbacks(session: WriteSession, snapshot: Snapshot, compaction: str 
     return bool(begun)
 
 
-def list_rollbacks_to_finish(snapshot: Snapshot, compaction: str | None = None) -> list[PendingRollback]:
+def list_rollbacks_to_finish(snapshot: Snapshot, service: str | None = None) -> list[PendingRollback]:
     """Return the rollbacks to finish before another instant completes, those of the newest instants first.
 
     The rollback of a pending compaction or clustering can wait until the next run of that instant, which finishes it.
-    So only the rollback of the compaction in the argument counts.
+    So only the rollback of the one in the argument counts.
     """
-    begun = [each for each in list_pending_rollbacks(snapshot) if not _can_wait(snapshot, each, compaction)]
+    begun = [each for each in list_pending_rollbacks(snapshot) if not _can_wait(snapshot, each, service)]
     return sorted(begun, key=lambda each: each.target, reverse=True)
 
 
-def _can_wait(snapshot: Snapshot, begun: PendingRollback, compaction: str | None) -> bool:
+def _can_wait(snapshot: Snapshot, begun: PendingRollback, service: str | None) -> bool:
     found = snapshot.timeline.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     if found is None:
         return False
     if begun.action == COMPACTION:
-        return found.is_completed or begun.target != compaction
-    return not found.is_completed and is_clustering(snapshot, found)
+        return found.is_completed or begun.target != service
+    return begun.target != service and not found.is_completed and is_clustering(snapshot, found)
 
 
 def _is_old(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:

@@ -23,6 +23,7 @@ from hoodie_py.formats.timeline.instants import (
     COMPACTION,
     DELTA_COMMIT,
     INFLIGHT,
+    LOG_COMPACTION,
     REPLACE_COMMIT,
     REQUESTED,
     RESTORE,
@@ -45,7 +46,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import PendingRollback, list_pending_rollbacks, list_rollbacks_of
 from hoodie_py.writer.transaction.run_guard import guard_run
 
-_UNDONE = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, CLUSTERING)
+_UNDONE = (COMMIT, DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)

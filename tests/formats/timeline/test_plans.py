@@ -11,11 +11,11 @@ from hoodie_py.formats.timeline.plans import (
     CleanPlan,
     CompactionOperation,
     CompactionPlan,
-    RequestedReplace,
     RollbackMetadata,
     RollbackPlan,
     RolledBackInstant,
 )
+from hoodie_py.formats.timeline.replace_plan import RequestedReplace
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, SavepointMetadata
 from tests.formats.avro_writing import NULLABLE_TEXTS, container, encode, record_schema
 from tests.formats.zipped_tables import meta_files

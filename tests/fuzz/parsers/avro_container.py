@@ -12,7 +12,7 @@ from functools import cache
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.container import is_container, read_single
-from hoodie_py.formats.timeline import plans, savepoints
+from hoodie_py.formats.timeline import plans, replace_plan, savepoints
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.formats.log_writer import varint
 from tests.fuzz.parsers.commit_json import escapes
@@ -22,8 +22,8 @@ Reader = Callable[[bytes], object]
 READERS: tuple[tuple[str, Reader], ...] = (
     ("commit", CommitMetadata.from_bytes),
     ("compaction.requested", plans.CompactionPlan.from_bytes),
-    ("replacecommit.requested", plans.RequestedReplace.from_bytes),
-    ("clustering.requested", plans.RequestedReplace.from_bytes),
+    ("replacecommit.requested", replace_plan.RequestedReplace.from_bytes),
+    ("clustering.requested", replace_plan.RequestedReplace.from_bytes),
     ("clean", plans.CleanMetadata.from_bytes),
     ("clean.requested", plans.CleanPlan.from_bytes),
     ("rollback", plans.RollbackMetadata.from_bytes),
@@ -109,5 +109,5 @@ def _check(found: object) -> None:
             assert not any(map(escapes, found.files))
             assert all("/" not in name for names in found.files.values() for name in names)
             assert not any(map(escapes, found.partitions_to_delete))
-        case plans.RequestedReplace():
+        case replace_plan.RequestedReplace():
             assert not any(escapes(partition) for partition, _ in found.iterate_file_groups())

@@ -161,7 +161,7 @@ def test_only_pending_instants_can_be_rolled_back(tmp_path: Path) -> None:
         table.rollback(table.timeline.instants[-1].request_time)
 
 
-@pytest.mark.parametrize("action", ["logcompaction", "indexing", "restore", "clean", "savepoint"])
+@pytest.mark.parametrize("action", ["indexing", "restore", "clean", "savepoint"])
 def test_other_actions_are_java_s(action: str, tmp_path: Path) -> None:
     base = writable("basic_mor_v9_part", tmp_path)
     (base / f".hoodie/timeline/20261121230000000.{action}.requested").write_bytes(b"")

@@ -1,0 +1,373 @@
+"""Run a planned clustering (Hudi ``SparkExecuteClusteringCommitActionExecutor``, ``RunClusteringStrategy``).
+
+The steps are those of ``commit_protocol``. A clustering begins by a check of its plan, and by removing what an earlier
+attempt left. The work is one task for each group of the plan. The completed instant is a replace commit: it has the new
+files, and the file groups whose rows are in them now. On failure the clustering goes back to requested.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.options.clustering import SORT_COLUMNS, TARGET_FILE_BYTES
+from hoodie_py.options.read import COMPACTION_MEMORY
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.selection import select_strategy
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable
+from hoodie_py.writer.clustering.planned import find_planned_groups
+from hoodie_py.writer.clustering.report import ClusteringResult
+from hoodie_py.writer.clustering.row_keys import check_layout
+from hoodie_py.writer.clustering.settings import Layout, check_execution
+from hoodie_py.writer.clustering.task import ClusteringTask
+from hoodie_py.writer.compaction.compact import with_schema_of
+from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.handles.base_codec import choose_codec
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
+from hoodie_py.writer.precombine.merge_options import check_merger
+from hoodie_py.writer.refusals import check_pending_writes
+from hoodie_py.writer.rollback.attempt import (
+    list_files_of_instant,
+    remove_files,
+    remove_files_of_run,
+    undo_attempt,
+)
+from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
+from hoodie_py.writer.transaction.commit_protocol import (
+    begin_instant,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+    turn_missing_into_conflict,
+)
+from hoodie_py.writer.transaction.pending import is_clustering, list_rollbacks_of
+from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+
+_ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenClustering:
+    """A clustering that has begun: the table then, its plan, its tasks, and the rollbacks of earlier attempts."""
+
+    snapshot: Snapshot
+    instant: Instant
+    plan: RequestedReplace
+    tasks: tuple[ClusteringTask, ...]
+    known_rollbacks: frozenset[str]
+    schema: OutputSchema
+    run_id: int
+
+    @property
+    def replaced(self) -> dict[str, tuple[str, ...]]:
+        """File ids of the groups that are replaced, by partition path."""
+        found: dict[str, tuple[str, ...]] = {}
+        for partition, file_id in self.plan.iterate_file_groups():
+            found[partition] = (*found.get(partition, ()), file_id)
+        return found
+
+    @property
+    def places(self) -> list[GroupKey]:
+        """Where new files may be: any file group of the plan's partitions."""
+        return [(partition, "") for partition in self.replaced]
+
+
+def run(
+    session: WriteSession,
+    instant: str | None = None,
+    *,
+    runner: Runner | None = None,
+    merger: Merger | None = None,
+    override_merger: bool = False,
+) -> ClusteringResult:
+    """Run a pending clustering. ``instant`` is its request time, None for the oldest pending one; ``runner`` None means
+    threads of this process.
+
+    Raises:
+        ConflictError: another writer runs the clustering, rolled it back, or changed its file groups.
+        InvalidQueryError: no clustering is pending at that time, or the merger is not the table's.
+        InvalidTableError: the plan does not fit the table.
+        UnsupportedFeatureError: the table or the plan has a feature that is not handled.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the clustering is back to requested.
+    """
+    began = time.monotonic()
+    if runner is not None and not isinstance(runner, Runner):
+        raise UnsupportedFeatureError(
+            f"Clustering by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
+        )
+    snapshot = _recover(session, instant)
+    check_merger(snapshot.config, merger, override=override_merger)
+    chosen = _choose(snapshot, instant)
+    if chosen is None:
+        return ClusteringResult()
+    MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
+    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
+        begun = _begin(session, chosen.request_time, merger, alive)
+        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
+            results = _run_tasks(begun, runner or LocalRunner())
+            alive.ensure_alive()
+            done = complete_instant(session, alive, _ClusteringCompletion(session, begun, results))
+        remove_leftovers(session.files, done.request_time, results, "The clustering is complete", begun.run_id)
+    replaced = sum(map(len, begun.replaced.values()))
+    completion_time = done.completion_time or ""
+    return ClusteringResult.of(chosen.request_time, completion_time, replaced, results, time.monotonic() - began)
+
+
+def list_pending(snapshot: Snapshot) -> list[Instant]:
+    """Return the pending clusterings, oldest first."""
+    pending = snapshot.timeline.timeline.select_pending_replacements()
+    return [each for each in pending if is_clustering(snapshot, each)]
+
+
+def _recover(session: WriteSession, instant: str | None) -> Snapshot:
+    """Finish pending rollbacks, that of the clustering too, and return the table after that."""
+    snapshot = session.look()
+    check_clusterable(snapshot)
+    pending = list_pending(snapshot)
+    chosen = instant or (pending[0].request_time if pending else None)
+    return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
+
+
+def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
+    """Return the pending clustering of a request time; None if none is pending and none was named.
+
+    Raises:
+        InvalidQueryError: no clustering is pending at that time.
+    """
+    pending = list_pending(snapshot)
+    if instant is None:
+        return pending[0] if pending else None
+    found = next((each for each in pending if each.request_time == instant), None)
+    if found is None:
+        other = snapshot.timeline.timeline.find(instant)
+        state = "There is no clustering" if other is None else f"A {other.action} is {other.state}, no pending plan,"
+        known = ", ".join(each.request_time for each in pending) or "none"
+        raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending clusterings: {known[:1000]}.")
+    return found
+
+
+def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenClustering:
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        pending = next((each for each in list_pending(snapshot) if each.request_time == instant), None)
+        if pending is None:
+            raise ConflictError("Another writer finished the clustering, or took it back.", instant=instant)
+        plan = snapshot.timeline.read_replace_plan(pending)
+        _check(snapshot, instant)
+        check_execution(plan.strategy)
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        select_strategy(snapshot.config, session.settings.options, merger, writing=False)
+        groups = find_planned_groups(snapshot, plan, instant)
+        begun = _plan_tasks(session, snapshot, pending, plan, groups, merger)
+        holding.ensure_held()
+        forget_finished(session, snapshot)
+        undo_attempt(session, snapshot, pending, begun.places, partial(alive.ensure_own, holding))
+        for folder in (METADATA_FOLDER, *sorted(begun.replaced)):
+            session.files.remove_scratch(folder)  # temporary files that killed writers left on a local disk
+        holding.ensure_held()
+        begin_instant(session, snapshot, begun.instant, alive, holding)
+    return begun
+
+
+def _check(snapshot: Snapshot, instant: str) -> None:
+    check_clusterable(snapshot)
+    check_pending_writes(snapshot, instant)
+    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
+    if running:
+        raise ConflictError(
+            "A rollback of the clustering is under way.", instant=instant, rollback=running[0].request_time
+        )
+
+
+def _plan_tasks(
+    session: WriteSession,
+    snapshot: Snapshot,
+    pending: Instant,
+    plan: RequestedReplace,
+    groups: Sequence[tuple[FileSlice, ...]],
+    merger: Merger | None,
+) -> _OpenClustering:
+    snapshot = with_schema_of(snapshot, pending.request_time)
+    schema = load_output_schema(snapshot)
+    options = session.settings.options
+    layout = _find_layout(plan, options)
+    check_layout(layout, schema.arrow)
+    facts = CommitFacts(
+        files=snapshot.files,
+        config=snapshot.bare_config,
+        instant=pending.request_time,
+        action=pending.action,
+        run_id=make_run_id(),
+        schema=schema,
+        file=choose_codec(session.settings.file, snapshot, [each for group in groups for each in group]),
+        indexed=find_indexed_columns(snapshot, schema.avro, options),
+    )
+    read = ReadOptions(memory_limit=COMPACTION_MEMORY.read(options) or None, options=options)
+    target = TARGET_FILE_BYTES.read(options)
+    tasks = tuple(
+        ClusteringTask(
+            slices=slices,
+            infos=tuple(snapshot.read_info(each).as_stored(schema.arrow, schema.defaults) for each in slices),
+            facts=facts,
+            index=index,
+            layout=layout,
+            file_bytes=_choose_file_bytes(slices, group, target),
+            keeps_meta=plan.preserves_metadata,
+            merger=merger,
+            options=read,
+        )
+        for index, (slices, group) in enumerate(zip(groups, plan.groups or (), strict=True))
+    )
+    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    requested = replace(pending, state=REQUESTED)
+    return _OpenClustering(snapshot, requested, plan, tasks, known, schema, facts.run_id)
+
+
+def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
+    """Return the layout of a plan. Java's plans name the sort columns only, so the options tell the rest."""
+    named = {name: text for name, text in options.items() if name != SORT_COLUMNS}
+    return Layout.from_options({**named, **plan.strategy_params})
+
+
+def _choose_file_bytes(slices: Iterable[FileSlice], group: ClusteringGroup, target: int) -> int:
+    """Return the size at which files end: the rows are spread evenly over the planned number of files."""
+    total = sum(each.base_file.whole_size for each in slices if each.base_file is not None)
+    count = max(1, group.num_output_file_groups or 1)
+    return target if count == 1 else max(1, min(target, int(_ROOM * total / count)))
+
+
+def _run_tasks(begun: _OpenClustering, runner: Runner) -> list[TaskResult]:
+    """Run all tasks, the largest first, and return the results of their files. The first attempt at a task counts."""
+    done: dict[int, tuple[TaskResult, ...]] = {}
+    for index, results in runner.run(sorted(begun.tasks, key=lambda task: task.size, reverse=True), _ignore_rows):
+        done.setdefault(index, results)
+    if done.keys() != {task.index for task in begun.tasks}:
+        raise ConflictError("The engine did not run every task.", instant=begun.instant.request_time)
+    return [result for results in done.values() for result in results]
+
+
+def _ignore_rows(rows: int) -> None:
+    del rows
+
+
+@dataclass(frozen=True, slots=True)
+class _ClusteringCompletion:
+    """How a clustering completes."""
+
+    session: WriteSession
+    begun: _OpenClustering
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = True
+
+    @property
+    def known_rollbacks(self) -> frozenset[str]:
+        """Rollbacks of earlier attempts."""
+        return self.begun.known_rollbacks
+
+    def describe(self) -> MetadataCommit:
+        """Return the new base files and the replaced file groups."""
+        return MetadataCommit(
+            self.session,
+            self.begun.snapshot,
+            self.begun.instant.request_time,
+            "clustering",
+            OPERATION,
+            added=collect_sizes(self.results),
+            stats=collect_stats(self.results),
+            replaced=self.begun.replaced,
+            results=self.results,
+            schema=self.begun.schema.avro,
+        )
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer changed the clustering, its plan or its file groups."""
+        begun, instant = self.begun, self.begun.instant.request_time
+        found = now.timeline.timeline.find(instant, begun.instant.comparable_action)
+        if found is None or found.action != begun.instant.action or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed the clustering while it ran: it is {state}.", instant=instant)
+        if now.timeline.read_replace_plan(found) != begun.plan:
+            raise ConflictError("Another writer changed the clustering's plan while it ran.", instant=instant)
+        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
+        if later:
+            raise ConflictError("Another writer rolled the clustering back.", instant=instant, rollback=min(later))
+        _check(now, instant)
+        find_planned_groups(now, begun.plan, instant)
+        return found
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+        """Check the files of the results and remove those of other attempts."""
+        files, instant = self.session.files, self.begun.instant.request_time
+        listed = list_files_of_instant(files, instant, self.begun.places)
+        written = {path: size for result in self.results for path, size in result.sizes.items()}
+        for path, size in written.items():
+            if listed.get(path) != size:
+                raise ConflictError(
+                    "A file of the clustering was removed or changed while it ran.", instant=instant, path=path
+                )
+        remove_files(files, instant, self.begun.places, keep=written, check=ensure_own)
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        metadata = CommitMetadata(
+            operation_type=OPERATION,
+            extra_metadata={RUN_ID: str(self.begun.run_id), **self.begun.schema.commit_texts},
+            write_stats=collect_stats(self.results),
+            replaced_file_ids=self.begun.replaced,
+        )
+        return write_commit_metadata(metadata, now.config.timeline_layout, replace=True)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check that no commit between two looks changed a replaced file group."""
+        own = self.begun.instant.request_time
+        known = {each.request_time for each in before.timeline.list_completed_writes()} | {own}
+        groups = set(self.begun.plan.iterate_file_groups())
+        for instant in after.timeline.list_completed_writes():
+            if instant.request_time in known:
+                continue
+            metadata = after.timeline.read_metadata(instant)
+            touched = {(each.partition_path, each.file_id or "") for each in metadata.iterate_stats()}
+            touched |= {(path, each) for path, ids in metadata.replaced_file_ids.items() for each in ids}
+            if touched & groups:
+                raise ConflictError(
+                    "Another writer changed a file group of the clustering.",
+                    instant=own,
+                    file_group=min(touched & groups)[1],
+                )
+
+
+def _abort(session: WriteSession, begun: _OpenClustering, error: BaseException, alive: Heartbeat) -> None:
+    """Take the clustering back to requested, and note on the error what could not be removed."""
+    instant = begun.instant.request_time
+    try:
+        remove_files_of_run(session.files, instant, begun.run_id)
+        with session.hold_lock() as holding:
+            snapshot = session.look()
+            found = snapshot.timeline.timeline.select_pending_replacements().find(instant)
+            if found is not None and found.state == INFLIGHT:
+                undo_attempt(session, snapshot, found, begun.places, partial(alive.ensure_own, holding))
+    except HoodieError as problem:
+        error.add_note(f"What the clustering wrote was not all removed: {problem} The next run of it will do that.")

@@ -1,0 +1,89 @@
+"""The columns that rows are sorted by: the sort columns themselves, or places on a curve through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.arrow.fields import find_field_type, read_field_values
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.writer.clustering.curves import MOST_COLUMNS, Numbers, can_order, interleave, make_numbers, turn_axes
+from hoodie_py.writer.clustering.settings import HILBERT, LINEAR, Layout
+
+_SAMPLE_ROWS = 200_000
+_RANK_BITS = 16
+
+
+def check_layout(layout: Layout, schema: pa.Schema) -> None:
+    """Check that rows can be sorted by the columns of a layout.
+
+    Raises:
+        InvalidQueryError: a column is not in the table.
+        UnsupportedFeatureError: a column has a type without an order, or a curve has too many columns.
+    """
+    for name in layout.columns:
+        type_ = find_field_type(schema, name)
+        if type_ is None:
+            raise InvalidQueryError(f"The sort column {name[:200]!r} is not in the table.", column=name[:200])
+        if not can_order(type_):
+            raise UnsupportedFeatureError(f"Sorting by a column of type {type_}.", column=name)
+    if layout.curve != LINEAR and len(layout.columns) > MOST_COLUMNS:
+        raise UnsupportedFeatureError(
+            f"A curve through {len(layout.columns)} columns.", hint=f"Name at most {MOST_COLUMNS} sort columns."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """Makes the columns to sort rows by. ``bounds``: sorted values of each column that ranks count in; () for none."""
+
+    layout: Layout
+    bounds: tuple[Numbers, ...] = ()
+
+    @classmethod
+    def from_sample(cls, layout: Layout, batches: Iterable[pa.RecordBatch]) -> RowKeys:
+        """Take the bounds from rows, of which the sort columns are enough. Rows are taken evenly."""
+        sampled: list[list[Numbers]] = [[] for _ in layout.columns]
+        step = held = 1
+        for batch in batches:
+            for values, name in zip(sampled, layout.columns, strict=True):
+                values.append(make_numbers(read_field_values(batch, name))[::step])
+            held += -(-batch.num_rows // step)
+            if held > _SAMPLE_ROWS:
+                step, held = step * 2, held // 2
+                sampled = [[np.concatenate(values)[::2]] for values in sampled]
+        joined = (np.sort(np.concatenate(values)) if values else np.zeros(0, np.uint64) for values in sampled)
+        return cls(layout, tuple(map(_thin_out, joined)))
+
+    def make_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns that a batch is sorted by, the most important first."""
+        values = [read_field_values(batch, name) for name in self.layout.columns]
+        if self.layout.curve == LINEAR:
+            return values
+        numbers = [make_numbers(each) for each in values]
+        if self.bounds:
+            ranked = [_rank(each, bounds) for each, bounds in zip(numbers, self.bounds, strict=True)]
+            return self._follow(ranked, _RANK_BITS)
+        return self._follow(numbers, 64)
+
+    def _follow(self, axes: Sequence[Numbers], bits: int) -> list[pa.Array]:
+        turned = turn_axes(axes, bits) if self.layout.curve == HILBERT else axes
+        return [from_numpy(each) for each in interleave(turned, bits)]
+
+
+def _thin_out(values: Numbers) -> Numbers:
+    """Return distinct values, at most as many as there are ranks, evenly spread over the rows."""
+    most = (1 << _RANK_BITS) - 1
+    if len(values) > most:
+        values = values[np.linspace(0, len(values) - 1, most).astype(np.intp)]
+    return np.unique(values)
+
+
+def _rank(numbers: Numbers, bounds: Numbers) -> Numbers:
+    """Return the places among the bounds, stretched over all bits of a rank."""
+    scale = max(1, ((1 << _RANK_BITS) - 1) // max(1, len(bounds)))
+    return np.searchsorted(bounds, numbers, side="right").astype(np.uint64) * np.uint64(scale)

@@ -1,0 +1,201 @@
+"""Write the rows of one group of file slices into new base files (Hudi ``SparkSortAndSizeExecutionStrategy``).
+
+A task is small and picklable, so that any engine can run it. It may run more than once, also twice at the same time:
+each attempt writes files of new file groups, and announces them by markers first. The driver commits the files of one
+attempt and removes the others.
+
+Rows come from ``FileGroupReader``, so that log files are merged with the table's merger. Meta columns stay as they are,
+except the file name, unless the plan says that the rows get new ones. Files end at the size that the plan asks for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Self
+from uuid import uuid4
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import repeat_value
+from hoodie_py.arrow.fields import find_top_level_name
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.names import (
+    COMMIT_SEQNO_FIELD,
+    COMMIT_TIME_FIELD,
+    FILE_NAME_FIELD,
+    MarkerType,
+    make_base_file_name,
+)
+from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.writer.clustering.row_keys import RowKeys
+from hoodie_py.writer.clustering.row_sort import sort_rows
+from hoodie_py.writer.clustering.settings import LINEAR, Layout
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
+from hoodie_py.writer.handles.markers import Marker
+from hoodie_py.writer.handles.measure import MeasuringWriter
+from hoodie_py.writer.handles.meta_columns import RowStamp
+
+OnRows = Callable[[int], None]
+_PIECES_OF_FILE = 16  # a file may be larger by one piece than it should be
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringTask:
+    """One group of a clustering plan: slices with what reads each of them, in the types of files. New files end at
+    ``file_bytes``.
+    """
+
+    slices: tuple[FileSlice, ...]
+    infos: tuple[ReadInfo, ...]
+    facts: CommitFacts
+    index: int
+    layout: Layout
+    file_bytes: int
+    keeps_meta: bool = True
+    merger: Merger | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the slices' files, a measure of the work."""
+        return sum(each.base_file.whole_size for each in self.slices if each.base_file is not None) + self._all_logs
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the log files that are held in memory at the same time: those of one slice."""
+        return max((sum(log.size for log in each.log_files) for each in self.slices), default=0)
+
+    @property
+    def info(self) -> ReadInfo:
+        """Facts of the table."""
+        return self.infos[0]
+
+    def with_merger(self, merger: Merger | None) -> Self:
+        """Return the task with another merger."""
+        return replace(self, merger=merger)
+
+    def run(self, on_rows: OnRows | None = None) -> tuple[int, tuple[TaskResult, ...]]:
+        """Write the new base files; none if no row is left. ``on_rows`` gets the number of rows of each written batch.
+
+        Returns:
+            The task's number, and one result for each file.
+
+        Raises:
+            HoodieError: a file is missing, corrupt or not supported, versions do not merge, or the store refuses.
+                Readers do not see what was written.
+        """
+        partition = self.slices[0].partition_path
+        try:
+            with closing(Spill(MemoryBudget.from_options(self.options), ReadStats())) as spill:
+                return self.index, tuple(self._write(self._arrange(spill), on_rows))
+        except HoodieError as error:
+            raise error.locate(partition=partition or None) from error.__cause__
+
+    @property
+    def _all_logs(self) -> int:
+        return sum(log.size for each in self.slices for log in each.log_files)
+
+    def _arrange(self, spill: Spill) -> Iterator[pa.RecordBatch]:
+        if not self.layout.columns:
+            return self._read(None)
+        return sort_rows(self._read(None), self._make_keys(), spill)
+
+    def _make_keys(self) -> RowKeys:
+        if self.layout.curve == LINEAR or not self.layout.sampled:
+            return RowKeys(self.layout)
+        names = (find_top_level_name(self.facts.schema.arrow, name) for name in self.layout.columns)
+        return RowKeys.from_sample(self.layout, self._read(list(dict.fromkeys(names))))
+
+    def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        for each, info in zip(self.slices, self.infos, strict=True):
+            yield from FileGroupReader(each, info, columns, self.merger, self.options).to_batches()
+
+    def _write(self, batches: Iterator[pa.RecordBatch], on_rows: OnRows | None) -> Iterator[TaskResult]:
+        rows = _Rows(batches)
+        number = 0
+        while rows.ahead is not None:
+            yield self._write_file(rows, number, on_rows)
+            number += 1
+
+    def _write_file(self, rows: _Rows, number: int, on_rows: OnRows | None) -> TaskResult:
+        """Write one file, as many rows as fit."""
+        began = time.monotonic()
+        partition, file_id = self.slices[0].partition_path, f"{uuid4()}-0"
+        name = make_base_file_name(file_id, self.facts.make_token(self.index), self.facts.instant)
+        marker = Marker(partition, name, MarkerType.CREATE)
+        stamp = _FileStamp(name, None if self.keeps_meta else RowStamp(self.facts.instant, self.index, partition, name))
+        with DataFile(self.facts, marker) as file:
+            writer = self.facts.open_base_writer(file.sink)
+            written = rows.write_to(writer, stamp, self.file_bytes, on_rows)
+            writer.close()
+            size = file.publish()
+        stat = WriteStat(
+            file_id=file_id,
+            path=marker.path,
+            prev_commit=NO_COMMIT,
+            num_writes=written,
+            num_inserts=written,
+            total_write_bytes=size,
+            partition_path=partition,
+            file_size_in_bytes=size,
+        )
+        return TaskResult(stat, self.size if number == 0 else 0, time.monotonic() - began, writer.ranges)
+
+
+class _Rows:
+    """Batches with the next one at hand: a file is begun only if there are rows for it."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = (batch for batch in batches if batch.num_rows)
+        self.ahead: pa.RecordBatch | None = next(self._batches, None)
+        self._rows = 0
+
+    def write_to(self, writer: MeasuringWriter, stamp: _FileStamp, most: int, on_rows: OnRows | None) -> int:
+        """Write batches until a file has its size, and return the number of rows."""
+        count = 0
+        while self.ahead is not None and writer.size_so_far < most:
+            batch = stamp.put_on(self._take(most // _PIECES_OF_FILE), self._rows)
+            writer.write(batch)
+            count += batch.num_rows
+            self._rows += batch.num_rows
+            if on_rows is not None:
+                on_rows(batch.num_rows)
+        return count
+
+    def _take(self, most: int) -> pa.RecordBatch:
+        """Take the next rows, a batch or a part of about ``most`` bytes."""
+        batch = self.ahead
+        assert batch is not None
+        count = max(1, most * batch.num_rows // max(1, batch.nbytes))
+        self.ahead = batch.slice(count) if count < batch.num_rows else next(self._batches, None)
+        return batch.slice(0, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _FileStamp:
+    """What meta columns say of the file that rows are in now. ``row`` None: the other meta columns stay."""
+
+    name: str
+    row: RowStamp | None
+
+    def put_on(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return rows with their meta columns; ``first`` counts the rows of the task before them."""
+        if FILE_NAME_FIELD not in batch.schema.names:
+            return batch
+        count = batch.num_rows
+        changed = {FILE_NAME_FIELD: repeat_value(self.name, pa.string(), count)}
+        if self.row is not None:
+            changed[COMMIT_TIME_FIELD] = repeat_value(self.row.instant, pa.string(), count)
+            changed[COMMIT_SEQNO_FIELD] = self.row.make_sequence_numbers(first, count)
+        names: Sequence[str] = batch.schema.names
+        columns = [changed.get(name, column) for name, column in zip(names, batch.columns, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, names=list(names))

@@ -1,0 +1,1 @@
+"""Log compaction: many small log files of a file group become one."""

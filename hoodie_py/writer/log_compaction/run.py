@@ -1,0 +1,290 @@
+"""Run a planned log compaction (Hudi ``RunCompactionActionExecutor``, ``BaseHoodieTableServiceClient.logCompact``).
+
+The steps are those of ``commit_protocol``; the completed instant is a delta commit. On failure the log compaction goes
+back to requested. Writers may append to the slices meanwhile: readers put the new file in the place of what it joins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, InvalidTableError
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.plans import CompactionPlan
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.options.read import COMPACTION_MEMORY
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.compaction.compact import with_schema_of
+from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.compaction.planned_slices import find_planned_slices
+from hoodie_py.writer.compaction.report import CompactionResult
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.log_compaction.plan import check_foldable, read_blocks
+from hoodie_py.writer.log_compaction.task import LogCompactionTask
+from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
+from hoodie_py.writer.rollback.finish import delete_files
+from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.rollback.written_files import find_written_files
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
+from hoodie_py.writer.transaction.commit_protocol import (
+    begin_instant,
+    collect_sizes,
+    collect_stats,
+    complete_instant,
+    remove_leftovers,
+    take_back_on_failure,
+    turn_missing_into_conflict,
+)
+from hoodie_py.writer.transaction.pending import list_rollbacks_of
+from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+
+_OPERATION = "LOG_COMPACT"
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenLogCompaction:
+    """A log compaction that has begun."""
+
+    snapshot: Snapshot
+    instant: Instant
+    plan: CompactionPlan
+    tasks: tuple[LogCompactionTask, ...]
+    known_rollbacks: frozenset[str]
+    schema: OutputSchema
+    run_id: int
+
+
+def run(session: WriteSession, instant: str | None = None, *, runner: Runner | None = None) -> CompactionResult:
+    """Run a pending log compaction. ``instant`` is its request time, None for the oldest pending one.
+
+    Raises:
+        ConflictError: another writer runs it, rolled it back, or changed its file groups.
+        InvalidQueryError: no log compaction is pending at that time.
+        InvalidTableError: the plan does not fit the table.
+        UnsupportedFeatureError: the table has a feature that is not handled.
+        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
+        StorageError: the store refused; the log compaction is back to requested.
+    """
+    began = time.monotonic()
+    snapshot = session.look()
+    check_foldable(session, snapshot)
+    if finish_rollbacks(session, snapshot):
+        snapshot = session.look()
+    chosen = _choose(snapshot, instant)
+    if chosen is None:
+        return CompactionResult()
+    MetadataTable.check(snapshot, session.settings.metadata_mode)
+    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
+        begun = _begin(session, chosen.request_time, alive)
+        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
+            tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
+            done = {each.group: each for each in (runner or LocalRunner()).run(tasks, _ignore_rows)}
+            if done.keys() != {task.group for task in begun.tasks}:
+                raise ConflictError("The engine did not run every task.", instant=chosen.request_time)
+            results = list(done.values())
+            alive.ensure_alive()
+            completed = complete_instant(session, alive, _Completion(session, begun, results))
+        remove_leftovers(session.files, chosen.request_time, results, "The log compaction is complete", begun.run_id)
+    completion_time = completed.completion_time or ""
+    return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
+
+
+def _ignore_rows(rows: int) -> None:
+    del rows
+
+
+def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
+    pending = snapshot.timeline.timeline.select_pending_log_compactions()
+    if instant is None:
+        return pending.instants[0] if len(pending) else None
+    found = pending.find(instant)
+    if found is None:
+        known = ", ".join(each.request_time for each in pending) or "none"
+        raise InvalidQueryError(
+            f"No log compaction is pending at {instant[:40]!r}.", hint=f"Pending log compactions: {known[:1000]}."
+        )
+    return found
+
+
+def _begin(session: WriteSession, instant: str, alive: Heartbeat) -> _OpenLogCompaction:
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        pending = snapshot.timeline.timeline.select_pending_log_compactions().find(instant)
+        if pending is None:
+            raise ConflictError("Another writer finished the log compaction, or took it back.", instant=instant)
+        plan = snapshot.timeline.read_pending_plan(pending)
+        _check(session, snapshot, instant)
+        slices = find_planned_slices(snapshot, plan, instant, takes_all_logs=False)
+        begun = _plan_tasks(session, snapshot, pending, plan, slices)
+        holding.ensure_held()
+        forget_finished(session, snapshot)
+        _undo_attempt(session, snapshot, pending, partial(alive.ensure_own, holding))
+        for folder in (METADATA_FOLDER, *sorted({task.group[0] for task in begun.tasks})):
+            session.files.remove_scratch(folder)
+        holding.ensure_held()
+        begin_instant(session, snapshot, begun.instant, alive, holding)
+    return begun
+
+
+def _check(session: WriteSession, snapshot: Snapshot, instant: str) -> None:
+    check_foldable(session, snapshot)
+    MetadataTable.check(snapshot, session.settings.metadata_mode)
+    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
+    if running:
+        raise ConflictError(
+            "A rollback of the log compaction is under way.", instant=instant, rollback=running[0].request_time
+        )
+
+
+def _plan_tasks(
+    session: WriteSession, snapshot: Snapshot, pending: Instant, plan: CompactionPlan, slices: Sequence[FileSlice]
+) -> _OpenLogCompaction:
+    snapshot = with_schema_of(snapshot, pending.request_time)
+    schema = load_output_schema(snapshot)
+    options = session.settings.options
+    facts = CommitFacts(
+        files=snapshot.files,
+        config=snapshot.bare_config,
+        instant=pending.request_time,
+        action=pending.action,
+        run_id=make_run_id(),
+        schema=schema,
+        file=session.settings.file,
+        indexed=find_indexed_columns(snapshot, schema.avro, options),
+    )
+    read = ReadOptions(memory_limit=COMPACTION_MEMORY.read(options) or None, options=options)
+    tasks = tuple(_make_task(snapshot, facts, read, index, each) for index, each in enumerate(slices))
+    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    requested = replace(pending, state=REQUESTED)
+    return _OpenLogCompaction(snapshot, requested, plan, tasks, known, schema, facts.run_id)
+
+
+def _make_task(
+    snapshot: Snapshot, facts: CommitFacts, read: ReadOptions, index: int, file_slice: FileSlice
+) -> LogCompactionTask:
+    info = snapshot.read_info(file_slice).as_stored(facts.schema.arrow, facts.schema.defaults)
+    blocks = read_blocks(file_slice, info, read)
+    if any(each.block.is_partial for each in blocks):
+        raise InvalidTableError(
+            "Invalid plan: a log compaction takes a slice with partial updates.",
+            hint="Roll the plan back, and compact the table.",
+            instant=facts.instant,
+            file_group=file_slice.file_id,
+        )
+    version = 1
+    if not facts.config.has_logs_named_by_commit:
+        groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
+        logs = groups[file_slice.partition_path, file_slice.file_id].log_files
+        version += max((log.name.version for log in logs if log.name.instant == file_slice.base_instant), default=0)
+    instants = tuple(dict.fromkeys(each.instant for each in blocks))
+    return LogCompactionTask(file_slice, info, facts, index, instants, version, read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Completion:
+    """How a log compaction completes."""
+
+    session: WriteSession
+    begun: _OpenLogCompaction
+    results: Sequence[TaskResult]
+    adds_files: bool = True
+    can_run_again: bool = True
+
+    @property
+    def known_rollbacks(self) -> frozenset[str]:
+        """Rollbacks of earlier attempts."""
+        return self.begun.known_rollbacks
+
+    def describe(self) -> MetadataCommit:
+        """Return the new log files, which change no key and no location."""
+        return MetadataCommit(
+            self.session,
+            self.begun.snapshot,
+            self.begun.instant.request_time,
+            "compaction",
+            _OPERATION,
+            added=collect_sizes(self.results),
+            stats=collect_stats(self.results),
+            results=self.results,
+            schema=self.begun.schema.avro,
+        )
+
+    def check_still_ours(self, now: Snapshot) -> Instant:
+        """Check that no other writer changed the log compaction, its plan or its file groups."""
+        begun, instant = self.begun, self.begun.instant.request_time
+        found = now.timeline.timeline.select_pending_log_compactions().find(instant)
+        if found is None or found.state != INFLIGHT:
+            state = "gone" if found is None else found.state
+            raise ConflictError(f"Another writer changed the log compaction: it is {state}.", instant=instant)
+        if now.timeline.read_pending_plan(found) != begun.plan:
+            raise ConflictError("Another writer changed the log compaction's plan while it ran.", instant=instant)
+        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
+        if later:
+            raise ConflictError("Another writer rolled the log compaction back.", instant=instant, rollback=min(later))
+        _check(self.session, now, instant)
+        find_planned_slices(now, begun.plan, instant, takes_all_logs=False)
+        return found
+
+    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+        """Check the files of the results and remove those of other attempts."""
+        files, instant = self.session.files, self.begun.instant.request_time
+        for path, size in collect_paths(self.results).items():
+            if not files.exists(path) or files.stat(path).size != size:
+                raise ConflictError("A file of the log compaction was removed or changed.", instant=instant, path=path)
+        ensure_own()
+        for marker in Markers(files, instant).list_announced():
+            if marker.path not in collect_paths(self.results):
+                files.delete_with_checksum(marker.path)
+
+    def make_content(self, now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), **self.begun.schema.commit_texts}
+        stats = collect_stats(self.results)
+        metadata = CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
+        return write_commit_metadata(metadata, now.config.timeline_layout)
+
+    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+        """Check the plan's file groups again."""
+        find_planned_slices(after, self.begun.plan, self.begun.instant.request_time, takes_all_logs=False)
+
+
+def collect_paths(results: Sequence[TaskResult]) -> dict[str, int]:
+    """Return the sizes of the new files by path."""
+    return {path: size for result in results for path, size in result.sizes.items()}
+
+
+def _undo_attempt(session: WriteSession, snapshot: Snapshot, pending: Instant, check: Callable[[], object]) -> None:
+    """Take an inflight log compaction back to requested: its files, its entries in the metadata table, its markers."""
+    instant = pending.request_time
+    undo_metadata_commit(session.files, instant, check)
+    files = find_written_files(snapshot, instant)
+    check()
+    delete_files(session.files, files)
+    Markers(session.files, instant).remove_all()
+    if pending.state == INFLIGHT:
+        session.open_timeline(snapshot).remove(pending)
+
+
+def _abort(session: WriteSession, begun: _OpenLogCompaction, error: BaseException, alive: Heartbeat) -> None:
+    """Take the log compaction back to requested, and note on the error what could not be removed."""
+    try:
+        with session.hold_lock() as holding:
+            snapshot = session.look()
+            found = snapshot.timeline.timeline.select_pending_log_compactions().find(begun.instant.request_time)
+            if found is not None and found.state == INFLIGHT:
+                _undo_attempt(session, snapshot, found, partial(alive.ensure_own, holding))
+    except HoodieError as problem:
+        error.add_note(f"What the log compaction wrote was not all removed: {problem} The next run will do that.")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.writer.log_compaction import plan, run
+from tests.corpus import unpack
+from tests.writer.compaction_tables import QUICK, leftovers, orphans
+from tests.writer.written_tables import Kind, row
+
+SMALL = {**QUICK, "hoodie.log.compaction.blocks.threshold": "3", "hoodie.parquet.small.file.limit": "0"}
+KINDS = [Kind(version, merge_on_read=True) for version in (6, 8, 9)]
+
+
+def filled(base: Path, kind: Kind, rounds: int = 5, seed: int = 1, **more: Any) -> HoodieTable:
+    """A table with updates that come late, deletes, and records that come back."""
+    chance = random.Random(seed)
+    table = HoodieTable.open(kind.create(base, **more))
+    table.insert([row(number, 5) for number in range(12)], SMALL)
+    for turn in range(rounds):
+        some = chance.sample(range(12), 6)
+        table.upsert([row(number, chance.choice([1, 5, turn + 4]), f"t{turn}") for number in some], SMALL)
+        if turn % 2:
+            table.delete([row(number)["id"] for number in chance.sample(range(12), 2)], SMALL)
+    return table
+
+
+def data(table: HoodieTable) -> list[dict[str, Any]]:
+    return sorted(table.scan(columns=["id", "part", "ts", "name"]).to_arrow().to_pylist(), key=lambda each: each["id"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_stay_and_later_changes_still_count(kind: Kind, seed: int, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", kind, seed=seed)
+    before = data(table)
+    result = table.log_compact(options=SMALL)
+    assert result.instant is not None
+    assert result.bytes_written < result.bytes_read
+    last = table.timeline.instants[-1]
+    assert (last.request_time, last.action, last.state) == (result.instant, "deltacommit", "completed")
+    assert data(table) == before == data(HoodieTable.open(tmp_path / "t"))
+    assert table.log_compact(options=SMALL).instant is None
+    twin = tmp_path / "twin"
+    other = filled(twin, kind, seed=seed)
+    chance = random.Random(seed)
+    for turn in range(4):
+        changes = [row(number, chance.choice([1, 4, 9]), f"late {turn}") for number in chance.sample(range(12), 5)]
+        gone = [row(chance.randrange(12))["id"]]
+        for each in (table, other):
+            each.upsert(changes, SMALL)
+            each.delete(gone, SMALL)
+        assert data(table) == data(other)
+    assert table.log_compact(options=SMALL).instant is not None  # of a log-compacted block, too
+    assert data(table) == data(other)
+    for each in (table, other):
+        each.compact(options=QUICK)
+    assert data(table) == data(other)
+    table.clean(1, QUICK)
+    assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_writers_go_on_while_a_plan_is_pending(kind: Kind, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", kind)
+    session = table._open_session(SMALL, None)
+    instant = plan.schedule(session)
+    assert plan.schedule(session) is None
+    table = table.refresh()
+    assert table.schedule_compaction(options=QUICK) is None
+    table.upsert([row(number, 9, "while") for number in range(0, 12, 2)], SMALL)
+    before = data(table)
+    assert run.run(table._open_session(SMALL, None)).instant == instant
+    assert data(table.refresh()) == before
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[2]], ids=str)
+def test_a_failed_run_is_taken_back_and_a_plan_can_be_rolled_back(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(tmp_path / "t", kind)
+    before, files = data(table), {path.name for path in (tmp_path / "t").rglob("*.log.*")}
+
+    class Broken:
+        def run(self, tasks: Any, on_rows: Any) -> Any:
+            yield tasks[0].run(on_rows)
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        table.log_compact(Broken(), SMALL)
+    assert {path.name for path in (tmp_path / "t").rglob("*.log.*")} == files
+    table = HoodieTable.open(tmp_path / "t")
+    [pending] = table.timeline.select_pending()
+    assert (pending.action, pending.state) == ("logcompaction", "requested")
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_abort", lambda *_: None)  # as if the process had died
+        with pytest.raises(RuntimeError, match="stopped"):
+            table.log_compact(Broken(), SMALL)
+    assert data(HoodieTable.open(tmp_path / "t")) == before
+    assert HoodieTable.open(tmp_path / "t").log_compact(options=SMALL).instant == pending.request_time
+    table = HoodieTable.open(tmp_path / "t")
+    assert data(table) == before
+    table.upsert([row(number, 9, "new") for number in range(12)], SMALL)
+    table.upsert([row(number, 10, "new") for number in range(12)], SMALL)
+    table.upsert([row(number, 11, "new") for number in range(12)], SMALL)
+    second = plan.schedule(table._open_session(SMALL, None))
+    table.rollback(str(second), QUICK)
+    assert list(table.timeline.select_pending()) == []
+    assert len(data(table)) == 12
+
+
+def test_indexes_of_the_metadata_table_stay_right(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", KINDS[2])
+    for part in ("files", "column_stats", "record_index"):
+        table.index.build(part)
+    assert table.log_compact(options=SMALL).instant is not None
+    report = table.verify()
+    assert report.is_right, str(report)
+
+
+def test_inline_after_a_write(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", KINDS[2], 1)
+    for ts in range(20, 24):
+        table.upsert([row(number, ts) for number in range(12)], {**SMALL, "hoodie.log.compaction.inline": "true"})
+    operations = [
+        table._snapshot.timeline.read_metadata(each).operation_type
+        for each in table._snapshot.timeline.list_completed_writes()
+    ]
+    assert "LOG_COMPACT" in operations
+
+
+def test_what_cannot_be_joined_is_refused_or_left_out(tmp_path: Path) -> None:
+    table = HoodieTable.open(unpack("merge_into_partial_mor_v9", tmp_path))
+    assert table.log_compact(options={**QUICK, "hoodie.log.compaction.blocks.threshold": "1"}).instant is None
+    captures = HoodieTable.open(Kind(9, merge_on_read=True, captures=True).create(tmp_path / "c"))
+    with pytest.raises(UnsupportedFeatureError, match="change data"):
+        captures.log_compact()
+    with pytest.raises(UnsupportedFeatureError, match="COPY_ON_WRITE"):
+        HoodieTable.open(Kind(9, merge_on_read=False).create(tmp_path / "w")).log_compact()
