@@ -17,7 +17,6 @@ from hoodie_py.options.read import READ_PATHS
 _NO_CATALOG = "No catalog is told of the table."
 _NO_BACKGROUND = "No table service runs in the background."
 _NO_INDEX = "No such index is built."
-_CLUSTERING_HINT = "Let another writer do it."
 _SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoodie.clean.automatic."
 
 
