@@ -38,7 +38,7 @@ from hoodie_py.formats.metadata_table.keys import (
     make_column_keys,
     make_partition_keys,
 )
-from hoodie_py.formats.metadata_table.value_kinds import ValueKind
+from hoodie_py.formats.metadata_table.value_kinds import ValueKind, ValueType
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_build.statistic_portions import (
@@ -114,6 +114,8 @@ def holds(
     found: ColumnRange, data: ColumnRange, version: int, *, key: Callable[[Any, ValueKind], Any] = make_java_key
 ) -> bool:
     """Say whether a range holds for that of the data; ``key`` says how values compare."""
+    if found.kind != data.kind and data.kind.type is ValueType.STRING:
+        return True  # the column became a text since, and readers take no bounds of another kind
     if data.nulls and not found.nulls and found.values:
         return False
     if data.values > data.nulls and found.values and found.nulls >= found.values:
