@@ -125,6 +125,10 @@ OF_WRITES = (
         "Catch ConflictError and write again.",
         harmless=("0",),
     ),
+    _warn_of_flag(
+        "hoodie.write.concurrency.early.conflict.detection.enable",
+        "Conflicts are found when a write commits, not while it runs.",
+    ),
     _warn_of_flag("hoodie.metadata.index.expression.enable", _NO_INDEX),
     _warn_of_text(
         "hoodie.bulkinsert.user.defined.partitioner.class",

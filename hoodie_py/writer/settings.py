@@ -207,7 +207,7 @@ def _read_bloom_settings(texts: Mapping[str, str]) -> BloomSettings:
 
 
 def _is_multi_writer(texts: Mapping[str, str]) -> bool:
-    return keys.CONCURRENCY_MODE.read(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.read(texts) == "LAZY"
+    return keys.CONCURRENCY_MODE.read(texts) != keys.SINGLE_WRITER or keys.FAILED_WRITES_POLICY.read(texts) != "EAGER"
 
 
 def _to_text(value: object) -> str:

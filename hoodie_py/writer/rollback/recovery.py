@@ -2,7 +2,8 @@
 
 A write has failed if its heartbeat stopped, or if it has none and began long ago. A lock says nothing about it, as the
 other writer may use another lock. If a pending write may still be at work, it is skipped if other writers are declared;
-otherwise this write is refused. Pending compactions and clusterings stay: they are run again.
+otherwise this write is refused. Pending compactions and clusterings stay: they are run again. With the policy NEVER all
+failed writes stay.
 
 Pending rollbacks are finished first, whoever began them. Java does so before each write, and cannot do it once a later
 instant has completed.
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError
 from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, Instant
+from hoodie_py.options.write import FAILED_WRITES_POLICY
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.heartbeat import WriterLife, read_life
 from hoodie_py.writer.refusals import check_writable
@@ -44,6 +46,8 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     check_writable(snapshot)
     if remove_undone(session, snapshot) | finish_rollbacks(session, snapshot):
         snapshot = session.look()
+    if FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
+        return snapshot
     pending = list_pending_writes(snapshot)
     _check_number(pending)
     failed = [each for each in pending if _has_failed(session, snapshot, each)]

@@ -100,6 +100,17 @@ def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> N
     assert pending(tmp_path) == []
 
 
+def test_with_the_policy_never_all_stay(tmp_path: Path) -> None:
+    left(tmp_path)
+    beat(tmp_path, 1000)
+    before = pending(tmp_path)
+    never = {"hoodie.clean.failed.writes.policy": "NEVER"}
+    rows = [{"id": "k2", "part": "p0", "ts": 2, "name": "b"}]
+    HoodieTable.open(tmp_path).upsert(rows, options={**QUICK, **never})
+    assert pending(tmp_path) == before
+    assert HoodieTable.open(tmp_path).scan().count() == 2
+
+
 def grown_old(base: Path, seconds_ago: float) -> None:
     """Let the files of the pending instant be of long ago."""
     then = time.time() - seconds_ago
