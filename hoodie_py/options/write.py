@@ -74,7 +74,7 @@ TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: n
 INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
 AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
-AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=True)
+AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=False)  # Java's default is true
 ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # a write waits for it in Java too: the same as inline
 
 # What leaves the active timeline

@@ -14,7 +14,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import CHECKSUM, TableConfig, compute_table_checksum
 from hoodie_py.formats.names import check_bare
-from hoodie_py.formats.timeline import archive, plans
+from hoodie_py.formats.timeline import archive, plans, replace_plan
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 
 OUTSIDE = (
@@ -57,7 +57,7 @@ JOINED: dict[str, Parse] = {
     "commit partition": lambda path: CommitMetadata.from_record({"partitionToWriteStats": {path: []}}),
     "replaced partition": lambda path: CommitMetadata.from_record({"partitionToReplaceFileIds": {path: []}}),
     "compaction partition": lambda path: plans.CompactionOperation.from_record({"partitionPath": path}),
-    "clustering partition": lambda path: plans.ClusteringSlice.from_record({"partitionPath": path}),
+    "clustering partition": lambda path: replace_plan.ClusteringSlice.from_record({"partitionPath": path}),
     "rollback partition": lambda path: plans.RollbackMetadata.from_record({"partitionMetadata": {path: {}}}),
 }
 # Folders of the timeline below .hoodie; slashes at their ends are taken off.
@@ -67,7 +67,7 @@ IDS: dict[str, Parse] = {
     "stat id": lambda path: commit({"fileId": path}),
     "replaced id": lambda path: CommitMetadata.from_record({"partitionToReplaceFileIds": {"p": [path]}}),
     "compaction id": lambda path: plans.CompactionOperation.from_record({"fileId": path}),
-    "clustering id": lambda path: plans.ClusteringSlice.from_record({"fileId": path}),
+    "clustering id": lambda path: replace_plan.ClusteringSlice.from_record({"fileId": path}),
 }
 # Locations of which only the last segment counts: plans hold absolute ones.
 NAMES: dict[str, Callable[[str], tuple[str | None, ...]]] = {
@@ -76,7 +76,7 @@ NAMES: dict[str, Callable[[str], tuple[str | None, ...]]] = {
     "stat previous base": lambda path: (stat({"prevBaseFile": path}).prev_base_file,),
     "compaction base": lambda path: (plans.CompactionOperation.from_record({"dataFilePath": path}).data_file,),
     "compaction logs": lambda path: plans.CompactionOperation.from_record({"deltaFilePaths": [path]}).delta_files,
-    "clustering logs": lambda path: plans.ClusteringSlice.from_record({"deltaFilePaths": [path]}).delta_files,
+    "clustering logs": lambda path: replace_plan.ClusteringSlice.from_record({"deltaFilePaths": [path]}).delta_files,
     "cleaned": lambda path: plans.CleanedPartition.from_record({"successDeleteFiles": [path]}).deleted_files,
     "not cleaned": lambda path: plans.CleanedPartition.from_record({"failedDeleteFiles": [path]}).failed_files,
     "rolled back": lambda path: plans.RolledBackPartition.from_record({"successDeleteFiles": [path]}).deleted_files,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
-from hoodie_py.formats.timeline.instants import COMMIT, RESTORE, Instant
+from hoodie_py.formats.timeline.instants import COMMIT, RESTORE, SAVEPOINT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
@@ -79,14 +79,24 @@ def check_conflicts(
 
 
 def _refuse_archived(before: Snapshot, now: Snapshot) -> None:
-    """Refuse a write if so many others committed since that some of these commits may be archived by now."""
-    last = before.timeline.timeline.select_writes().last
-    if last is not None and now.timeline.timeline.is_archived_before(last.request_time):
-        raise ConflictError(
-            "Other writers made many commits since this write loaded the table, and the first of them may be archived.",
-            hint=_HINT,
-            instant=last.request_time,
-        )
+    """Refuse a write if so many others committed since that some of these commits may be archived by now.
+
+    Archival takes the oldest commits first, but may pass those with a savepoint. So these prove nothing, unless there is
+    at most one new commit: an archival leaves more.
+    """
+    writes = before.timeline.timeline.select_writes()
+    if writes.last is None:
+        return
+    active = {each.request_time for each in now.timeline.timeline.select_writes()}
+    saved = {each.request_time for each in now.timeline.timeline.select_actions(SAVEPOINT)}
+    known = {each.request_time for each in writes}
+    if (known - saved) & active or (known & active and len(active - known) <= 1):
+        return
+    raise ConflictError(
+        "Other writers made many commits since this write loaded the table, and the first of them may be archived.",
+        hint=_HINT,
+        instant=writes.last.request_time,
+    )
 
 
 def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning: bool) -> None:

@@ -23,6 +23,7 @@ from tests.writer.written_tables import Kind, row
 QUICK: dict[str, Any] = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, "hoodie.index.type": "SIMPLE"}
 SOON = {
     **QUICK,
+    "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": 2,
     "hoodie.keep.max.commits": 3,
     "hoodie.clean.commits.retained": 1,
