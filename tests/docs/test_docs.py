@@ -80,6 +80,9 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             printed = run_commands(block)
         elif block.language == "text":
             assert trimmed(printed) == trimmed(block.text), f"{page.name}:{block.line}"
+    if "spark" in names:  # other tests have the same session
+        for view in names["spark"].catalog.listTables():
+            names["spark"].catalog.dropTempView(view.name)
 
 
 def run_python(block: Block, page: Path, names: dict[str, Any]) -> str:

@@ -102,8 +102,8 @@ def test_changes_show_columns_by_id(corpus: Corpus) -> None:
             assert row.get(name) == now[key][name], (key, name)
 
 
-def test_a_history_that_contradicts_the_files_is_an_error(corpus: Corpus) -> None:
-    root = corpus("schema_on_read_mor_v9")
+def test_a_history_that_contradicts_the_files_is_an_error(corpus_copy: Corpus) -> None:
+    root = corpus_copy("schema_on_read_mor_v9")
     newest = max((root / ".hoodie/.schema").glob("*_*.schemacommit"))
     newest.chmod(0o644)
     newest.write_text(newest.read_text().replace('"price"', '"old_name"').replace('"name":"name"', '"name":"was"'))
@@ -111,8 +111,8 @@ def test_a_history_that_contradicts_the_files_is_an_error(corpus: Corpus) -> Non
         HoodieTable.open(root).scan(query_type="read_optimized").to_arrow()
 
 
-def test_a_history_that_contradicts_the_newest_schema_is_an_error(corpus: Corpus) -> None:
-    root = corpus("schema_on_read_mor_v9")
+def test_a_history_that_contradicts_the_newest_schema_is_an_error(corpus_copy: Corpus) -> None:
+    root = corpus_copy("schema_on_read_mor_v9")
     newest = max((root / ".hoodie/.schema").glob("*_*.schemacommit"))
     history = json.loads(newest.read_text())
     newest.chmod(0o644)
