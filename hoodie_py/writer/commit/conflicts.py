@@ -81,8 +81,8 @@ def check_conflicts(
 def _refuse_archived(before: Snapshot, now: Snapshot) -> None:
     """Refuse a write if so many others committed since that some of these commits may be archived by now.
 
-    Archival takes the oldest commits first, but may pass those with a savepoint. So these prove nothing, unless there is
-    at most one new commit: an archival leaves more.
+    Archival takes the oldest commits first, but may pass those with a savepoint. So these prove nothing, unless there
+    is at most one new commit: an archival leaves more.
     """
     writes = before.timeline.timeline.select_writes()
     if writes.last is None:
