@@ -67,16 +67,15 @@ def test_every_table_of_the_corpus(
 ) -> None:
     known = ask_everything(corpus(name))
     table = tmp_path / "table"
-    for change in (rename, spoil, remove):
-        shutil.rmtree(table, ignore_errors=True)
-        shutil.copytree(corpus(name), table)
-        for path in list_data_files(table):
-            change(path)
-        found = ask_everything(table)
-        for part in ("timeline", "archived", "plans"):
-            assert found[part] == known[part]
-        if change is not remove:
-            assert found["slices"] == known["slices"]
+    shutil.copytree(corpus(name), table)
+    change = (rename, spoil, remove)[corpus_names().index(name) % 3]  # each table meets one of them
+    for path in list_data_files(table):
+        change(path)
+    found = ask_everything(table)
+    for part in ("timeline", "archived", "plans"):
+        assert found[part] == known[part]
+    if change is not remove:
+        assert found["slices"] == known["slices"]
     for command in COMMANDS:
         hoodie(command, table)
         hoodie(command, table, "--json")
