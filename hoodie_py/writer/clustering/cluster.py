@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import REQUESTED, Instant
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.options.clustering import SORT_COLUMNS, TARGET_FILE_BYTES
-from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
@@ -32,27 +29,31 @@ from hoodie_py.writer.clustering.report import ClusteringResult
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import Layout, check_execution
 from hoodie_py.writer.clustering.task import ClusteringTask
-from hoodie_py.writer.compaction.compact import with_schema_of
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.compaction.planned_run import (
+    begin_planned,
+    check_no_rollback,
+    check_still_planned,
+    choose_planned,
+    list_known_rollbacks,
+    make_read_options,
+    make_run_facts,
+    put_back,
+    settle_results,
+    with_schema_of,
+)
 from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.refusals import check_pending_writes
-from hoodie_py.writer.rollback.attempt import (
-    list_files_of_instant,
-    remove_files,
-    remove_files_of_run,
-    undo_attempt,
-)
+from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
-    begin_instant,
     collect_sizes,
     collect_stats,
     complete_instant,
@@ -60,9 +61,10 @@ from hoodie_py.writer.transaction.commit_protocol import (
     take_back_on_failure,
     turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.pending import is_clustering, list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+from hoodie_py.writer.transaction.pending import is_clustering
+from hoodie_py.writer.transaction.run_guard import guard_run
 
+_WHAT = "clustering"
 _ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
 
 
@@ -119,13 +121,14 @@ def run(
         )
     snapshot = _recover(session, instant)
     check_merger(snapshot.config, merger, override=override_merger)
-    chosen = _choose(snapshot, instant)
+    chosen = choose_planned(snapshot, list_pending(snapshot), instant, _WHAT)
     if chosen is None:
         return ClusteringResult()
     MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
     with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger, alive)
-        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
+        undo = partial(put_back, session, begun.instant, begun.run_id, begun.places, alive, _WHAT)
+        with take_back_on_failure(undo):
             results = _run_tasks(begun, runner or LocalRunner())
             alive.ensure_alive()
             done = complete_instant(session, alive, _ClusteringCompletion(session, begun, results))
@@ -150,24 +153,6 @@ def _recover(session: WriteSession, instant: str | None) -> Snapshot:
     return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
 
 
-def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
-    """Return the pending clustering of a request time; None if none is pending and none was named.
-
-    Raises:
-        InvalidQueryError: no clustering is pending at that time.
-    """
-    pending = list_pending(snapshot)
-    if instant is None:
-        return pending[0] if pending else None
-    found = next((each for each in pending if each.request_time == instant), None)
-    if found is None:
-        other = snapshot.timeline.timeline.find(instant)
-        state = "There is no clustering" if other is None else f"A {other.action} is {other.state}, no pending plan,"
-        known = ", ".join(each.request_time for each in pending) or "none"
-        raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending clusterings: {known[:1000]}.")
-    return found
-
-
 def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenClustering:
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -181,24 +166,15 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: He
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
         groups = find_planned_groups(snapshot, plan, instant)
         begun = _plan_tasks(session, snapshot, pending, plan, groups, merger)
-        holding.ensure_held()
-        forget_finished(session, snapshot)
-        undo_attempt(session, snapshot, pending, begun.places, partial(alive.ensure_own, holding))
-        for folder in (METADATA_FOLDER, *sorted(begun.replaced)):
-            session.files.remove_scratch(folder)  # temporary files that killed writers left on a local disk
-        holding.ensure_held()
-        begin_instant(session, snapshot, begun.instant, alive, holding)
+        undo = partial(undo_attempt, session, snapshot, pending, begun.places)
+        begin_planned(session, snapshot, begun.instant, begun.replaced, undo, alive, holding)
     return begun
 
 
 def _check(snapshot: Snapshot, instant: str) -> None:
     check_clusterable(snapshot)
     check_pending_writes(snapshot, instant)
-    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
-    if running:
-        raise ConflictError(
-            "A rollback of the clustering is under way.", instant=instant, rollback=running[0].request_time
-        )
+    check_no_rollback(snapshot, instant, _WHAT)
 
 
 def _plan_tasks(
@@ -214,17 +190,9 @@ def _plan_tasks(
     options = session.settings.options
     layout = _find_layout(plan, options)
     check_layout(layout, schema.arrow)
-    facts = CommitFacts(
-        files=snapshot.files,
-        config=snapshot.bare_config,
-        instant=pending.request_time,
-        action=pending.action,
-        run_id=make_run_id(),
-        schema=schema,
-        file=choose_codec(session.settings.file, snapshot, [each for group in groups for each in group]),
-        indexed=find_indexed_columns(snapshot, schema.avro, options),
-    )
-    read = ReadOptions(memory_limit=COMPACTION_MEMORY.read(options) or None, options=options)
+    codec = choose_codec(session.settings.file, snapshot, [each for group in groups for each in group])
+    facts = make_run_facts(session, snapshot, pending, schema, codec)
+    read = make_read_options(session)
     target = TARGET_FILE_BYTES.read(options)
     tasks = tuple(
         ClusteringTask(
@@ -240,7 +208,7 @@ def _plan_tasks(
         )
         for index, (slices, group) in enumerate(zip(groups, plan.groups or (), strict=True))
     )
-    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    known = list_known_rollbacks(snapshot, pending.request_time)
     requested = replace(pending, state=REQUESTED)
     return _OpenClustering(snapshot, requested, plan, tasks, known, schema, facts.run_id)
 
@@ -304,31 +272,17 @@ class _ClusteringCompletion:
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer changed the clustering, its plan or its file groups."""
-        begun, instant = self.begun, self.begun.instant.request_time
-        found = now.timeline.timeline.find(instant, begun.instant.comparable_action)
-        if found is None or found.action != begun.instant.action or found.state != INFLIGHT:
-            state = "gone" if found is None else found.state
-            raise ConflictError(f"Another writer changed the clustering while it ran: it is {state}.", instant=instant)
-        if now.timeline.read_replace_plan(found) != begun.plan:
-            raise ConflictError("Another writer changed the clustering's plan while it ran.", instant=instant)
-        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
-        if later:
-            raise ConflictError("Another writer rolled the clustering back.", instant=instant, rollback=min(later))
-        _check(now, instant)
-        find_planned_groups(now, begun.plan, instant)
+        begun = self.begun
+        read, known = now.timeline.read_replace_plan, begun.known_rollbacks
+        found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
+        _check(now, found.request_time)
+        find_planned_groups(now, begun.plan, found.request_time)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""
-        files, instant = self.session.files, self.begun.instant.request_time
-        listed = list_files_of_instant(files, instant, self.begun.places)
-        written = {path: size for result in self.results for path, size in result.sizes.items()}
-        for path, size in written.items():
-            if listed.get(path) != size:
-                raise ConflictError(
-                    "A file of the clustering was removed or changed while it ran.", instant=instant, path=path
-                )
-        remove_files(files, instant, self.begun.places, keep=written, check=ensure_own)
+        instant = self.begun.instant.request_time
+        settle_results(self.session.files, instant, self.begun.places, self.results, ensure_own, _WHAT)
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
@@ -357,17 +311,3 @@ class _ClusteringCompletion:
                     instant=own,
                     file_group=min(touched & groups)[1],
                 )
-
-
-def _abort(session: WriteSession, begun: _OpenClustering, error: BaseException, alive: Heartbeat) -> None:
-    """Take the clustering back to requested, and note on the error what could not be removed."""
-    instant = begun.instant.request_time
-    try:
-        remove_files_of_run(session.files, instant, begun.run_id)
-        with session.hold_lock() as holding:
-            snapshot = session.look()
-            found = snapshot.timeline.timeline.select_pending_replacements().find(instant)
-            if found is not None and found.state == INFLIGHT:
-                undo_attempt(session, snapshot, found, begun.places, partial(alive.ensure_own, holding))
-    except HoodieError as problem:
-        error.add_note(f"What the clustering wrote was not all removed: {problem} The next run of it will do that.")

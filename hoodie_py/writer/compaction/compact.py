@@ -12,43 +12,44 @@ from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock as ThreadLock
 
-from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
-from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.compaction.planned_run import (
+    begin_planned,
+    check_no_rollback,
+    check_still_planned,
+    choose_planned,
+    list_known_rollbacks,
+    make_read_options,
+    make_run_facts,
+    put_back,
+    settle_results,
+    with_schema_of,
+)
 from hoodie_py.writer.compaction.planned_slices import find_planned_slices
 from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, Progress
 from hoodie_py.writer.compaction.task import CompactionTask
 from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
-from hoodie_py.writer.rollback.attempt import (
-    list_files_of_instant,
-    remove_files,
-    remove_files_of_run,
-    undo_attempt,
-)
+from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
-    begin_instant,
     collect_sizes,
     collect_stats,
     complete_instant,
@@ -56,10 +57,10 @@ from hoodie_py.writer.transaction.commit_protocol import (
     take_back_on_failure,
     turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import guard_run
 
 _OPERATION = "COMPACT"
+_WHAT = "compaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,11 @@ class _OpenCompaction:
     schema_texts: Mapping[str, str]
     avro_schema: str
     run_id: int
+
+    @property
+    def groups(self) -> list[GroupKey]:
+        """The file groups of the tasks."""
+        return [task.group for task in self.tasks]
 
 
 def run(
@@ -104,13 +110,15 @@ def run(
         )
     snapshot = _recover(session, instant)
     check_merger(snapshot.config, merger, override=override_merger)
-    chosen = _choose(snapshot, instant)
+    pending = snapshot.timeline.timeline.select_pending_compactions().instants
+    chosen = choose_planned(snapshot, pending, instant, _WHAT)
     if chosen is None:
         return CompactionResult()
     MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
     with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
         begun = _begin(session, chosen.request_time, merger, alive)
-        with take_back_on_failure(lambda error: _abort(session, begun, error, alive)):
+        undo = partial(put_back, session, begun.instant, begun.run_id, begun.groups, alive, _WHAT)
+        with take_back_on_failure(undo):
             results = _run_tasks(begun, runner or LocalRunner(), on_progress, began)
             alive.ensure_alive()
             done = complete_instant(session, alive, _CompactionCompletion(session, begun, results))
@@ -130,24 +138,6 @@ def _recover(session: WriteSession, instant: str | None) -> Snapshot:
     return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
 
 
-def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
-    """Return the pending compaction of a request time; None if none is pending and none was named.
-
-    Raises:
-        InvalidQueryError: no compaction is pending at that time.
-    """
-    pending = snapshot.timeline.timeline.select_pending_compactions()
-    if instant is None:
-        return pending.instants[0] if len(pending) else None
-    found = pending.find(instant)
-    if found is None:
-        other = snapshot.timeline.timeline.find(instant)
-        state = "There is no compaction" if other is None else f"A {other.action} is {other.state}, not pending,"
-        known = ", ".join(each.request_time for each in pending) or "none"
-        raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending compactions: {known}.")
-    return found
-
-
 def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -160,25 +150,15 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: He
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
         slices = find_planned_slices(snapshot, plan, instant)
         begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
-        groups = [task.group for task in begun.tasks]
-        holding.ensure_held()
-        forget_finished(session, snapshot)
-        undo_attempt(session, snapshot, pending, groups, partial(alive.ensure_own, holding))
-        for folder in (METADATA_FOLDER, *sorted({partition for partition, _ in groups})):
-            session.files.remove_scratch(folder)  # temporary files that killed writers left on a local disk
-        holding.ensure_held()
-        begin_instant(session, snapshot, begun.instant, alive, holding)
+        undo = partial(undo_attempt, session, snapshot, pending, begun.groups)
+        begin_planned(session, snapshot, begun.instant, {path for path, _ in begun.groups}, undo, alive, holding)
     return begun
 
 
 def _check(snapshot: Snapshot, instant: str) -> None:
     check_compactable(snapshot)
     check_pending_writes(snapshot, instant)
-    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
-    if running:
-        raise ConflictError(
-            "A rollback of the compaction is under way.", instant=instant, rollback=running[0].request_time
-        )
+    check_no_rollback(snapshot, instant, _WHAT)
 
 
 def _plan_tasks(
@@ -191,19 +171,8 @@ def _plan_tasks(
 ) -> _OpenCompaction:
     snapshot = with_schema_of(snapshot, pending.request_time)
     schema = load_output_schema(snapshot)
-    facts = CommitFacts(
-        files=snapshot.files,
-        config=snapshot.bare_config,
-        instant=pending.request_time,
-        action=COMPACTION,
-        run_id=make_run_id(),
-        schema=schema,
-        file=choose_codec(session.settings.file, snapshot, slices),
-        indexed=find_indexed_columns(snapshot, schema.avro, session.settings.options),
-    )
-    options = ReadOptions(
-        memory_limit=COMPACTION_MEMORY.read(session.settings.options) or None, options=session.settings.options
-    )
+    facts = make_run_facts(session, snapshot, pending, schema, choose_codec(session.settings.file, snapshot, slices))
+    options = make_read_options(session)
     tasks = tuple(
         CompactionTask(
             file_slice=each,
@@ -215,29 +184,9 @@ def _plan_tasks(
         )
         for index, each in enumerate(slices)
     )
-    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    known = list_known_rollbacks(snapshot, pending.request_time)
     requested = replace(pending, state=REQUESTED)
     return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, schema.avro, facts.run_id)
-
-
-def with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
-    """Return the table with the columns that it had at a service's instant, where files are matched by theirs.
-
-    Columns may have been altered since the service was planned (Hudi ``InternalSchemaCache``).
-    """
-    if snapshot.schema.latest_schema is None:
-        return snapshot
-    schema = resolve_schema(snapshot.timeline, instant)
-    if schema.latest_schema == snapshot.schema.latest_schema:
-        return snapshot
-    return Snapshot(
-        snapshot.files,
-        snapshot.config,
-        snapshot.timeline,
-        timezone=snapshot.timezone,
-        view=snapshot.view,
-        schema=schema,
-    )
 
 
 class _ProgressMeter:
@@ -330,32 +279,17 @@ class _CompactionCompletion:
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer changed the compaction, its plan or its file groups."""
-        begun, instant = self.begun, self.begun.instant.request_time
-        found = now.timeline.timeline.find(instant, COMMIT)
-        if found is None or found.action != COMPACTION or found.state != INFLIGHT:
-            state = "gone" if found is None else found.state
-            raise ConflictError(f"Another writer changed the compaction while it ran: it is {state}.", instant=instant)
-        if now.timeline.read_compaction_plan(found) != begun.plan:
-            raise ConflictError("Another writer changed the compaction's plan while it ran.", instant=instant)
-        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
-        if later:
-            raise ConflictError("Another writer rolled the compaction back.", instant=instant, rollback=min(later))
-        _check(now, instant)
+        begun = self.begun
+        read, known = now.timeline.read_compaction_plan, begun.known_rollbacks
+        found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
+        _check(now, found.request_time)
         _find_slices(now, begun)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""
-        files, instant = self.session.files, self.begun.instant.request_time
-        groups = [task.group for task in self.begun.tasks]
-        listed = list_files_of_instant(files, instant, groups)
-        written = {path: size for result in self.results for path, size in result.sizes.items()}
-        for path, size in written.items():
-            if listed.get(path) != size:
-                raise ConflictError(
-                    "A file of the compaction was removed or changed while it ran.", instant=instant, path=path
-                )
-        remove_files(files, instant, groups, keep=written, check=ensure_own)
+        instant = self.begun.instant.request_time
+        settle_results(self.session.files, instant, self.begun.groups, self.results, ensure_own, _WHAT)
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""
@@ -371,18 +305,3 @@ class _CompactionCompletion:
 
 def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
     return find_planned_slices(now, begun.plan, begun.instant.request_time)
-
-
-def _abort(session: WriteSession, begun: _OpenCompaction, error: BaseException, alive: Heartbeat) -> None:
-    """Take the compaction back to requested, and note on the error what could not be removed."""
-    instant = begun.instant.request_time
-    try:
-        remove_files_of_run(session.files, instant, begun.run_id)
-        with session.hold_lock() as holding:
-            snapshot = session.look()
-            found = snapshot.timeline.timeline.select_pending_compactions().find(instant)
-            if found is not None and found.state == INFLIGHT:
-                groups = [task.group for task in begun.tasks]
-                undo_attempt(session, snapshot, found, groups, partial(alive.ensure_own, holding))
-    except HoodieError as problem:
-        error.add_note(f"What the compaction wrote was not all removed: {problem} The next run of it will do that.")

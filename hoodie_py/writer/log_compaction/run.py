@@ -11,26 +11,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, InvalidTableError
-from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.options.read import COMPACTION_MEMORY
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.compaction.compact import with_schema_of
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
+from hoodie_py.writer.compaction.planned_run import (
+    begin_planned,
+    check_no_rollback,
+    check_still_planned,
+    choose_planned,
+    list_known_rollbacks,
+    make_read_options,
+    make_run_facts,
+    with_schema_of,
+)
 from hoodie_py.writer.compaction.planned_slices import find_planned_slices
 from hoodie_py.writer.compaction.report import CompactionResult
-from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run_id
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.log_compaction.plan import check_foldable, read_blocks
 from hoodie_py.writer.log_compaction.task import LogCompactionTask
-from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
@@ -40,7 +46,6 @@ from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
-    begin_instant,
     collect_sizes,
     collect_stats,
     complete_instant,
@@ -48,10 +53,10 @@ from hoodie_py.writer.transaction.commit_protocol import (
     take_back_on_failure,
     turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import guard_run
 
 _OPERATION = "LOG_COMPACT"
+_WHAT = "log compaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ def run(session: WriteSession, instant: str | None = None, *, runner: Runner | N
     check_foldable(session, snapshot)
     if finish_rollbacks(session, snapshot):
         snapshot = session.look()
-    chosen = _choose(snapshot, instant)
+    pending = snapshot.timeline.timeline.select_pending_log_compactions().instants
+    chosen = choose_planned(snapshot, pending, instant, _WHAT)
     if chosen is None:
         return CompactionResult()
     MetadataTable.check(snapshot, session.settings.metadata_mode)
@@ -106,19 +112,6 @@ def _ignore_rows(rows: int) -> None:
     del rows
 
 
-def _choose(snapshot: Snapshot, instant: str | None) -> Instant | None:
-    pending = snapshot.timeline.timeline.select_pending_log_compactions()
-    if instant is None:
-        return pending.instants[0] if len(pending) else None
-    found = pending.find(instant)
-    if found is None:
-        known = ", ".join(each.request_time for each in pending) or "none"
-        raise InvalidQueryError(
-            f"No log compaction is pending at {instant[:40]!r}.", hint=f"Pending log compactions: {known[:1000]}."
-        )
-    return found
-
-
 def _begin(session: WriteSession, instant: str, alive: Heartbeat) -> _OpenLogCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -129,24 +122,16 @@ def _begin(session: WriteSession, instant: str, alive: Heartbeat) -> _OpenLogCom
         _check(session, snapshot, instant)
         slices = find_planned_slices(snapshot, plan, instant, takes_all_logs=False)
         begun = _plan_tasks(session, snapshot, pending, plan, slices)
-        holding.ensure_held()
-        forget_finished(session, snapshot)
-        _undo_attempt(session, snapshot, pending, partial(alive.ensure_own, holding))
-        for folder in (METADATA_FOLDER, *sorted({task.group[0] for task in begun.tasks})):
-            session.files.remove_scratch(folder)
-        holding.ensure_held()
-        begin_instant(session, snapshot, begun.instant, alive, holding)
+        undo = partial(_undo_attempt, session, snapshot, pending)
+        partitions = {task.group[0] for task in begun.tasks}
+        begin_planned(session, snapshot, begun.instant, partitions, undo, alive, holding)
     return begun
 
 
 def _check(session: WriteSession, snapshot: Snapshot, instant: str) -> None:
     check_foldable(session, snapshot)
     MetadataTable.check(snapshot, session.settings.metadata_mode)
-    running = [each for each in list_rollbacks_of(snapshot, instant) if not each.is_completed]
-    if running:
-        raise ConflictError(
-            "A rollback of the log compaction is under way.", instant=instant, rollback=running[0].request_time
-        )
+    check_no_rollback(snapshot, instant, _WHAT)
 
 
 def _plan_tasks(
@@ -154,20 +139,10 @@ def _plan_tasks(
 ) -> _OpenLogCompaction:
     snapshot = with_schema_of(snapshot, pending.request_time)
     schema = load_output_schema(snapshot)
-    options = session.settings.options
-    facts = CommitFacts(
-        files=snapshot.files,
-        config=snapshot.bare_config,
-        instant=pending.request_time,
-        action=pending.action,
-        run_id=make_run_id(),
-        schema=schema,
-        file=session.settings.file,
-        indexed=find_indexed_columns(snapshot, schema.avro, options),
-    )
-    read = ReadOptions(memory_limit=COMPACTION_MEMORY.read(options) or None, options=options)
+    facts = make_run_facts(session, snapshot, pending, schema, session.settings.file)
+    read = make_read_options(session)
     tasks = tuple(_make_task(snapshot, facts, read, index, each) for index, each in enumerate(slices))
-    known = frozenset(each.request_time for each in list_rollbacks_of(snapshot, pending.request_time))
+    known = list_known_rollbacks(snapshot, pending.request_time)
     requested = replace(pending, state=REQUESTED)
     return _OpenLogCompaction(snapshot, requested, plan, tasks, known, schema, facts.run_id)
 
@@ -224,18 +199,11 @@ class _Completion:
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer changed the log compaction, its plan or its file groups."""
-        begun, instant = self.begun, self.begun.instant.request_time
-        found = now.timeline.timeline.select_pending_log_compactions().find(instant)
-        if found is None or found.state != INFLIGHT:
-            state = "gone" if found is None else found.state
-            raise ConflictError(f"Another writer changed the log compaction: it is {state}.", instant=instant)
-        if now.timeline.read_pending_plan(found) != begun.plan:
-            raise ConflictError("Another writer changed the log compaction's plan while it ran.", instant=instant)
-        later = {each.request_time for each in list_rollbacks_of(now, instant)} - begun.known_rollbacks
-        if later:
-            raise ConflictError("Another writer rolled the log compaction back.", instant=instant, rollback=min(later))
-        _check(self.session, now, instant)
-        find_planned_slices(now, begun.plan, instant, takes_all_logs=False)
+        begun = self.begun
+        read, known = now.timeline.read_pending_plan, begun.known_rollbacks
+        found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
+        _check(self.session, now, found.request_time)
+        find_planned_slices(now, begun.plan, found.request_time, takes_all_logs=False)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
