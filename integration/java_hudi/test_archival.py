@@ -19,6 +19,7 @@ KINDS = [
     for metadata in (True, False)
 ]
 SOON: Mapping[str, str] = {
+    "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": "4",
     "hoodie.keep.max.commits": "5",
     "hoodie.clean.automatic": "true",

@@ -17,6 +17,7 @@ SOON: dict[str, Any] = {
     "hoodie.index.type": "SIMPLE",
     "hoodie.time.generator.max_expected_clock_skew_ms": 0,
     "hoodie.metadata.compact.max.delta.commits": 2,
+    "hoodie.archive.automatic": "true",
     "hoodie.keep.min.commits": 3,
     "hoodie.keep.max.commits": 4,
     "hoodie.clean.commits.retained": 1,
