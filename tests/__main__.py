@@ -8,6 +8,7 @@ prints comes at the end.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
-# The slowest tests come last. A process that has none left takes some of another's.
-_PLAIN = ("-n", "auto", "--maxprocesses", "6", "--dist", "worksteal", "-m", "not spark and not java")
+# One process more than processors, as a third of the time is waiting for clocks, servers and other processes. The
+# slowest tests come last; a process that has none left takes some of another's.
+_PROCESSES = min(6, (os.cpu_count() or 1) + 1)
+_PLAIN = ("-n", str(_PROCESSES), "--dist", "worksteal", "-m", "not spark and not java")
 _WITH_JVM = (("-m", "spark"), ("-m", "java and not slow"))
 _NONE_SELECTED = 5  # pytest's status
 

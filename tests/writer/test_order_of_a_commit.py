@@ -13,7 +13,7 @@ from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.writer.commit import write_commit
-from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.compaction import planned_run
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
@@ -111,7 +111,7 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
     monkeypatch.setattr(MetadataTable, "commit", tell)
     monkeypatch.setattr(TimelineWriter, "complete", complete_it)
     if when == "before the metadata table":
-        for module, name in ((write_commit, "_settle_files"), (compaction, "remove_files")):
+        for module, name in ((write_commit, "_settle_files"), (planned_run, "remove_files")):
             monkeypatch.setattr(module, name, _then(lost, getattr(module, name)))
     return made
 

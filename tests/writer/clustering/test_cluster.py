@@ -169,7 +169,7 @@ def test_a_failed_run_is_taken_back_and_the_next_one_works(tmp_path: Path, monke
     found = HoodieTable.open(tmp_path / "t").timeline.find(str(instant))
     assert found is not None
     assert found.state == "requested"
-    monkeypatch.setattr(cluster, "_abort", lambda *_: None)  # as if the process had died
+    monkeypatch.setattr(cluster, "put_back", lambda *_: None)  # as if the process had died
     with pytest.raises(RuntimeError, match="stopped"):
         table.run_clustering(instant, Broken(), QUICK)
     monkeypatch.undo()

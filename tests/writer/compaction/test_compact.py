@@ -21,7 +21,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder, parse_base_file_name
-from hoodie_py.writer.compaction import compact as compaction
+from hoodie_py.writer.compaction import planned_run
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.compaction.report import CompactionResult, Progress
 from hoodie_py.writer.compaction.task import CompactionTask, OnRows
@@ -219,7 +219,7 @@ def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(tmp_p
         return count
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compaction, "remove_files", another)
+        patched.setattr(planned_run, "remove_files", another)
         HoodieTable.open(base).compact(late, options=QUICK)
     assert len(late.tasks) > 0
     assert (orphans(base), leftovers(base)) == ([], [])
