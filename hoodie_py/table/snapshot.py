@@ -5,7 +5,7 @@ The rule: a snapshot reads the timeline once, and its answers stay the same whil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_insta
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import FolderListings, PartitionListing, parse_partition
+from hoodie_py.table.view.partitions import FolderListings, Keep, MayLead, PartitionListing, parse_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -172,10 +172,24 @@ class Snapshot:
 
         ``query_type`` is "snapshot" or "read_optimized". ``options`` as for ``choose_view``.
         """
+        view = self.choose_view(options)
+        return self._list_kind(view, query_type, self._list_partitions(view, predicate))
+
+    def iterate_file_slices(
+        self, query_type: str = "snapshot", predicate: Predicate | None = None, options: ReadOptions | None = None
+    ) -> Iterator[list[FileSlice]]:
+        """Yield the slices of ``file_slices`` in parts, for who may not need all: folders are listed as they come."""
+        view = self.choose_view(options)
+        for part in view.iterate_partitions(self.schema.arrow, *self._make_partition_filter(predicate)):
+            yield self._list_kind(view, query_type, part)
+
+    def _list_kind(
+        self, view: FileSystemView, query_type: str, partitions: Iterable[PartitionListing]
+    ) -> list[FileSlice]:
+        """Return the slices of partitions that a kind of query reads."""
         if query_type not in ("snapshot", "read_optimized"):
             raise InvalidQueryError(f"Unknown query type {query_type!r}.")
-        view = self.choose_view(options)
-        paths = [listing.partition.path for listing in self._list_partitions(view, predicate)]
+        paths = [each.partition.path for each in partitions]
         if query_type == "read_optimized":
             return view.list_base_files(self._as_of, paths)
         return view.list_slices(self._as_of, paths)
@@ -212,14 +226,16 @@ class Snapshot:
 
     def _list_partitions(self, view: FileSystemView, predicate: Predicate | None) -> list[PartitionListing]:
         """List the partitions that may hold rows that pass a filter."""
+        return view.list_partitions(self.schema.arrow, *self._make_partition_filter(predicate))
+
+    def _make_partition_filter(self, predicate: Predicate | None) -> tuple[Keep | None, MayLead | None]:
+        """Return which partitions may hold rows that pass a filter, and which folders may lead to them; None: all."""
         if predicate is None:
-            return view.list_partitions(self.schema.arrow)
+            return None, None
         from hoodie_py.table.view.partition_filter import PartitionFilter
 
         wanted = PartitionFilter(predicate, self.config, self.schema.arrow)
-        return view.list_partitions(
-            self.schema.arrow, lambda partition: wanted.may_match(partition.path), wanted.may_lead
-        )
+        return lambda partition: wanted.may_match(partition.path), wanted.may_lead
 
     def _may_match(self, predicate: Predicate | None, path: str) -> bool:
         """Say whether a partition may hold rows that pass a filter."""

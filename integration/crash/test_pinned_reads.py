@@ -49,7 +49,7 @@ def wait_until_gone(table: HoodieTable, instant: str) -> None:
     deadline = time.monotonic() + LONGEST
     while table.refresh().timeline.find(instant) is not None:
         assert time.monotonic() < deadline, "nobody took the write back"
-        time.sleep(0.1)  # each look asks the store several times
+        time.sleep(0.3)  # each look asks the store several times
 
 
 def undoes_later(table: HoodieTable, subject: Subject) -> Any:
@@ -81,7 +81,7 @@ def test_a_pinned_read_gives_the_same_rows(folder: Folder, name: str) -> None:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("name", TABLES[:2])
+@pytest.mark.parametrize("name", ["made mor 9"])
 def test_a_pinned_read_gives_the_same_rows_on_s3(bucket: Bucket, name: str) -> None:
     check(bucket, name, "object")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from hoodie_py.table.changes.steps import Step, list_slices
 from hoodie_py.table.changes.task import ChangesTask
 from hoodie_py.table.incremental.commit_range import EARLIEST, CommitRange, resolve_range
 from hoodie_py.table.scan.arguments import read_option_texts
-from hoodie_py.table.scan.query import Request
+from hoodie_py.table.scan.query import Request, Task
 from hoodie_py.table.scan.scan import Scan, choose_batch_rows, make_query_scan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
@@ -91,6 +91,10 @@ class ChangesQuery:
             )
             for key, steps in plan.make_steps()
         ]
+
+    def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
+        """Yield all tasks at once: commits name the files."""
+        yield self.make_tasks(request)
 
 
 def _make_info(request: Request, key: tuple[str, str], steps: tuple[Step, ...]) -> ReadInfo:

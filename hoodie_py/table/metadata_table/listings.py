@@ -69,6 +69,21 @@ class MetadataListings:
         self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
     ) -> list[PartitionListing]:
         """List the partitions of a table, sorted by path; else as ``discover_partitions``."""
+        found = self._discover(schema, keep)
+        return self._folders.discover(schema, keep, judge, may_lead) if found is None else found
+
+    def iterate(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> Iterator[list[PartitionListing]]:
+        """Yield all partitions at once, as few calls tell them; else as ``iterate_partitions``."""
+        found = self._discover(schema, keep)
+        if found is None:
+            yield from self._folders.iterate(schema, keep, judge, may_lead)
+        elif found:
+            yield found
+
+    def _discover(self, schema: pa.Schema, keep: Keep | None) -> list[PartitionListing] | None:
+        """Return the partitions that the metadata table lists; None where it is not sound."""
 
         def find(view: MetadataView) -> list[PartitionListing]:
             if keep is None:
@@ -82,7 +97,7 @@ class MetadataListings:
             files = self._find_files(view, [each.path for each in kept], known, found)
             return [PartitionListing(each, tuple(listed)) for each, listed in zip(kept, files, strict=True)]
 
-        return self._try(find, lambda: self._folders.discover(schema, keep, judge, may_lead))
+        return self._try(find, lambda: None)
 
     def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         """List the files of partitions; one that the metadata table does not have is listed as a folder."""

@@ -7,7 +7,7 @@ SnapshotQuery: all rows at the snapshot's instant, or those of base files alone.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -122,6 +122,10 @@ class Query(Protocol):
         """List files, and return the tasks that together give the scan's rows, before its limit."""
         ...
 
+    def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
+        """Yield the same tasks in parts, for who may not need all; where it saves calls, files are listed as asked."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotQuery:
@@ -137,6 +141,15 @@ class SnapshotQuery:
         """Return one task for each file slice that may hold wanted rows."""
         found = choose_slices(request.snapshot, self.kind, request.predicate, request.options, request.merger)
         return make_slice_tasks(request, self.kind, found.slices)
+
+    def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
+        """Yield the tasks of a few folders first, where folders are listed; else all, as few calls tell them."""
+        snapshot, options = request.snapshot, request.options
+        if options.integrity == "strict" or snapshot.choose_view(options) is not snapshot.view:
+            yield self.make_tasks(request)
+            return
+        for slices in snapshot.iterate_file_slices(self.kind, request.predicate, options):
+            yield make_slice_tasks(request, self.kind, slices)
 
 
 def make_slice_tasks(request: Request, query_type: str, slices: Iterable[FileSlice]) -> list[ScanTask]:

@@ -113,18 +113,25 @@ class Scan(Request):
         return pa.Table.from_batches([batch for _, batch in batches], self.schema)
 
     def _read_limited(self) -> Generator[Numbered, None, None]:
-        """Yield up to ``limit`` rows, each batch with the number of its slice."""
-        with closing(self._read(self._tasks)) as batches:
-            if self.limit is None:
-                yield from batches
-                return
-            left = self.limit
-            for number, batch in batches:
-                part = batch.slice(0, left)
-                left -= part.num_rows
-                yield number, part
-                if not left:
-                    return
+        """Yield up to ``limit`` rows, each batch with the number of its slice; a few are planned as they are read."""
+        if self.limit is None:
+            yield from self._read(self._tasks)
+            return
+        left = self.limit
+        with closing(self._read_parts()) as batches:
+            while left and (found := next(batches, None)) is not None:
+                number, batch = found[0], found[1].slice(0, left)
+                left -= batch.num_rows
+                yield number, batch
+
+    def _read_parts(self) -> Generator[Numbered, None, None]:
+        """Yield all rows; what later ones need is planned when they are asked for, unless it is known."""
+        known = self.__dict__.get("_tasks")
+        before = 0
+        for tasks in self.query.iterate_tasks(self) if known is None else [known]:
+            with closing(self._read(tasks)) as batches:
+                yield from map(partial(_shift_number, before), batches)
+            before += len(tasks)
 
     def _read(self, tasks: Sequence[Task]) -> Generator[Numbered, None, None]:
         """Read tasks on several threads where that pays, large ones first, so that no thread ends much later."""
@@ -179,7 +186,7 @@ class Scan(Request):
     def count(self) -> int:
         """Return the number of rows, reading no more columns than the merge and the filter need."""
         if self.limit is not None:
-            return sum(batch.num_rows for batch in self.to_batches())
+            return sum(batch.num_rows for batch in replace(self, columns=()).to_batches())
         return sum(
             batch.num_rows for _, batch in self._read([replace(task, columns=(), limit=None) for task in self._tasks])
         )
@@ -210,6 +217,11 @@ class Scan(Request):
 
 def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
     return number, batch
+
+
+def _shift_number(before: int, numbered: Numbered) -> Numbered:
+    number, batch = numbered
+    return before + number, batch
 
 
 def _renumber(order: Sequence[int], numbered: Numbered) -> Numbered:

@@ -8,7 +8,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
@@ -73,9 +73,14 @@ class FileSystemView:
         """
         known = schema if schema is not None else pa.schema([])
         listings = self._listings.discover(known, keep, partial(find_named_partitions, self.timeline), may_lead)
-        for listing in listings:
-            self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
-        return listings
+        return self._keep_listings(listings)
+
+    def iterate_partitions(
+        self, schema: pa.Schema, keep: Keep | None = None, may_lead: MayLead | None = None
+    ) -> Iterator[list[PartitionListing]]:
+        """Yield the partitions of ``list_partitions`` in parts: what comes later is listed when it is asked for."""
+        judge = partial(find_named_partitions, self.timeline)
+        yield from map(self._keep_listings, self._listings.iterate(schema, keep, judge, may_lead))
 
     def list_data_folders(self) -> list[PartitionListing]:
         """List partitions and all other folders with data files, where unfinished writes may have written."""
@@ -167,6 +172,11 @@ class FileSystemView:
         if self.config.is_merge_on_read:
             return groups
         return [FileGroup(group.partition_path, group.file_id, group.base_files, ()) for group in groups]
+
+    def _keep_listings(self, listings: list[PartitionListing]) -> list[PartitionListing]:
+        for listing in listings:
+            self._keep_groups(listing.partition.path, group_files(listing.partition.path, listing.files))
+        return listings
 
     def _keep_groups(self, path: str, groups: list[FileGroup]) -> None:
         with self._lock:

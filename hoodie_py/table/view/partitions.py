@@ -15,7 +15,7 @@ more linked folders than ``Limits.linked_folders``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ PARTITION_METAFILES = frozenset({
     ".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet", ".hoodie_partition_metadata.orc",
 })  # fmt: skip
 MAX_DEPTH = 32
+_FIRST_PART = 8  # folders to list at once where few may do
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,12 @@ class Listings(Protocol):
         """List the partitions of a table, as ``discover_partitions`` does."""
         ...
 
+    def iterate(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> Iterator[list[PartitionListing]]:
+        """Yield the partitions of a table in parts, as ``iterate_partitions`` does."""
+        ...
+
     def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         """List the files of partitions, in their order; a missing one is empty."""
         ...
@@ -89,6 +96,11 @@ class FolderListings:
         self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
     ) -> list[PartitionListing]:
         return discover_partitions(self.files, self.config, schema, keep, judge, may_lead)
+
+    def iterate(
+        self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
+    ) -> Iterator[list[PartitionListing]]:
+        return iterate_partitions(self.files, self.config, schema, keep, judge, may_lead)
 
     def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         return list_folders(self.files, paths)
@@ -119,10 +131,32 @@ def discover_partitions(
         StorageError: a listing failed.
     """
     walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep, may_lead)
-    depth_tells = bool(config.partition_fields) and not may_hold_slash(config, schema)
-    walk.run(len(config.partition_fields) if depth_tells else None)
-    named = judge(walk.doubtful) if judge is not None and walk.doubtful else []
-    return sorted([*walk.marked, *named], key=lambda each: each.partition.path)
+    for _ in walk.run(_find_depth(config, schema)):
+        pass
+    return walk.take(judge)
+
+
+def iterate_partitions(
+    files: TableFiles,
+    config: TableConfig,
+    schema: pa.Schema,
+    keep: Keep | None = None,
+    judge: Judge | None = None,
+    may_lead: MayLead | None = None,
+) -> Iterator[list[PartitionListing]]:
+    """Yield the partitions of ``discover_partitions`` in parts: a few first, more each time; no part is empty.
+
+    The folders of a part are listed when it is asked for.
+    """
+    walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep, may_lead)
+    for _ in walk.run(_find_depth(config, schema), _FIRST_PART):
+        if found := walk.take(judge):
+            yield found
+
+
+def _find_depth(config: TableConfig, schema: pa.Schema) -> int | None:
+    """Return how deep partitions lie; None where their paths do not tell."""
+    return len(config.partition_fields) if config.partition_fields and not may_hold_slash(config, schema) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +186,35 @@ class _FolderWalk:
         self.marked: list[PartitionListing] = []
         self.doubtful: list[PartitionListing] = []
 
-    def run(self, partition_depth: int | None) -> None:
-        """Walk level by level. At ``partition_depth``, folders that are not wanted are not listed."""
+    def run(self, partition_depth: int | None, first: int | None = None) -> Iterator[None]:
+        """Walk level by level, and yield after each listing. At ``partition_depth`` only wanted folders are listed.
+
+        With ``first`` a level is listed in parts: as many folders first, and twice as many each time.
+        """
         level = [_Folder("")]
         for depth in range(MAX_DEPTH + 1):
             if depth and self._may_lead is not None:
                 level = [folder for folder in level if self._may_lead(folder.path)]
             if depth == partition_depth:
                 level = [folder for folder in level if self._is_wanted(self._partition(folder.path))]
-            listings = list_folders(self._files, [folder.path for folder in level])
-            level = [
-                inner
-                for folder, listing in zip(level, listings, strict=True)
-                for inner in self._enter_folder(folder, listing)
-            ]
+            below: list[_Folder] = []
+            for part in _split(level, first):
+                listings = list_folders(self._files, [folder.path for folder in part])
+                for folder, listing in zip(part, listings, strict=True):
+                    below += self._enter_folder(folder, listing)
+                yield
+            level = below
             if not level:
                 return
         if deepest := next((folder for folder in level if not folder.below), None):
             raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=deepest.path[:500])
+
+    def take(self, judge: Judge | None) -> list[PartitionListing]:
+        """Return the partitions found since the last time, sorted by path; ``judge`` as for ``discover_partitions``."""
+        named = judge(self.doubtful) if judge is not None and self.doubtful else []
+        found = sorted([*self.marked, *named], key=lambda each: each.partition.path)
+        self.marked, self.doubtful = [], []
+        return found
 
     def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
         """Note a folder if it is a partition or doubtful, and return its folders to list next."""
@@ -213,6 +258,14 @@ class _FolderWalk:
                 InvalidTableError, f"Links lead to {self._linked} folders", "linked_folders", path=link.path[:500]
             )
         return (*folder.links, target)
+
+
+def _split(folders: list[_Folder], first: int | None) -> Iterator[list[_Folder]]:
+    """Yield folders in parts, ``first`` and then twice as many each time; all at once without it."""
+    start, size = 0, first or max(1, len(folders))
+    while start < len(folders):
+        yield folders[start : start + size]
+        start, size = start + size, size * 2
 
 
 def is_data_file(name: str) -> bool:

@@ -62,3 +62,12 @@ def test_all_files_are_listed_by_the_metadata_table_alone(lake: CountingS3) -> N
         tasks = table.scan().tasks()
     assert len(tasks) == PARTITIONS
     assert sum(traffic.requests.values()) <= MOST_CALLS
+
+
+@pytest.mark.parametrize("name", ["listed", "indexed"])
+@pytest.mark.parametrize("text", [None, "part <> 'p0'"])
+def test_a_few_rows_ask_little(lake: CountingS3, name: str, text: str | None) -> None:
+    with lake.count() as traffic:
+        assert open_table(lake, name).scan(filter=text, limit=3).to_arrow().num_rows == 3
+        assert open_table(lake, name).scan(filter=text, limit=3).count() == 3
+    assert sum(traffic.requests.values()) < 2 * MOST_ROUND_TRIPS
