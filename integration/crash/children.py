@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -75,7 +76,10 @@ def _work(work: Callable[[], Any], moment: datetime | None, seed: str, writer: i
         warnings.simplefilter("ignore")
         if moment is not None:
             _set_clock(moment)
-            vars(secrets)["randbits"] = random.Random(seed).getrandbits
+            _one_job_after_the_other()
+            lot = random.Random(seed)
+            vars(secrets)["randbits"] = lot.getrandbits
+            vars(os)["urandom"] = lot.randbytes  # of ids of files, which decide the file groups of the metadata table
         try:
             answer = pickle.dumps((DONE, work()))
         except BaseException:
@@ -111,6 +115,23 @@ def _set_clock(moment: datetime) -> None:
             return (moment + timedelta(milliseconds=next(ticks))).astimezone(tz or UTC)
 
     vars(clock)["datetime"] = Ticking
+
+
+def _one_job_after_the_other() -> None:
+    """Let this package's thread pools do each job where it is handed in: the same storage calls in the same order."""
+    plain: Any = ThreadPoolExecutor.submit
+
+    def submit(self: Any, job: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if not self._thread_name_prefix.startswith("hoodie-"):
+            return plain(self, job, *args, **kwargs)
+        done: Future[Any] = Future()
+        try:
+            done.set_result(job(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
 
 
 @functools.cache

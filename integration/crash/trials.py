@@ -93,7 +93,7 @@ class Bench:
         self._place, self._operation, self._options = place, operation, options
         self._name, self._lock = name, lock
         self.undo_first: bool | None = None  # go on after a cut by a rollback; None: for half the ends, by lot
-        self._moment = datetime.now(UTC)
+        self._moment = self._began = datetime.now(UTC)
         self._known: dict[Any, list[str]] = {}
         for number, step in enumerate(operation.setup):
             state = self._after(step, state, self._moment + timedelta(minutes=number))
@@ -169,7 +169,7 @@ class Bench:
                 return Answer(type(error).__name__, tuple(plan.calls), str(error))
             return Answer(DONE, tuple(plan.calls))
 
-        how, answer = in_a_child(work, moment, self._name)
+        how, answer = in_a_child(work, moment, f"{self._name} {moment - self._began}")
         return answer if how == DONE else Answer(how, (), str(answer))
 
     def _after(self, step: str, state: State, moment: datetime) -> State:
@@ -200,6 +200,9 @@ class Bench:
             return [f"the process {answer.outcome}: {answer.text}"]
         if answer.outcome in ("failed", "hung"):
             return [f"the process {answer.outcome}: {answer.text}"]
+        made = answer.calls[number : number + 1]
+        if made and _kind(made[0]) != _kind(self.calls[number]):
+            return [f"call {number} is {made[0]}, undisturbed it was {self.calls[number]}"]
         if answer.outcome != CommitStateUnknownError.__name__:
             return []
         swept = [
@@ -271,6 +274,10 @@ class Bench:
                 return [f"what follows {how}: {answer}"]
             raise NotPossible(f"{how}: {answer}")
         return answer
+
+
+def _kind(call: tuple[str, str]) -> tuple[str, str]:
+    return call[0], kind_of(call[1])
 
 
 def _without_last_commit(state: State) -> State:
