@@ -19,11 +19,12 @@ from tests.writer.bootstrapped_tables import Bootstrapped
 MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
 CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
 VIRTUAL = ("made mor 6 virtual", "made cow 9 virtual", "made mor 9 virtual")
+KEYLESS = ("made mor 9 keyless", "made cow 6 keyless")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
 EVERY_INDEX = ("made mor 9 indexed", "made cow 8 indexed")
 INDEXED = ("indexed global_sql_mor_v9", "indexed partitioned_mor_v9", "indexed global_mor_v6")
-WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EVERY_INDEX, *EMPTY)
+WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EVERY_INDEX, *KEYLESS, *EMPTY)
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
@@ -34,7 +35,7 @@ _sources = tempfile.TemporaryDirectory()  # as long as this process lives, all c
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    "... virtual" has no meta fields, "... indexed" has every index, "bootstrapped ..." names sources on the local disk,
+    "... virtual" has no meta fields, "... keyless" no record key, "... indexed" has every index, "bootstrapped ..." names sources on the local disk,
     others are Java's.
     """
     words = name.split()
@@ -54,7 +55,7 @@ def _made(kind: str, version: str, *traits: str, empty: bool) -> State:
         made = HoodieTable.create(
             f"{folder}/t",
             _SCHEMA,
-            record_key="id",
+            record_key=None if "keyless" in traits else "id",
             ordering="ts",
             partition_by=["part"],
             table_type="MERGE_ON_READ" if kind == "mor" else "COPY_ON_WRITE",
@@ -67,7 +68,10 @@ def _made(kind: str, version: str, *traits: str, empty: bool) -> State:
         )
         if not empty:
             made.upsert([_row(number, 1) for number in range(8)], QUICK)
-            made.upsert([_row(number, 2) for number in range(0, 8, 2)], QUICK)
+            if "keyless" in traits:
+                made.update({"name": "concat(name, '-2')", "ts": "2"}, "ts = 1 and id in ('k0', 'k2')", options=QUICK)
+            else:
+                made.upsert([_row(number, 2) for number in range(0, 8, 2)], QUICK)
         if "indexed" in traits:
             _build_all(made)
         return State.of_folder(Path(folder) / "t")

@@ -21,13 +21,16 @@ from integration.crash.stores import Place, State, files_at, open_table
 from integration.crash.trials import Answer, Bench, NotPossible
 from integration.crash.write_tables import WRITE_TABLES, write_table
 from integration.crash.writes import (
+    ADDED,
     CREATED,
     WRITES,
     Rows,
     Write,
     WriteSubject,
+    altered,
     commits,
     create,
+    insert,
     rows_at,
     rows_of,
     strays,
@@ -36,6 +39,8 @@ from integration.crash.writes import (
     upsert,
 )
 
+OF_MADE = ("update", "alter")
+BY_KEY = ("upsert", "merge", "delete", "delete by filter")
 BEFORE, AFTER, NEITHER = "before", "after", "neither"
 
 
@@ -128,9 +133,12 @@ class WriteBench(Bench):
                     open_table(files).rollback(each.request_time, self._options)
             if rows_at(files) != now:
                 return ["a rollback changed the rows"]
-        data = self._subject.next_data
+        data, table = self._subject.next_data, open_table(files)
         assert data is not None
-        upsert(open_table(files), WriteSubject(self._options, data=data))
+        if ADDED in table.schema.names:
+            data = altered(data)
+        write = upsert if table.config.record_key_fields else insert
+        write(table, WriteSubject(self._options, data=data, new=data))
         return [] if rows_at(files) == {**now, **rows_of(data)} else ["the rows after the next write are others"]
 
     def _compacted(self, files: TableFiles, *, undo_first: bool) -> list[str]:
@@ -172,8 +180,12 @@ def bench_of(place: Place, name: str, operation: str, options: dict[str, str], l
     Raises:
         NotPossible: the write does not go with the table.
     """
-    if name.startswith("empty") and operation.startswith("delete"):
+    if name.startswith("empty") and operation.startswith(("delete", "empty", "update", "alter")):
         raise NotPossible("there is nothing to delete")
+    if operation in OF_MADE and not name.startswith("made"):
+        raise NotPossible("it is of a column of the tables that are made here")
+    if name.endswith("keyless") and operation in BY_KEY:
+        raise NotPossible("keys that are made up are not known before")
     return WriteBench(place, write_table(name), WRITES[operation], options, name, lock)
 
 

@@ -25,6 +25,9 @@ KEY, PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 CREATED = "created"
 """Folder of the table that is made while one is cut short."""
 
+CHANGED, RENAMED, ADDED = "name", "label", "extra"
+"""Columns of tables made here: the one that changes, its name after an alteration, and the one that this adds."""
+
 Rows = Mapping[tuple[str, str], str]
 """The text of each row's data by partition path and record key."""
 
@@ -38,6 +41,7 @@ class WriteSubject(Subject):
         data: rows to write: some of the table's, changed, and new ones where the table can take them.
         new: new rows alone; None where the table takes none.
         keys: records to delete.
+        changed: the changed ones of ``data``.
         partition: that an overwrite is about.
         next_data: what the next writer writes.
     """
@@ -46,6 +50,7 @@ class WriteSubject(Subject):
     data: pa.Table | None = None
     new: pa.Table | None = None
     keys: tuple[str, ...] = ()
+    changed: pa.Table | None = None
     partition: str = ""
     next_data: pa.Table | None = None
 
@@ -99,6 +104,31 @@ def merge(table: HoodieTable, subject: WriteSubject) -> Any:
     )
 
 
+def update(table: HoodieTable, subject: WriteSubject) -> Any:
+    """Change what an upsert changes, by an expression."""
+    one_thread()
+    assert subject.changed is not None
+    keys = ", ".join(f"'{key}'" for key in subject.changed[KEY].to_pylist())
+    return table.update({CHANGED: f"concat({CHANGED}, \"'\")"}, f"id in ({keys})", subject.options)
+
+
+def delete_partition(table: HoodieTable, subject: WriteSubject) -> Any:
+    one_thread()
+    return table.delete_partition(subject.partition, subject.options)
+
+
+def empty_partition(table: HoodieTable, subject: WriteSubject) -> Any:
+    one_thread()
+    return table.insert_overwrite(
+        _data(subject.data).slice(0, 0), subject.options, partitions=[subject.partition]
+    )
+
+
+def alter(table: HoodieTable, subject: WriteSubject) -> Any:
+    one_thread()
+    return table.alter(add={ADDED: "int"}, rename={CHANGED: RENAMED}, options=subject.options)
+
+
 def insert_overwrite(table: HoodieTable, subject: WriteSubject) -> Any:
     one_thread()
     return table.insert_overwrite(_data(_in_partition(subject)), subject.options)
@@ -145,9 +175,11 @@ def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubj
         return _of_empty(table, options)
     found = found.sort_by([(KEY, "ascending"), (PARTITION, "ascending")])
     once = found.filter(pa.array([found[KEY].to_pylist().count(key) == 1 for key in found[KEY].to_pylist()]))
-    fixed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    key_fields = config.record_key_fields or ("id",)
+    fixed = {*key_fields, *config.partition_fields, *config.ordering_fields}
     changed = _changed(once.slice(0, 3), fixed)
-    new = _renamed(once.slice(0, 2), config.record_key_fields, "90000")
+    new = _renamed(once.slice(0, 2), key_fields, "90000")
+    next_data = _changed(once.slice(len(once) - 2, 2), fixed)
     return WriteSubject(
         options,
         newest=_newest(table),
@@ -155,8 +187,9 @@ def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubj
         data=pa.concat_tables([changed, new]),
         new=new,
         keys=tuple(once[KEY].to_pylist()[2:4]),
+        changed=changed,
         partition=once[PARTITION][0].as_py(),
-        next_data=_changed(once.slice(len(once) - 2, 2), fixed),
+        next_data=next_data if config.record_key_fields else _renamed(next_data, key_fields, "80000"),
     )
 
 
@@ -207,7 +240,11 @@ def rows_at(files: TableFiles, query_type: str = "snapshot") -> dict[tuple[str, 
 
 
 def _with_places(table: HoodieTable, found: pa.Table) -> pa.Table:
-    """Return rows with key and partition path, which those of a table without meta fields do not have."""
+    """Return rows with key and partition path, which those of a table without meta fields do not have; keys that
+    writes make up are not known before.
+    """
+    if not table.config.record_key_fields:
+        return found.set_column(found.schema.get_field_index(KEY), KEY, found.column("id"))
     if table.config.populate_meta_fields:
         return found
     return found.append_column(KEY, found.column("id")).append_column(PARTITION, found.column("part"))
@@ -224,6 +261,23 @@ def commits(table: HoodieTable) -> int:
     return sum(
         each.is_completed and each.action in ("commit", "deltacommit", "replacecommit") for each in table.timeline
     )
+
+
+def altered(data: pa.Table) -> pa.Table:
+    """Return rows as they are to write once the table has been altered."""
+    names = [RENAMED if name == CHANGED else name for name in data.schema.names]
+    return data.rename_columns(names).append_column(ADDED, pa.nulls(len(data), pa.int32()))
+
+
+def _of_altered(rows: Rows) -> Rows:
+    return {
+        place: text.replace(f"'{CHANGED}':", f"'{RENAMED}':")[:-1] + f", '{ADDED}': None}}"
+        for place, text in rows.items()
+    }
+
+
+def _without_partition(about: WriteSubject) -> Rows:
+    return {place: row for place, row in about.rows.items() if place[0] != about.partition}
 
 
 def _told(table: pa.Table | None) -> Rows:
@@ -284,6 +338,10 @@ WRITES = {
         Write("delete by filter", delete_where, lambda about: about.without(about.keys)),
         Write("insert overwrite", insert_overwrite, _overwritten),
         Write("insert overwrite table", insert_overwrite_table, lambda about: _told(about.data)),
+        Write("update", update, lambda about: {**about.rows, **_told(about.changed)}),
+        Write("delete a partition", delete_partition, _without_partition),
+        Write("empty a partition", empty_partition, _without_partition),
+        Write("alter", alter, lambda about: _of_altered(about.rows)),
         Write("create", create, lambda about: about.rows),
     )
 }
