@@ -27,8 +27,9 @@ from typing import Any
 from integration.crash.children import warm_up, warm_up_for_s3
 from integration.crash.operations import LOCKS, OPERATIONS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
-from integration.crash.tables import TABLES, table
+from integration.crash.tables import TABLES
 from integration.crash.trials import Bench, NotPossible, Trial
+from integration.crash.write_tables import write_table
 
 Done = Mapping[tuple[str, str, str, str], AbstractSet[tuple[int, str]]]
 LOCKS_OF = {"local": ("machine",), "s3": ("object",)}
@@ -55,7 +56,7 @@ class Campaign:
 
 
 def _bench(place: Place, name: str, operation: str, options: dict[str, str], lock: str) -> Bench:
-    return Bench(place, table(name), OPERATIONS[operation], options, name, lock)
+    return Bench(place, write_table(name), OPERATIONS[operation], options, name, lock)
 
 
 SERVICES = Campaign(TABLES, tuple(OPERATIONS), _bench)

@@ -24,11 +24,11 @@ METADATA = ".hoodie/metadata"
 _EVERY = "__all_partitions__"
 
 
-def rows(files: TableFiles, query_type: str = "snapshot") -> str:
-    """Return a digest of all rows, in any order, the file's name aside."""
-    found = open_table(files).scan(query_type=query_type).to_arrow()
-    if "_hoodie_file_name" in found.schema.names:
-        found = found.drop_columns(["_hoodie_file_name"])
+def rows(files: TableFiles, query_type: str = "snapshot", as_of: str | None = None, *, timeless: bool = False) -> str:
+    """Return a digest of all rows, in any order, the file's name aside; ``timeless``: and the commit's time."""
+    found = open_table(files).scan(query_type=query_type, as_of=as_of).to_arrow()
+    aside = ["_hoodie_file_name", *(["_hoodie_commit_time"] if timeless else [])]
+    found = found.drop_columns([name for name in aside if name in found.schema.names])
     text = "\n".join([str(found.num_rows), *sorted(map(repr, found.to_pylist()))])
     return hashlib.sha256(text.encode()).hexdigest()
 

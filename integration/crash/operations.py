@@ -1,15 +1,14 @@
-"""What is cut short: each operation with the state it starts from, and how one goes on afterwards."""
+"""What is cut short: each operation with the state it starts from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
-from hoodie_py.errors import InvalidQueryError
 from hoodie_py.writer.compaction.local_runner import LocalRunner
+from hoodie_py.writer.log_compaction import plan as log_compaction_plan
 from integration.crash import checks
 from integration.crash.stores import open_table
 
@@ -26,6 +25,10 @@ KEEP_ONE = {  # and nothing else that would stay: the tables have few commits
     "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
     "hoodie.timeline.compaction.batch.size": "2",
 }
+FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
+LOG_COMPACTION = "logcompaction"
+_LOGS, _FOLDING = ("change", "change"), "log_compact!.deltacommit"
+WRITES = ("commit", "deltacommit", "replacecommit")
 LOCKS: Mapping[str, Mapping[str, str]] = {
     "machine": {},
     "file": OTHERS
@@ -41,8 +44,17 @@ LOCKS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What an operation is about: options of the writer, the instant that was pending when it began, and all completed
-    ones, archived or not.
+    """What an operation is about.
+
+    Attributes:
+        options: of the writer.
+        instant: that was pending when it began.
+        commits: how many there were of the operation's kind.
+        newest: the latest time of the timeline.
+        instants: all completed ones, archived or not.
+        savepoint: the table's newest one.
+        saved_rows: digest of the rows of the savepoint.
+        saved_commits: how many writes there were until then.
     """
 
     options: Mapping[str, str]
@@ -50,6 +62,9 @@ class Subject:
     commits: int = 0
     newest: str = ""
     instants: tuple[tuple[str, str], ...] = ()
+    savepoint: str = ""
+    saved_rows: str = ""
+    saved_commits: int = 0
 
 
 def schedule(table: HoodieTable, subject: Subject) -> Any:
@@ -80,6 +95,26 @@ def archive(table: HoodieTable, subject: Subject) -> Any:
     return table.archive({**KEEP_ONE, **subject.options})
 
 
+def plan_log_compaction(table: HoodieTable, subject: Subject) -> Any:
+    return log_compaction_plan.schedule(table._open_session({**FEW_BLOCKS, **subject.options}, None))
+
+
+def log_compact(table: HoodieTable, subject: Subject) -> Any:
+    return table.log_compact(LocalRunner(1), {**FEW_BLOCKS, **subject.options})
+
+
+def savepoint(table: HoodieTable, subject: Subject) -> Any:
+    return table.savepoint(comment="kept", options=subject.options)
+
+
+def delete_savepoint(table: HoodieTable, subject: Subject) -> Any:
+    return table.delete_savepoint(subject.savepoint, subject.options)
+
+
+def restore(table: HoodieTable, subject: Subject) -> Any:
+    return table.restore(subject.savepoint, subject.options)
+
+
 @dataclass(frozen=True)
 class Operation:
     """One thing to do to a table.
@@ -103,7 +138,17 @@ class Operation:
     @property
     def removes(self) -> bool:
         """Whether data files may go."""
-        return self.act is clean
+        return self.act in (clean, restore)
+
+    @property
+    def folds(self) -> bool:
+        """Whether it is about a log compaction."""
+        return self.pending == LOG_COMPACTION or self.act in (log_compact, plan_log_compaction)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it is about a savepoint, and changes nothing else."""
+        return self.act in (savepoint, delete_savepoint)
 
     @property
     def archives(self) -> bool:
@@ -118,7 +163,7 @@ class Operation:
     @property
     def commits_as(self) -> str:
         """The action that the table has one more of once the plan is carried out."""
-        return "replacecommit" if self.clusters else "commit"
+        return "replacecommit" if self.clusters else "deltacommit" if self.folds else "commit"
 
     @property
     def undoes_a_write(self) -> bool:
@@ -144,11 +189,23 @@ OPERATIONS = {
         Operation("clean", clean, ("schedule", "run"), done=".clean"),
         Operation("clean again", clean, ("schedule", "run", "clean!.clean"), done=".clean"),
         Operation("archive", archive, ("schedule", "run")),
+        Operation("archive writes", archive, ("change", "change")),
+        Operation("plan a log compaction", plan_log_compaction, _LOGS, done=".logcompaction.requested"),
+        Operation("log compact", log_compact, _LOGS, done=".deltacommit"),
+        Operation("log compact again", log_compact, (*_LOGS, _FOLDING), LOG_COMPACTION, ".deltacommit"),
+        Operation("rollback of a log compaction", rollback, (*_LOGS, _FOLDING), LOG_COMPACTION),
+        Operation("rollback of a log compaction plan", rollback, (*_LOGS, "plan_log_compaction"), LOG_COMPACTION),
+        Operation("savepoint", savepoint, done=".savepoint"),
+        Operation("delete a savepoint", delete_savepoint, ("savepoint",)),
+        Operation("restore", restore, ("savepoint", "change", "schedule", "run", "change"), done=".restore"),
+        Operation("restore writes", restore, ("savepoint", "change", "change"), done=".restore"),
+        Operation("restore again", restore, ("savepoint", "change", "change", "restore!.restore"), "restore"),
+        Operation("restore past a plan", restore, ("savepoint", "change", "plan_clustering"), done=".restore"),
     )
 }
 STEPS = {
     "schedule": schedule, "run": run, "clean": clean, "archive": archive, "plan_clustering": plan_clustering,
-    "cluster": cluster,
+    "cluster": cluster, "plan_log_compaction": plan_log_compaction, "log_compact": log_compact, "savepoint": savepoint,
 }  # fmt: skip
 _ACTIONS = {"clustering": ("clustering", "replacecommit")}
 
@@ -161,125 +218,29 @@ def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, st
         for each in timeline.select_pending()
         if each.action in _ACTIONS.get(operation.pending, (operation.pending,))
     ]
+    saved = [each.instant for each in open_table(files).savepoints()]
+    kept = saved[-1] if saved else ""
     return Subject(
+        savepoint=kept,
+        saved_rows=checks.rows(files, as_of=kept) if kept else "",
+        saved_commits=sum(is_commit(each) and each.request_time <= kept for each in timeline),
         options=options,
         instant=pending[-1] if pending else "",
-        commits=_commits(timeline, operation),
+        commits=count_commits(timeline, operation),
         newest=max((max(each.request_time, each.completion_time or "") for each in timeline), default=""),
-        instants=_instants(files),
+        instants=list_instants(files),
     )
 
 
-def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_first: bool) -> None:
-    """Go on after the operation was cut short, as the documentation says: run it again, perhaps after a rollback."""
-    if operation.removes:
-        clean(open_table(files), subject)
-        return
-    if operation.archives:
-        archive(open_table(files), subject)
-        return
-    if operation.undoes_a_write:
-        if any(each.request_time == subject.instant for each in open_table(files).timeline.select_pending()):
-            rollback(open_table(files), subject)
-        return
-    for _ in range(2 if undo_first else 0):  # back to requested, then gone
-        pending = _find_plan(open_table(files), operation)
-        if pending is not None:
-            open_table(files).rollback(pending, subject.options)
-    table = open_table(files)
-    if _commits(table.timeline, operation) > subject.commits:
-        schedule(table, subject)  # finds nothing, and removes what a run that ended too early left
-        return
-    pending = _find_plan(table, operation)
-    if operation.clusters:
-        if pending is None:
-            table.cluster(LocalRunner(1), options=subject.options)
-        else:
-            with suppress(InvalidQueryError):  # a rollback of it had begun, which the run finished
-                table.run_clustering(pending, LocalRunner(1), subject.options)
-                return
-            open_table(files).cluster(LocalRunner(1), options=subject.options)
-    elif pending is None:
-        table.compact(LocalRunner(1), options=subject.options)
-    else:
-        table.run_compaction(pending, LocalRunner(1), subject.options)
-
-
-def _find_plan(table: HoodieTable, operation: Operation) -> str | None:
-    timeline = table.timeline
-    pending = timeline.select_pending_replacements() if operation.clusters else timeline.select_pending_compactions()
-    return None if pending.last is None else pending.last.request_time
-
-
-def problems(
-    files: TableFiles,
-    operation: Operation,
-    subject: Subject,
-    before: str,
-    sizes: Callable[[], dict[str, int]],
-    *,
-    undo_first: bool,
-    go_on: Callable[[], None],
-) -> list[str]:
-    """Check the table, go on, check again, and return what was not as it must be.
-
-    Args:
-        files: the table's.
-        operation: that was cut short.
-        subject: of it.
-        before: digest of the rows.
-        sizes: returns the files that are there.
-        undo_first: whether to roll back before running again.
-        go_on: called between; lets time pass.
-    """
-    found = []
-    if checks.rows(files) != before:
-        found.append("the rows are others after the fault")
-    if operation.archives and _instants(files) != subject.instants:
-        found.append("instants are lost, or there twice, after the fault")
-    if checks.orphans(open_table(files)._snapshot, sizes()):
-        found.append("an orphan is visible after the fault")
-    go_on()
-    recover(files, operation, subject, undo_first=undo_first)
-    table = open_table(files)
-    there = sizes()
-    snapshot = table._snapshot
-    if checks.rows(files) != before:
-        found.append("the rows are others after the re-run")
-    compacts = not operation.removes and not operation.undoes_a_write and not operation.archives
-    if compacts and checks.rows(files, "read_optimized") != before:
-        found.append("the compacted rows are others")
-    commits = _commits(table.timeline, operation)
-    if operation.archives:
-        if _instants(files) != subject.instants:
-            found.append("instants are lost, or there twice")
-    elif commits != subject.commits + (1 if compacts else 0):
-        found.append(f"there are {commits} commits, there were {subject.commits}")
-    times = {each.request_time for each in table.timeline.select_pending()}
-    pending = [each for each in times if each > subject.newest or each == subject.instant]
-    if pending:
-        found.append(f"still pending: {pending}")
-    found += [f"orphan {path}" for path in checks.orphans(snapshot, there)]
-    since = subject.newest if not operation.pending else min(subject.newest, _before(subject.instant))
-    found += checks.metadata_faults(snapshot, there, since)
-    found += [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
-    return found
-
-
-def scratch(sizes: Mapping[str, int]) -> list[str]:
-    """Return files under a scratch name, which nobody reads: a process died while it wrote them."""
-    return [path for path in sizes if path.endswith(".tmp")]
-
-
-def _instants(files: TableFiles) -> tuple[tuple[str, str], ...]:
+def list_instants(files: TableFiles) -> tuple[tuple[str, str], ...]:
     """Return request time and action of all completed instants, active and archived ones."""
     found = open_table(files).inspect.timeline(archived=True).to_pylist()
     return tuple((each["request_time"], each["action"]) for each in found if each["state"] == "completed")
 
 
-def _before(instant: str) -> str:
-    return str(int(instant) - 1).zfill(len(instant)) if instant else ""
-
-
-def _commits(timeline: Any, operation: Operation) -> int:
+def count_commits(timeline: Any, operation: Operation) -> int:
     return sum(each.is_completed and each.action == operation.commits_as for each in timeline)
+
+
+def is_commit(instant: Any) -> bool:
+    return bool(instant.is_completed and instant.action in WRITES)

@@ -14,10 +14,13 @@ from typing import Any
 
 from hoodie_py import CommitStateUnknownError, HoodieError, HoodieTable
 from integration.crash import checks
+from integration.crash.aftermath import problems, scratch
 from integration.crash.children import DIED, DONE, in_a_child
 from integration.crash.faults import KILL_BEFORE, KILLS, NOTHING, REMOVALS, Plan, faults_of, faulty, kind_of
-from integration.crash.operations import STEPS, Operation, Subject, problems, scratch, subject_of
+from integration.crash.operations import Operation, Subject, subject_of
+from integration.crash.steps import STEPS
 from integration.crash.stores import Place, State, files_at, open_table
+from integration.crash.writes import strays
 
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp$")
 _MAY_GO_AFTERWARDS = (".hoodie/.heartbeat/", ".hoodie/lock", ".hoodie/.lock.crc", ".hoodie/.locks/")
@@ -102,6 +105,7 @@ class Bench:
         self._load_start()
         self._version, self._has_metadata, self._subject, self._before = self._ask(self._look)
         self._sizes = place.sizes()
+        self._strays = set(self._ask(self._list_strays)) if operation.folds else set[str]()
         if operation.pending and not self._subject.instant:
             raise NotPossible(f"no {operation.pending} is pending")
         answer = self._attempt(Plan(), operation.act, self._moment)
@@ -229,6 +233,8 @@ class Bench:
     def _uncommitted(self) -> set[str]:
         """Files of the pending instant: they may go, and come."""
         instant = self._subject.instant
+        if self._operation.folds:
+            return self._strays
         return {path for path in self._sizes if instant and f"_{instant}" in path.rpartition("/")[2]}
 
     def _judge(self, sizes: dict[str, int]) -> list[str]:
@@ -265,7 +271,16 @@ class Bench:
         files = files_at(self._place)
         config = open_table(files).config
         subject = subject_of(files, self._operation, self._options)
-        return config.version, bool(config.metadata_partitions), subject, checks.rows(files)
+        return (
+            config.version,
+            bool(config.metadata_partitions),
+            subject,
+            checks.rows(files, timeless=self._operation.folds),
+        )
+
+    def _list_strays(self) -> list[str]:
+        """Return log files that no commit names; up to table version 6 their names do not tell the instant."""
+        return strays(open_table(files_at(self._place))._snapshot, list(self._sizes))
 
     def _ask(self, work: Callable[[], Any], later: float = 0.0) -> Any:
         how, answer = in_a_child(work, self._moment + timedelta(seconds=later), "judge")

@@ -35,8 +35,8 @@ _sources = tempfile.TemporaryDirectory()  # as long as this process lives, all c
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    "... virtual" has no meta fields, "... keyless" no record key, "... indexed" has every index, "bootstrapped ..." names sources on the local disk,
-    others are Java's.
+    "... virtual" has no meta fields, "... keyless" no record key, "... indexed" has every index, "bootstrapped ..."
+    names sources on the local disk, others are Java's.
     """
     words = name.split()
     if words[0] == "bootstrapped":

@@ -109,7 +109,7 @@ def update(table: HoodieTable, subject: WriteSubject) -> Any:
     one_thread()
     assert subject.changed is not None
     keys = ", ".join(f"'{key}'" for key in subject.changed[KEY].to_pylist())
-    return table.update({CHANGED: f"concat({CHANGED}, \"'\")"}, f"id in ({keys})", subject.options)
+    return table.update({CHANGED: f'concat({CHANGED}, "\'")'}, f"id in ({keys})", subject.options)
 
 
 def delete_partition(table: HoodieTable, subject: WriteSubject) -> Any:
@@ -119,9 +119,7 @@ def delete_partition(table: HoodieTable, subject: WriteSubject) -> Any:
 
 def empty_partition(table: HoodieTable, subject: WriteSubject) -> Any:
     one_thread()
-    return table.insert_overwrite(
-        _data(subject.data).slice(0, 0), subject.options, partitions=[subject.partition]
-    )
+    return table.insert_overwrite(_data(subject.data).slice(0, 0), subject.options, partitions=[subject.partition])
 
 
 def alter(table: HoodieTable, subject: WriteSubject) -> Any:
@@ -164,6 +162,7 @@ class Write:
     done: str | None = None
     removes: bool = False
     undoes_a_write: bool = False
+    folds: bool = False
 
 
 def subject_of_write(files: TableFiles, options: Mapping[str, str]) -> WriteSubject:
