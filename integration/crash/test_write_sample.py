@@ -20,7 +20,7 @@ from integration.crash.trials import NotPossible
 from integration.crash.write_trials import WriteBench, bench_of
 
 SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
-TRIALS = 5
+TRIALS = 4
 
 
 def some(place: Place, name: str, lock: str, operation: str, count: int) -> None:
@@ -34,7 +34,8 @@ def some(place: Place, name: str, lock: str, operation: str, count: int) -> None
 @pytest.mark.parametrize(
     ("name", "operation"),
     [
-        ("made mor 9", "merge"),
+        ("made mor 9", "merge"), ("made mor 9", "update"), ("made cow 6", "delete a partition"),
+        ("made mor 6", "alter"), ("made cow 9", "empty a partition"), ("made mor 9 keyless", "insert"),
         ("made mor 9", "upsert"), ("made mor 6", "upsert"), ("made cow 8", "upsert"), ("empty mor 9", "upsert"),
         ("made mor 8", "insert"), ("made cow 6", "bulk insert"), ("made mor 6", "delete"),
         ("made cow 9", "delete by filter"), ("made mor 9", "insert overwrite"),

@@ -20,6 +20,7 @@ KINDS = [
     Kind(version, True, metadata, mor) for version in (9, 8, 6) for mor in (True, False) for metadata in (True, False)
 ] + [Kind(9, False, True), Kind(8, False, True)]
 ROWS = 24
+PARTIAL = {"hoodie.spark.sql.merge.into.partial.updates": "true"}  # by event time they are asked for
 
 
 class SharedLake(Lake):
@@ -42,7 +43,7 @@ class SharedLake(Lake):
 
     def merge(self, rows: list[Row], **clauses: object) -> None:
         """Merge rows by this package."""
-        result = self.open().merge(pa.Table.from_pylist(rows, SCHEMA), **{"on": "id", **clauses})  # type: ignore[arg-type]
+        result = self.open().merge(pa.Table.from_pylist(rows, SCHEMA), **{"on": "id", "options": PARTIAL, **clauses})  # type: ignore[arg-type]
         assert result.instant is not None
 
     def count_partial_blocks(self) -> int:
@@ -55,7 +56,8 @@ class SharedLake(Lake):
 
 def ours(lake: SharedLake, ts: int) -> None:
     """Update and merge by this package, and note what they must do."""
-    lake.open().update({"price": "price + 0.5", "name": "coalesce(name, 'x') || '!'"}, where="flag and ts <= 100")
+    sets = {"price": "price + 0.5", "name": "coalesce(name, 'x') || '!'"}
+    lake.open().update(sets, where="flag and ts <= 100", options=PARTIAL)
     lake.alter(
         lambda row: {**row, "price": row["price"] + 0.5, "name": f"{row['name'] or 'x'}!"}, lambda row: row["flag"]
     )

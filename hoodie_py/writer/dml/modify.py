@@ -6,8 +6,8 @@ that are new. Of the table only file groups that can have a match are read, if n
 On merge-on-read tables from version 8 on, log files have only the columns that are set, and ordering fields, as those
 of Java's MERGE INTO (``MergeIntoHoodieTableCommand.isPartialUpdateActionForMOR``): unless the option says no, the index
 is global, a custom merger or a partial update mode decides, or all columns are set. Beyond Java's rule rows are whole
-where it refuses (no meta fields, schema-on-read, a bootstrap), where a partition or delete field is set, and where new
-rows may go into the same log file.
+where it refuses (no meta fields, schema-on-read, a bootstrap), where a partition or delete field is set, where new
+rows may go into the same log file, and by event time unless the option says yes: late versions would mix with them.
 """
 
 from __future__ import annotations
@@ -305,13 +305,11 @@ class _Plan:
         """Return the columns of log files if they have only those that are set; None if they have all."""
         config, settings = self.snapshot.config, self.session.settings
         assigned = list_assigned(clauses)
-        modes = (MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING)
         possible = (
-            PARTIAL_UPDATES.read(settings.options)
+            self._wants_partial_rows()
             and config.is_merge_on_read
             and config.has_logs_named_by_commit
             and config.populate_meta_fields
-            and config.merge_mode in modes
             and config.partial_update_mode is None
             and config.bootstrap_base_path is None
             and self.merger is None
@@ -326,6 +324,17 @@ class _Plan:
         kept = assigned | {find_top_level_name(self.schema.arrow, name) for name in config.merge_ordering_fields}
         names = tuple(name for name in self.columns.names if name in kept)
         return names if len(names) < len(self.columns) else None
+
+    def _wants_partial_rows(self) -> bool:
+        """Whether log files may have only the columns that are set, as far as merge mode and options go.
+
+        By event time only if the option says so: versions of one log merge before they meet the base file, so that a
+        version of the log that comes late and loses to the base row still gives its values to a partial row.
+        """
+        options, mode = self.session.settings.options, self.snapshot.config.merge_mode
+        if mode is MergeMode.EVENT_TIME_ORDERING:
+            return PARTIAL_UPDATES.read_given(options) is True
+        return mode is MergeMode.COMMIT_TIME_ORDERING and PARTIAL_UPDATES.read(options)
 
 
 def _find_marked(rows: pa.Table, *, config: Any, options: Mapping[str, str]) -> pa.ChunkedArray | None:

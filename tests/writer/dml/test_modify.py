@@ -27,6 +27,7 @@ KINDS = [
     for parts in (("part",), ())
 ]
 MOR = "MERGE_ON_READ"
+PARTIAL = {**QUICK, "hoodie.spark.sql.merge.into.partial.updates": "true"}
 
 
 def row(number: int, ts: int = 1, **more: Any) -> Row:
@@ -77,7 +78,7 @@ def test_an_update_and_a_merge_of_every_clause(
 ) -> None:
     table = make(tmp_path, version, table_type, parts)
     model = read(table)
-    table.update({"price": "price * 2 + qty", "name": "'up ' || name"}, where="qty >= 5 or id = 'k0'", options=QUICK)
+    table.update({"price": "price * 2 + qty", "name": "'up ' || name"}, where="qty >= 5 or id = 'k0'", options=PARTIAL)
     for each in model.values():
         if each["qty"] >= 5 or each["id"] == "k0":
             each |= {"price": each["price"] * 2 + each["qty"], "name": f"up {each['name']}"}
@@ -95,7 +96,7 @@ def test_an_update_and_a_merge_of_every_clause(
         ],
         when_not_matched=Insert(where="qty >= 0"),
         by_source=[Delete("qty = 9"), Update({"qty": 0}, where="qty = 8")],
-        options=QUICK,
+        options=PARTIAL,
     )
     model["k1"] |= {"price": None, "qty": 2}
     model["k2"] |= {"price": 3.0, "qty": 79}
@@ -152,20 +153,23 @@ def test_a_row_keeps_its_ordering_value_unless_it_is_set(tmp_path: Path) -> None
 
 
 def test_whole_rows_where_partial_ones_may_not_be(tmp_path: Path) -> None:
-    """By the option, with a global index, where all columns are set, with new rows in buckets, with virtual keys."""
+    """By the option, with a global index, where all columns are set, with new rows in buckets, with virtual keys, and by
+    event time unless the option says yes."""
     off = {**QUICK, "hoodie.spark.sql.merge.into.partial.updates": "false"}
     table = make(tmp_path / "a")
     table.update({"price": 1}, options=off)
     assert partial_columns(table) == []
-    table.update({"price": 2}, options={**QUICK, "hoodie.index.type": "GLOBAL_SIMPLE"})
+    table.update({"price": 1.5}, options=QUICK)
     assert partial_columns(table) == []
-    table.merge([row(1, 3)], on="id", when_matched="update", options=QUICK)
+    table.update({"price": 2}, options={**PARTIAL, "hoodie.index.type": "GLOBAL_SIMPLE"})
+    assert partial_columns(table) == []
+    table.merge([row(1, 3)], on="id", when_matched="update", options=PARTIAL)
     assert partial_columns(table) == []
     virtual = make(tmp_path / "b", properties={"hoodie.populate.meta.fields": "false"})
-    virtual.update({"price": 3}, options=QUICK)
+    virtual.update({"price": 3}, options=PARTIAL)
     assert partial_columns(virtual) == []
     assert {each["price"] for each in read(virtual).values()} == {3.0}
-    buckets = {**QUICK, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    buckets = {**PARTIAL, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
     third = HoodieTable.create(tmp_path / "c", SCHEMA, record_key="id", ordering="ts")
     third.upsert([row(number) for number in range(6)], options=buckets)
     third.merge(
@@ -176,6 +180,32 @@ def test_whole_rows_where_partial_ones_may_not_be(tmp_path: Path) -> None:
     assert partial_columns(third) == [["ts", "qty"]]
     assert read(third)["k5"] == {**row(5), "price": 9.0, "qty": 4}
     assert read(third)["k50"] == row(50, 2)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("late_first", [True, False])
+def test_versions_that_come_late_do_not_mix_with_an_update(version: int, late_first: bool, tmp_path: Path) -> None:
+    """In the log they meet the update before the base row does."""
+    table = make(tmp_path, version, parts=())
+    table.upsert([row(1, 5)], options=QUICK)
+    table.compact(options=QUICK)
+    if late_first:
+        table.upsert([row(1, 3, name="late", price=0.0)], options=QUICK)
+    table.update({"qty": 7}, where="id = 'k1'", options=QUICK)
+    if not late_first:
+        table.upsert([row(1, 3, name="late", price=0.0)], options=QUICK)
+    assert read(table)["k1"] == row(1, 5, qty=7)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_by_commit_time_updates_are_partial(version: int, tmp_path: Path) -> None:
+    table = make(tmp_path, version, parts=(), merge_mode="COMMIT_TIME_ORDERING")
+    table.upsert([row(1, 5)], options=QUICK)
+    table.upsert([row(1, 3, name="later")], options=QUICK)
+    table.update({"qty": 7}, where="id = 'k1'", options=QUICK)
+    assert partial_columns(table)
+    table.upsert([row(2, 0)], options=QUICK)
+    assert read(table)["k1"] == row(1, 3, name="later", qty=7)
 
 
 def test_a_dead_key_that_comes_back_beside_an_update(tmp_path: Path) -> None:
@@ -304,7 +334,7 @@ def test_indexes_follow_partial_updates(tmp_path: Path) -> None:
     table = make(tmp_path)
     for name, column in (("record_index", None), ("column_stats", None), ("secondary_index_qty", "qty")):
         table.index.build(name, column, options=QUICK)
-    table.update({"qty": "qty + 100"}, where="qty >= 4", options=QUICK)
+    table.update({"qty": "qty + 100"}, where="qty >= 4", options=PARTIAL)
     assert partial_columns(table)
     table.merge(
         [row(1, 5), row(30, 5)], on="id", when_matched=Update({"qty": 555}), when_not_matched="insert", options=QUICK
