@@ -153,8 +153,7 @@ def test_a_row_keeps_its_ordering_value_unless_it_is_set(tmp_path: Path) -> None
 
 
 def test_whole_rows_where_partial_ones_may_not_be(tmp_path: Path) -> None:
-    """By the option, with a global index, where all columns are set, with new rows in buckets, with virtual keys, and by
-    event time unless the option says yes."""
+    """By the option, by event time, with a global index, with all columns, with new rows in buckets, with virtual keys."""
     off = {**QUICK, "hoodie.spark.sql.merge.into.partial.updates": "false"}
     table = make(tmp_path / "a")
     table.update({"price": 1}, options=off)
