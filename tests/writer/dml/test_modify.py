@@ -153,7 +153,7 @@ def test_a_row_keeps_its_ordering_value_unless_it_is_set(tmp_path: Path) -> None
 
 
 def test_whole_rows_where_partial_ones_may_not_be(tmp_path: Path) -> None:
-    """By the option, by event time, with a global index, with all columns, with new rows in buckets, with virtual keys."""
+    """By the option, by event time, with a global index, all columns, new rows in buckets, or virtual keys."""
     off = {**QUICK, "hoodie.spark.sql.merge.into.partial.updates": "false"}
     table = make(tmp_path / "a")
     table.update({"price": 1}, options=off)
