@@ -5,11 +5,14 @@ The rule: a column whose own name has dots goes before a nested field of that pa
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
+
+_COMPARED = 1000  # names; comparing letters of more takes long
 
 _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
@@ -84,10 +87,23 @@ def check_columns(names: Sequence[str], schema: pa.Schema) -> None:
     known = frozenset(schema.names)
     for name in names:
         if name not in known:
-            raise InvalidQueryError(f"Unknown column {name!r}.", hint=f"The table has: {', '.join(schema.names)}.")
+            raise InvalidQueryError(f"Unknown column {name!r}.", hint=_describe_columns(str(name), schema.names))
         if name in seen:
             raise InvalidQueryError(f"Column {name!r} is asked for twice.")
         seen.add(name)
+
+
+def _describe_columns(name: str, known: Sequence[str]) -> str:
+    """Say which columns there are, the likely ones first."""
+    close = find_similar_names(name, known)
+    meant = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""
+    return f"{meant}The table has: {', '.join(known)}."
+
+
+def find_similar_names(name: str, known: Sequence[str]) -> list[str]:
+    """Return up to three names that a mistyped one may mean: those that differ in case alone, else similar ones."""
+    same = [each for each in known[:_COMPARED] if each.lower() == name.lower()]
+    return same or difflib.get_close_matches(name, known[:_COMPARED], n=3)
 
 
 def relax_structs(field: pa.Field) -> pa.Field:

@@ -75,8 +75,3 @@ def format_size(count: int | None) -> str:
             return f"{count} B" if unit == "B" else f"{size:.1f} {unit}" if size < 99.95 else f"{size:.0f} {unit}"
         size /= 1000
     raise AssertionError("the last unit takes all")
-
-
-def format_count(number: int, one: str) -> str:
-    """Return a count with its noun: "1 log file", "3 log files"."""
-    return f"{number:,} {one if number == 1 else one + 's'}"

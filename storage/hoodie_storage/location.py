@@ -93,7 +93,7 @@ def _parse_s3(text: str, rest: str) -> Location:
             f"credentials inside {redact_uri(text)!r}", hint="Give them in storage_options, or in the environment."
         )
     inside = rest.strip("/")
-    if not inside:
+    if not inside or rest.startswith("///"):
         raise PathError("an S3 URI without a bucket", hint="Write s3://bucket/path.")
     return Location("s3", inside, f"s3://{inside}")
 

@@ -104,6 +104,11 @@ def make_fsspec_options(
     return given
 
 
+def list_spellings() -> list[str]:
+    """Return the names of other libraries that are understood for S3."""
+    return [*(f"aws_{each}" for each in _AWS), *_UNPREFIXED, *(f"fs.s3a.{each}" for each in _HADOOP)]
+
+
 def _make_s3_options(options: Mapping[str, Any], environment: Mapping[str, str], bucket: str) -> dict[str, Any]:
     named, passed = _sort_options(options, environment, bucket)
     client = dict(passed.pop("client_kwargs", None) or {})
@@ -172,12 +177,18 @@ def _take_hadoop_option(key: str, value: Any, bucket: str, general: dict[str, An
 
 
 def _complete_endpoint(endpoint: str, named: Mapping[str, Any], passed: Mapping[str, Any]) -> str:
-    """Return the endpoint with a scheme."""
+    """Return the endpoint with a scheme: http for a server on this machine, unless the options say otherwise."""
     endpoint = str(endpoint).strip()
     if "://" in endpoint:
         return endpoint
-    secure = _parse_flag(named.get("ssl", True)) and _parse_flag(passed.get("use_ssl", True))
-    return f"{'https' if secure and not _parse_flag(named.get('allow_http', False)) else 'http'}://{endpoint}"
+    secure = _parse_flag(named.get("ssl", not _is_on_this_machine(endpoint)))
+    secure = secure and _parse_flag(passed.get("use_ssl", True)) and not _parse_flag(named.get("allow_http", False))
+    return f"{'https' if secure else 'http'}://{endpoint}"
+
+
+def _is_on_this_machine(endpoint: str) -> bool:
+    host = urlsplit(f"//{endpoint}").hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str | None) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import difflib
 import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import fsspec.core
 from hoodie_storage.classify import find_http_status
 from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
+from hoodie_storage.options import list_spellings
 from hoodie_storage.ranges import Range
 from hoodie_storage.verbs import FileInfo
 
@@ -32,6 +35,10 @@ _NO_SUCH_RANGE = 416
 # Stores that create files atomically: with a conditional request, or (memory) under the lock below.
 _CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+# What fsspec takes out of the arguments of every file system.
+_FSSPEC_OPTIONS = ("skip_instance_cache", "use_listings_cache", "listings_expiry_time", "max_paths")
+_HADOOP = frozenset({"hdfs", "viewfs"})
+_SHOWN_SCHEMES = ("s3", "gs", "abfs", "hdfs", "file", "memory")
 _MEMORY_LOCK = threading.Lock()
 
 # A forked process lacks the thread of fsspec's event loop. Newer versions of fsspec reset it themselves.
@@ -44,10 +51,20 @@ def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteB
     Raises UnsupportedStoreError if fsspec does not know the store or an option, or the store's package is missing.
     """
     try:
+        if location.protocol in _PACKAGES:
+            check_option_names(location, options)
         if location.protocol in {"s3", "memory"}:
             system, root = fsspec.filesystem(location.protocol, **options), location.root
         else:
             system, root = fsspec.core.url_to_fs(location.root, **options)
+    except OSError as error:
+        if location.protocol not in _HADOOP:
+            raise
+        raise UnsupportedStoreError(
+            f"{location.protocol}:// needs Hadoop's native client (libhdfs), which cannot be loaded",
+            path=location.uri,
+            hint="Install Hadoop and Java, and set HADOOP_HOME, JAVA_HOME and CLASSPATH as pyarrow wants them.",
+        ) from error
     except ImportError:
         package = _PACKAGES.get(location.protocol)
         raise UnsupportedStoreError(
@@ -59,8 +76,30 @@ def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteB
     except (ValueError, TypeError, KeyError) as error:
         known = location.protocol in _PACKAGES or location.protocol in fsspec.available_protocols()
         reason = "storage options that do not fit the store" if known else f"unknown scheme {location.protocol!r}"
-        raise UnsupportedStoreError(f"{reason} ({type(error).__name__})", path=location.uri) from None
+        hint = None if known else f"Write a path, or a URI with one of: {', '.join(_SHOWN_SCHEMES)}."
+        raise UnsupportedStoreError(f"{reason} ({type(error).__name__})", path=location.uri, hint=hint) from None
     return RemoteBackend(system, location.protocol), str(root).rstrip("/")
+
+
+def check_option_names(location: Location, options: Mapping[str, Any]) -> None:
+    """Refuse an option that the store's file system does not know; its own error would name a class inside it.
+
+    Raises UnsupportedStoreError, and ImportError if the store's package is missing.
+    """
+    known = set(_FSSPEC_OPTIONS)
+    for each in fsspec.get_filesystem_class(location.protocol).__mro__:
+        known |= set(signature(each.__init__).parameters)
+    if location.protocol == "s3":
+        known |= set(signature(import_module("aiobotocore.session").AioSession.__init__).parameters)
+    for name in options:
+        if name not in known:
+            spellings = [*known, *list_spellings()] if location.protocol == "s3" else [*known]
+            close = difflib.get_close_matches(name, spellings, n=1)
+            raise UnsupportedStoreError(
+                f"unknown storage option {name[:100]!r}",
+                path=location.uri,
+                hint=f"Did you mean {close[0]!r}?" if close else None,
+            )
 
 
 class RemoteBackend:

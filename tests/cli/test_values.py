@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.cli.values import escape_controls, format_count, format_size, to_json, to_text
+from hoodie_py.cli.values import escape_controls, format_size, to_json, to_text
 
 
 @given(st.text())
@@ -68,7 +68,3 @@ def test_json(value: object, expected: object) -> None:
 )  # fmt: skip
 def test_sizes(count: int | None, text: str) -> None:
     assert format_size(count) == text
-
-
-def test_numbers_have_nouns() -> None:
-    assert [format_count(n, "row") for n in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]

@@ -61,7 +61,9 @@ def test_a_store_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "t" / "a").read_bytes() == b"x"
 
 
-@pytest.mark.parametrize("text", ["", "  ", "s3://", "s3:///", "s3:/bucket/a", "file://host/x", "/a\0b", "gs:/b"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "s3://", "s3:///", "s3:///a", "s3:/bucket/a", "file://host/x", "/a\0b", "gs:/b"]
+)
 def test_no_places(text: str) -> None:
     with pytest.raises(PathError):
         parse_location(text)

@@ -157,6 +157,10 @@ def test_keys_in_the_environment_are_left_to_botocore() -> None:
 def test_an_endpoint_without_scheme() -> None:
     for options, scheme in (({}, "https"), ({"use_ssl": "false"}, "http"), ({"AWS_ALLOW_HTTP": "1"}, "http")):
         assert mapped({**options, "endpoint_url": "host:1"})["client_kwargs"]["endpoint_url"] == f"{scheme}://host:1"
+    for host in ("localhost:1", "127.0.0.1:1", "[::1]:1"):
+        assert mapped({"endpoint_url": host})["client_kwargs"]["endpoint_url"] == f"http://{host}"
+    secure = {"endpoint_url": "localhost:1", "fs.s3a.connection.ssl.enabled": "true"}
+    assert mapped(secure)["client_kwargs"]["endpoint_url"] == "https://localhost:1"
 
 
 @pytest.mark.parametrize(

@@ -317,3 +317,22 @@ def test_missing_packages_are_named(protocol: str, package: str, monkeypatch: py
     with pytest.raises(UnsupportedStoreError, match=f"pip install {package}") as caught:
         open_store(f"{protocol}://bucket/x").read("a")
     assert caught.value.package == package
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [("anonn", "'anon'"), ("aws_acces_key_id", "'aws_access_key_id'"), ("qqqqqqqq", None)]
+)
+def test_mistyped_options_are_named(option: str, hint: str | None) -> None:
+    with pytest.raises(UnsupportedStoreError, match=f"unknown storage option '{option}'") as caught:
+        open_store("s3://bucket/x", {option: "secret"}).read("a")
+    assert (hint in str(caught.value)) if hint else caught.value.hint is None
+    assert "secret" not in str(caught.value)
+
+
+def test_hdfs_without_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise OSError("Unable to load libjvm")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(UnsupportedStoreError, match="Hadoop's native client"):
+        open_store("hdfs://host/x").read("a")

@@ -27,7 +27,8 @@ from hoodie_py.cli.options import (
     parse_hudi_options,
     parse_storage_options,
 )
-from hoodie_py.cli.values import format_count, format_size
+from hoodie_py.cli.values import format_size
+from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable

@@ -25,7 +25,8 @@ from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, pa
 
 DISTRIBUTION = "hoodie_py"
 NEEDED = ("pyarrow", "numpy", "fastavro", "fsspec", "pyroaring")
-OPTIONAL = {"pyspark": "spark", "pandas": "spark", "s3fs": "s3"}
+OPTIONAL = {"pyspark": "spark", "pandas": "spark", "s3fs": "s3", "polars": "polars", "duckdb": "duckdb"}
+CLOUDS = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}  # installed by their names
 OLDEST_PYTHON = (3, 11)
 SECONDS_TO_ANSWER = 5.0
 
@@ -55,6 +56,8 @@ def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | 
         yield check_package(name, None)
     for name, extra in OPTIONAL.items():
         yield check_package(name, extra, needed=name == "s3fs" and (endpoint_url is not None or _is_s3(uri)))
+    if (package := CLOUDS.get((uri or "").partition("://")[0])) is not None:
+        yield check_package(package, None)
     yield check_java()
     if endpoint_url is not None:
         yield check_endpoint(endpoint_url)
@@ -81,6 +84,8 @@ def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     arguments need it, although it is optional.
     """
     install = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install --upgrade {DISTRIBUTION}"
+    if name in CLOUDS.values():
+        install = f"pip install {name}"
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -145,6 +150,8 @@ def check_endpoint(url: str) -> Check:
     from urllib.request import Request, urlopen
 
     shown = remove_credentials(url)
+    if "://" not in url:
+        url = f"http://{url}"
     if not url.startswith(("http://", "https://")):
         return Check("endpoint", Status.BROKEN, f"{shown} is no http(s) address", "Give it as http://host:port.")
     try:
@@ -225,6 +232,6 @@ def _print(checks: list[Check]) -> None:
     if any(check.status is Status.BROKEN for check in checks):
         console.print(Text("Something that is needed does not work.", style="bold red"))
     elif advice:
-        console.print(Text("All that is needed works. What is missing is for Spark or S3 only.", style="green"))
+        console.print(Text("All that is needed works. What is missing is optional.", style="green"))
     else:
         console.print(Text("Everything works.", style="green"))

@@ -12,7 +12,8 @@ import typer
 
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, parse_storage_options
-from hoodie_py.cli.values import format_count, format_size
+from hoodie_py.cli.values import format_size
+from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,15 +53,19 @@ def log(
 
 def read_file(uri: str, options: dict[str, Any]) -> bytes:
     """Read a whole file, given its path or URI."""
-    from hoodie_py.errors import InvalidQueryError
+    from hoodie_py.errors import InvalidQueryError, StorageError
     from hoodie_py.files import TableFiles
 
-    folder, slash, name = uri.rpartition("/")
-    if not name:
+    folder, slash, name = uri.rstrip("/").rpartition("/")
+    files = TableFiles.open(folder or slash or ".", options)
+    try:
+        return files.read(name)
+    except StorageError:
+        if not files.list_or_empty(name):
+            raise
         raise InvalidQueryError(
             "This is a folder, not a log file.", path=uri, hint="`hoodie slices TABLE --files` lists the files."
-        )
-    return TableFiles.open(folder or slash or ".", options).read(name)
+        ) from None
 
 
 def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:

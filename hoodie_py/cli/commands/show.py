@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
-from hoodie_py.cli.values import format_count, format_size
+from hoodie_py.cli.values import format_size
+from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa

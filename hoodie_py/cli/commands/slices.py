@@ -9,7 +9,8 @@ import typer
 
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
-from hoodie_py.cli.values import format_count, format_size
+from hoodie_py.cli.values import format_size
+from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     from hoodie_py.reader.file_slice import FileSlice

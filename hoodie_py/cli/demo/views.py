@@ -14,7 +14,8 @@ from rich.tree import Tree
 from hoodie_py.cli.commands.log import describe, summarize_headers
 from hoodie_py.cli.console import Column, build_facts, build_table
 from hoodie_py.cli.demo.merge_view import STYLES, KeyMerge, build_merge_table
-from hoodie_py.cli.values import format_count, format_size, to_text
+from hoodie_py.cli.values import format_size, to_text
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:

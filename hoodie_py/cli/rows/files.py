@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from hoodie_py.cli.values import to_json
+from hoodie_py.errors import InvalidQueryError
 
 
 @contextmanager
@@ -30,6 +31,10 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if not path.parent.is_dir():
+        raise InvalidQueryError(f"There is no folder {str(path.parent)!r}.", hint="Make it first.")
+    if path.is_dir():
+        raise InvalidQueryError(f"{str(path)!r} is a folder.", hint="Give the name of a file.")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("wb") as target:

@@ -17,7 +17,7 @@ from hoodie_py.cli.console import iterate_with_progress, print_note, show_spinne
 from hoodie_py.cli.options import OutputFormat
 from hoodie_py.cli.rows.files import CsvWriter, JsonWriter, ParquetWriter, RowWriter, open_output
 from hoodie_py.cli.rows.table import print_rows
-from hoodie_py.cli.values import format_count
+from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     from hoodie_py.table.incremental.follow import TableFollower
@@ -41,7 +41,7 @@ def print_scan(scan: Scan, most: int, output: Path | None, describe: Describe | 
         rows = scan.to_arrow()
     shown = rows.slice(0, most)
     print_table(shown if describe is None else describe(shown), output)
-    if rows.num_rows > most:
+    if rows.num_rows > most > 0:
         print_note(f"the first {format_count(most, 'row')}; --limit N shows more")
 
 

@@ -12,13 +12,13 @@ with plain literals. It does the work of Spark's ``ConstantFolding``.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as pat
 
+from hoodie_py.arrow.fields import find_similar_names
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.ansi_casts import can_cast
 from hoodie_py.table.filter.evaluate import evaluate_constant
@@ -78,9 +78,7 @@ def _make_column_error(shown: str, name: str, names: list[str]) -> InvalidQueryE
         return InvalidQueryError(
             f"The filter's column {shown!r} is ambiguous: several columns have that name.", column=shown
         )
-    close = difflib.get_close_matches(name, names[:1000], n=3) or [
-        each for each in names if each.lower() == name.lower()
-    ]
+    close = find_similar_names(name, names)
     hint = f"Did you mean {' or '.join(map(repr, close))}? Names are case-sensitive." if close else None
     return InvalidQueryError(f"The filter names an unknown column {shown!r}.", hint=hint, column=shown)
 

@@ -12,7 +12,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from importlib import import_module
 from operator import itemgetter
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -168,19 +170,17 @@ class Scan(Request):
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``."""
+        _import_extra("pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a polars DataFrame."""
-        import polars
-
-        return polars.DataFrame(self.to_arrow())
+        frame: polars.DataFrame = _import_extra("polars").DataFrame(self.to_arrow())
+        return frame
 
     def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
         """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view."""
-        import duckdb
-
-        target = duckdb.connect() if connection is None else connection
+        target: duckdb.DuckDBPyConnection = _import_extra("duckdb").connect() if connection is None else connection
         return target.register(name, self.to_arrow())
 
     def count(self) -> int:
@@ -213,6 +213,20 @@ class Scan(Request):
                 ("columns", ", ".join(self.columns)),
             ],
         )
+
+
+def _import_extra(package: str) -> ModuleType:
+    """Import a package that an extra of the same name installs.
+
+    Raises:
+        UnsupportedFeatureError: it is not installed.
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        raise UnsupportedFeatureError(
+            f"{package} is not installed.", hint=f"pip install 'hoodie_py[{package}]'"
+        ) from error
 
 
 def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.writer.handles.data_file import TaskResult
 
@@ -24,8 +25,9 @@ class PlannedGroup:
 
     def __str__(self) -> str:
         where = self.partition_path or "(the table)"
-        logs = f" and {self.log_files} log files of {self.log_bytes:,} bytes" if self.log_files else ""
-        return f"{where}: {len(self.file_ids)} file groups of {self.base_bytes:,} bytes{logs} to {self.new_files} files"
+        logs = f" and {format_count(self.log_files, 'log file')} of {self.log_bytes:,} bytes" if self.log_files else ""
+        groups = format_count(len(self.file_ids), "file group")
+        return f"{where}: {groups} of {self.base_bytes:,} bytes{logs} to {format_count(self.new_files, 'file')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,9 @@ class ClusteringResult:
     def __str__(self) -> str:
         if self.instant is None:
             return "There was nothing to cluster."
+        groups = format_count(self.groups_replaced, "file group")
         return (
-            f"Clustering {self.instant} wrote {self.rows_written:,} rows of {self.groups_replaced} file groups into "
+            f"Clustering {self.instant} wrote {self.rows_written:,} rows of {groups} into "
             f"{self.files_written} new ones in {self.seconds:.1f} s: {self.bytes_read:,} bytes read, "
             f"{self.bytes_written:,} written."
         )

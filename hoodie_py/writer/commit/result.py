@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.writer.archival.archive import ArchiveResult
 from hoodie_py.writer.clean.clean import CleanResult
 from hoodie_py.writer.clustering.report import ClusteringResult
@@ -84,10 +85,10 @@ class WriteResult:
         name = self.operation.value.replace("_", " ").capitalize()
         if self.instant is None:
             return f"{name}: there was nothing to write."
-        replaced = f" {self.groups_replaced} file groups were replaced." if self.groups_replaced else ""
+        replaced = f" Replaced: {format_count(self.groups_replaced, 'file group')}." if self.groups_replaced else ""
         logs = f" {self.rows_in_logs:,} of these are in log files, which reading merges." if self.rows_in_logs else ""
         return (
-            f"{name} {self.instant} wrote {self.file_groups} file groups in {self.seconds:.1f} s: "
+            f"{name} {self.instant} wrote {format_count(self.file_groups, 'file group')} in {self.seconds:.1f} s: "
             f"{self.rows_inserted:,} rows inserted, {self.rows_updated:,} updated, {self.rows_deleted:,} deleted; "
             f"{self.bytes_written:,} bytes.{replaced}{logs}"
         )

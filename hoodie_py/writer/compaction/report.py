@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.writer.handles.data_file import TaskResult
 
@@ -120,7 +121,7 @@ class CompactionResult:
         if self.instant is None:
             return "There was nothing to compact."
         return (
-            f"Compaction {self.instant} merged {self.file_groups} file groups in {self.seconds:.1f} s: "
+            f"Compaction {self.instant} merged {format_count(self.file_groups, 'file group')} in {self.seconds:.1f} s: "
             f"{self.rows_written:,} rows written, {self.rows_updated:,} updated, {self.rows_inserted:,} inserted and "
             f"{self.rows_deleted:,} deleted; {self.bytes_read:,} bytes read, {self.bytes_written:,} written."
         )

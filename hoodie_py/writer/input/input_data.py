@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 
+_OF_PANDAS = (pa.int64(), pa.float64())
 _TAKEN = "Give anything with an Arrow stream (pyarrow, polars, DuckDB, a scan), a pandas DataFrame or a list of dicts."
 
 
@@ -31,7 +32,7 @@ def read_input(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchRead
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if _is_from(data, "pandas", "DataFrame"):
-        return _read_pandas(data)
+        return _read_pandas(data, schema or pa.schema([]))
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -70,12 +71,31 @@ def _is_from(data: Any, package: str, name: str) -> bool:
     return any(cls.__name__ == name and cls.__module__.startswith(package) for cls in type(data).__mro__)
 
 
-def _read_pandas(frame: Any) -> pa.RecordBatchReader:
-    """Read a pandas frame without its index; missing values of text columns become null."""
+def _read_pandas(frame: Any, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Read a pandas frame without its index; missing values of text columns become null.
+
+    Whole numbers take the integer type of the table's column where they fit: pandas makes them int64, or float64 beside
+    missing values, whatever they were.
+    """
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None).to_reader()
+        table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        return pa.table(
+            [_narrow(table.column(at), table.field(at), schema) for at in range(table.num_columns)],
+            names=table.column_names,
+        ).to_reader()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidQueryError(f"The pandas frame has values that do not go together: {error}") from error
+
+
+def _narrow(column: pa.ChunkedArray, field: pa.Field, schema: pa.Schema) -> pa.ChunkedArray:
+    at = schema.get_field_index(field.name)
+    type_ = field.type if at < 0 else schema.field(at).type
+    if field.type not in _OF_PANDAS or not pa.types.is_integer(type_):
+        return column
+    try:
+        return column.cast(type_)
+    except pa.ArrowInvalid:  # a fraction, or too large
+        return column
 
 
 def _read_dicts(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:

@@ -30,6 +30,7 @@ from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.handles.markers import Markers
@@ -67,10 +68,8 @@ class BuiltIndex:
     seconds: float
 
     def __str__(self) -> str:
-        return (
-            f"Built {self.name} with {self.records:,} records in {self.groups} file groups, "
-            f"{self.bytes / 1e6:,.1f} MB, in {self.seconds:.1f} s."
-        )
+        records, groups = format_count(self.records, "record"), format_count(self.groups, "file group")
+        return f"Built {self.name} with {records} in {groups}, {self.bytes / 1e6:,.1f} MB, in {self.seconds:.1f} s."
 
 
 def build_index(

@@ -21,7 +21,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_an_index_is_built_shown_and_dropped(hoodie, table: Path) -> None:
     assert "no metadata table" in hoodie("index", table).stderr
-    assert "Built record_index with 11 records in 1 file groups" in hoodie(
+    assert "Built record_index with 11 records in 1 file group" in hoodie(
         "index", table, "build", "record_index", *QUICK, *ONE
     ).stdout.replace("\n", " ")
     assert "record_index" in hoodie("index", table, "show").stdout

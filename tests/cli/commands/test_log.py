@@ -86,3 +86,9 @@ def test_good_blocks_before_a_bad_one_are_shown(hoodie, corpus, tmp_path: Path) 
     done = hoodie("log", both, status=1)
     assert "AVRO_DATA" in done.stdout
     assert "version 9" in done.stderr
+
+
+def test_a_folder_is_no_log(hoodie, corpus) -> None:
+    for folder in (corpus("basic_mor_v9_part"), f"{corpus('basic_mor_v9_part')}/"):
+        assert "This is a folder, not a log file" in hoodie("log", folder, status=1).stderr
+    assert "no such file" in hoodie("log", corpus("basic_mor_v9_part") / "none", status=1).stderr

@@ -206,3 +206,20 @@ def test_explain_says_what_would_be_read(hoodie, corpus) -> None:
     assert "To read: " in done.stdout
     found = json.loads(hoodie("read", corpus(TABLE), "--where", "price > 3", "--explain", "--json").stdout)
     assert found["read_slices"] == found["slices"] > 0
+
+
+def test_output_needs_a_folder(hoodie, corpus, tmp_path: Path) -> None:
+    done = hoodie("read", corpus(TABLE), "--format", "csv", "--output", tmp_path / "none" / "x.csv", status=1)
+    assert "There is no folder" in done.stderr
+    done = hoodie("read", corpus(TABLE), "--format", "csv", "--output", tmp_path, status=1)
+    assert "is a folder" in done.stderr
+
+
+def test_the_time_before_all_commits_is_said(hoodie, corpus) -> None:
+    done = hoodie("read", corpus(TABLE), "--as-of", "2001-01-01", "--format", "csv")
+    assert "is before the first commit" in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_columns_in_another_case_are_guessed(hoodie, corpus) -> None:
+    assert "Did you mean 'id'?" in hoodie("read", corpus(TABLE), "--columns", "ID", status=1).stderr

@@ -125,3 +125,14 @@ def test_values_that_do_not_fit_are_named(type_: pa.DataType | None, good: Any, 
 def test_what_is_not_rows_is_refused(data: Any) -> None:
     with pytest.raises(InvalidQueryError):
         read_input(data)
+
+
+def test_whole_numbers_of_pandas_take_the_narrow_type_of_the_column() -> None:
+    for values in ([1, 2], [1, None]):
+        read = read_input(pd.DataFrame({"id": ["a", "b"], "n": values}), _SCHEMA).read_all()
+        assert read.schema.field("n").type == pa.int32()
+        assert read.column("n").to_pylist() == values
+    for values, type_ in (([1, 2**40], pa.int64()), ([1.5, None], pa.float64())):
+        read = read_input(pd.DataFrame({"id": ["a", "b"], "n": values}), _SCHEMA).read_all()
+        assert read.schema.field("n").type == type_
+    assert read_input(pd.DataFrame({"n": [1]})).read_all().schema.field("n").type == pa.int64()
