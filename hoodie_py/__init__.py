@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
     from hoodie_py.writer.savepoint.restore import RestoreResult
     from hoodie_py.writer.savepoint.savepoint import Savepoint
+    from hoodie_py.writer.upgrade.change_version import VersionChange
 
 _NAMES = {
     "hoodie_py.errors": (
@@ -99,6 +100,7 @@ _NAMES = {
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
     "hoodie_py.writer.savepoint.restore": "RestoreResult",
     "hoodie_py.writer.savepoint.savepoint": "Savepoint",
+    "hoodie_py.writer.upgrade.change_version": "VersionChange",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -112,8 +114,8 @@ __all__ = [
     "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
     "RecordContext", "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "SpillStats",
     "StorageError", "StorageLock", "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError",
-    "Task", "Timeline", "UnsupportedFeatureError", "Update", "WriteOperation", "WriteResult", "read_blob",
-    "register_merger", "variant_to_json",
+    "Task", "Timeline", "UnsupportedFeatureError", "Update", "VersionChange", "WriteOperation", "WriteResult",
+    "read_blob", "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from hoodie_py.table.table_queries import TableQueries
 from hoodie_py.writer.table_alterations import TableAlterations
 from hoodie_py.writer.table_clustering import TableClustering
 from hoodie_py.writer.table_states import TableStates
+from hoodie_py.writer.table_versions import TableVersions
 
 if TYPE_CHECKING:
     from hoodie_py.formats.config.table_config import TableConfig
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableQueries, TableStates, TableAlterations, TableClustering):
+class HoodieTable(TableQueries, TableStates, TableAlterations, TableClustering, TableVersions):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a

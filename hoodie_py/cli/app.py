@@ -25,6 +25,7 @@ from hoodie_py.cli.commands.savepoint import savepoint
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.timeline import timeline
+from hoodie_py.cli.commands.upgrade import downgrade, upgrade
 from hoodie_py.cli.commands.verify import verify
 from hoodie_py.cli.commands.write import write
 from hoodie_py.cli.demo.demo import demo
@@ -75,6 +76,8 @@ for _command in (
     archive,
     savepoint,
     restore,
+    upgrade,
+    downgrade,
     index,
     verify,
     doctor,

@@ -89,10 +89,12 @@ def make_creation_properties(
             keys.PAYLOAD_CLASS: payload,
             keys.MERGE_STRATEGY_ID: merging.PAYLOAD_STRATEGY_ID,
         }
-    return _make_replacement_properties(payload, replaced)
+    return make_replacement_properties(payload)
 
 
-def _make_replacement_properties(payload: str, replacement: _Replacement) -> dict[str, str]:
+def make_replacement_properties(payload: str) -> dict[str, str]:
+    """Return what version 9 stores instead of a payload class that ``is_replaced``."""
+    replacement = _REPLACEMENTS[payload]
     stored = {keys.MERGE_MODE: replacement.mode.value, keys.LEGACY_PAYLOAD_CLASS: payload}
     if replacement.partial_update_mode is not None:
         stored[keys.PARTIAL_UPDATE_MODE] = replacement.partial_update_mode

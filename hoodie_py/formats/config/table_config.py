@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.config.key_generators import CLASS_OF_TYPE
 from hoodie_py.formats.config.merge_config import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -75,6 +76,8 @@ METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 INDEX_DEFINITIONS_PATH = "hoodie.table.index.defs.path"
 TIMEZONE = "hoodie.table.timeline.timezone"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
+BOOTSTRAP_INDEX_CLASS = "hoodie.bootstrap.index.class"
+BOOTSTRAP_INDEX_TYPE = "hoodie.bootstrap.index.type"
 TABLE_FORMAT = "hoodie.table.format"
 METADATA_PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
 
@@ -82,29 +85,11 @@ FIRST_VERSION_WITH_COMPLETION_TIMES = 8
 READABLE_VERSIONS = (1, 2, 3, 4, 5, 6, 8, 9)
 WRITABLE_VERSIONS = (6, 8, 9)
 FIRST_VERSION_OF_LAYOUT_2 = 8  # of the timeline
+_OLD_VERSIONS = ("1", "2", "3", "4", "5", "6", "7")
 TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 CDC_MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
 
-_KEY_GENERATOR_TYPES = {
-    "org.apache.hudi.keygen.SimpleKeyGenerator": "SIMPLE",
-    "org.apache.hudi.keygen.SimpleAvroKeyGenerator": "SIMPLE",
-    "org.apache.hudi.keygen.ComplexKeyGenerator": "COMPLEX",
-    "org.apache.hudi.keygen.ComplexAvroKeyGenerator": "COMPLEX",
-    "org.apache.hudi.keygen.TimestampBasedKeyGenerator": "TIMESTAMP",
-    "org.apache.hudi.keygen.TimestampBasedAvroKeyGenerator": "TIMESTAMP",
-    "org.apache.hudi.keygen.CustomKeyGenerator": "CUSTOM",
-    "org.apache.hudi.keygen.CustomAvroKeyGenerator": "CUSTOM",
-    "org.apache.hudi.keygen.NonpartitionedKeyGenerator": "NON_PARTITION",
-    "org.apache.hudi.keygen.NonpartitionedAvroKeyGenerator": "NON_PARTITION",
-    "org.apache.hudi.keygen.GlobalDeleteKeyGenerator": "GLOBAL_DELETE",
-    "org.apache.hudi.keygen.GlobalAvroDeleteKeyGenerator": "GLOBAL_DELETE",
-    "org.apache.hudi.keygen.AutoRecordGenWrapperKeyGenerator": "AUTO_RECORD",
-    "org.apache.hudi.keygen.AutoRecordGenWrapperAvroKeyGenerator": "AUTO_RECORD",
-    "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator": "HOODIE_TABLE_METADATA",
-    "org.apache.spark.sql.hudi.command.SqlKeyGenerator": "SPARK_SQL",
-    "org.apache.spark.sql.hudi.command.UuidKeyGenerator": "SPARK_SQL_UUID",
-    "org.apache.spark.sql.hudi.command.MergeIntoKeyGenerator": "SPARK_SQL_MERGE_INTO",
-}
+_KEY_GENERATOR_TYPES = {name: kind.removesuffix("_AVRO") for kind, name in CLASS_OF_TYPE.items()}
 
 
 def compute_table_checksum(name: str, database: str = "") -> int:
@@ -196,6 +181,13 @@ class TableConfig:
         Up to version 6 the name has the base instant of the file slice.
         """
         return self.version >= FIRST_VERSION_WITH_COMPLETION_TIMES
+
+    @property
+    def may_mix_commits_in_logs(self) -> bool:
+        """Whether a log file may have blocks of several commits, some of them unfinished: up to version 6, and in older
+        slices of tables that were upgraded from there.
+        """
+        return not self.has_logs_named_by_commit or self.properties.get(INITIAL_VERSION, "").strip() in _OLD_VERSIONS
 
     @property
     def is_partitioned(self) -> bool:

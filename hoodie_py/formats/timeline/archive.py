@@ -87,6 +87,15 @@ def parse_archive_file_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def iterate_archive_entries(data: bytes) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of an archive file of layout 1, one for each state of an instant; errors as
+    ``parse_archived_log``.
+    """
+    for block in iterate_blocks(data):
+        if isinstance(block, LogBlock):
+            yield from _read_block_records(block)
+
+
 def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
     """Read an archive file of layout 1: its completed instants in the order they were archived.
 
@@ -96,13 +105,8 @@ def parse_archived_log(data: bytes) -> list[ArchivedInstant]:
         CorruptFileError: blocks or records that do not belong into an archive.
         UnsupportedFeatureError: blocks other than Avro.
     """
-    return [
-        instant
-        for block in iterate_blocks(data)
-        if isinstance(block, LogBlock)
-        for record in _read_block_records(block)
-        if (instant := _to_archived_instant(record)) is not None
-    ]
+    found = map(_to_archived_instant, iterate_archive_entries(data))
+    return [instant for instant in found if instant is not None]
 
 
 def _read_block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:

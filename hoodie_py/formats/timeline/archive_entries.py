@@ -94,6 +94,18 @@ def make_entry(instant: Instant, transition_time: str, content: bytes) -> dict[s
     return entry
 
 
+def fit_record(record: Any, schema: Any) -> Any:
+    """Return a decoded record with exactly the fields of an Avro schema: defaults for those that older releases lack.
+
+    Raises:
+        CorruptFileError: a value of another kind.
+        UnsupportedFeatureError: null where the schema has none.
+    """
+    known: dict[str, Any] = {}
+    _collect_records(schema, known)
+    return _fit(record, schema, known, str(schema["name"]))
+
+
 def encode_archive_log(entries: Iterable[Mapping[str, Any]], block_records: int) -> bytes:
     """Encode an archive file; each block has ``block_records`` entries."""
     bodies = [encode_record(entry, ENTRY_TEXT) for entry in entries]

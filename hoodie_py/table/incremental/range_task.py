@@ -76,7 +76,7 @@ class RangeTask(ScanTask):
             )
         return ScanTask(
             found[0],
-            replace(self.info, instants=None),
+            replace(self.info, instants=None, rules=replace(self.info.rules, query_instant=instants.last)),
             self.columns,
             self.predicate,
             self.options,

@@ -90,7 +90,9 @@ class Visibility:
 
     def make_block_rules(self, query_instant: str | None) -> BlockRules:
         """Return the rules for which log blocks count at ``query_instant``."""
-        rules = self._rules_by_commit if self.logs_carry_base_instant else BlockRules()
+        config = self._table.config
+        mixed = config.may_mix_commits_in_logs and not (config.is_metadata_table and config.has_logs_named_by_commit)
+        rules = self._rules_by_commit if mixed else BlockRules()
         return replace(rules, query_instant=query_instant, only=self._valid_instants)
 
     @cached_property

@@ -6,7 +6,7 @@ merge them either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -68,7 +68,11 @@ class LogArchive:
             CommitStateUnknownError: the store did not say whether it wrote the file.
             StorageError: the store refused.
         """
-        content = encode_archive_log(_make_entries(self.timeline, active), self.block_records)
+        return self.add_entries(_make_entries(self.timeline, active))
+
+    def add_entries(self, entries: Sequence[Mapping[str, Any]]) -> str:
+        """Add a file of entries, and return its path; errors as for ``add``."""
+        content = encode_archive_log(entries, self.block_records)
         path = f"{self.folder}/{make_archive_file_name(self._find_last() + 1)}"
         self.ensure_held()
         self.timeline.files.put_if_absent(path, content)

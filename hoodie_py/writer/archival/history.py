@@ -90,7 +90,10 @@ class HistoryArchive:
             StorageError: the store refused.
         """
         with ThreadPoolExecutor(min(_THREADS, len(active)), "hoodie-archive") as pool:
-            instants = list(pool.map(partial(_read_row, self.timeline), active))
+            return self.add_instants(list(pool.map(partial(_read_row, self.timeline), active)))
+
+    def add_instants(self, instants: Sequence[ArchivedInstant]) -> str:
+        """Add a file of instants with their contents; order and errors as for ``add``."""
         now = load_history(self.files, self.folder)
         name = make_history_file_name([each.request_time for each in instants], 0)
         if any(each.name == name for each in now.files):

@@ -86,6 +86,32 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         archive_metadata_timeline(session, now, ensure_held)
 
 
+def compact_metadata_table(session: WriteSession, ensure_held: Callable[[], None]) -> None:
+    """Finish what services of the metadata table have begun, then compact all its file groups, whether that is due or
+    not. Call it under the table's lock, beside no pending write. A group that is too large stays as it is.
+
+    Raises:
+        HoodieError: a file is missing or damaged, or the store refused.
+    """
+    view = open_metadata_view(session.look())
+    if view is None:
+        return
+    timeline = view.timeline.timeline
+    cleans, compactions = _select_begun_cleans(timeline), timeline.select_pending_compactions()
+    for instant in cleans:
+        finish_clean(session, view, instant, ensure_held)
+    for instant in compactions:
+        MetadataCompaction(session, view).run(instant, ensure_held)
+    now = session.look()
+    view = open_metadata_view(now)
+    if view is None or _find_obstacle(now, view):
+        return
+    compaction = MetadataCompaction(session, view)
+    requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
+    if requested is not None:
+        compaction.run(requested, ensure_held)
+
+
 def _select_begun_cleans(timeline: Timeline) -> Timeline:
     return timeline.select_pending().select_actions(CLEAN)
 

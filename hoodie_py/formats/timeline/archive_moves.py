@@ -1,0 +1,111 @@
+"""Turn archived instants of timeline layout 1 into those of layout 2, and back (Hudi ``LegacyArchivedMetaEntryReader``,
+``MetadataConversionUtils.createMetaWrapper``).
+
+Layout 1 has an entry for each state of an instant, with its decoded content. Layout 2 has one row for an instant, with
+the bytes of its completed file and of its plan. Hudi makes rows without plans; they have them here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from hoodie_py.errors import CorruptFileError
+from hoodie_py.formats.avro.container_writer import write_single
+from hoodie_py.formats.timeline import schemas
+from hoodie_py.formats.timeline.archive import ArchivedInstant
+from hoodie_py.formats.timeline.archive_entries import fit_record, make_entry, needs_content
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    COMPLETED_ACTION,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    REQUESTED,
+    Instant,
+)
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+
+_LAYOUT = 2
+_COMMITS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+_RESULTS = {
+    "hoodieCleanMetadata": schemas.CLEAN_METADATA,
+    "hoodieRollbackMetadata": schemas.ROLLBACK_METADATA,
+    "hoodieSavePointMetadata": schemas.SAVEPOINT_METADATA,
+}
+_PLANS = {
+    "hoodieCompactionPlan": schemas.COMPACTION_PLAN,
+    "hoodieCleanerPlan": schemas.CLEAN_PLAN,
+    "hoodieRequestedReplaceMetadata": schemas.CLUSTERING_PLAN,
+}
+_PLANNED = {COMMIT: COMPACTION, DELTA_COMMIT: LOG_COMPACTION}
+
+
+def make_archived_instants(entries: Iterable[Mapping[str, Any]]) -> list[ArchivedInstant]:
+    """Return the completed instants among entries of layout 1, oldest first, as rows of layout 2.
+
+    Raises:
+        CorruptFileError: an entry is damaged.
+    """
+    by_key: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        action = str(entry.get("actionType") or "")
+        key = str(entry.get("commitTime") or ""), COMPLETED_ACTION.get(action, action)
+        by_key.setdefault(key, []).append(entry)
+    found = [_make_instant(*key, states) for key, states in sorted(by_key.items())]
+    return [each for each in found if each is not None]
+
+
+def _make_instant(time: str, action: str, states: list[Mapping[str, Any]]) -> ArchivedInstant | None:
+    completed = next((each for each in states if _get_state(each) == COMPLETED), None)
+    if completed is None:
+        return None
+    if not time.isascii() or not time.isdigit():
+        raise CorruptFileError("An archived instant has no valid time.", value=time[:100])
+    reached = str(completed.get("stateTransitionTime") or "")
+    plan = next((found for each in states if (found := _encode(each, _PLANS)) is not None), None)
+    return ArchivedInstant(time, max(time, reached), action, _encode_result(completed), plan)
+
+
+def _get_state(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("actionState") or COMPLETED).lower()
+
+
+def _encode_result(entry: Mapping[str, Any]) -> bytes | None:
+    for name in _COMMITS:
+        record = entry.get(name)
+        if record is not None:
+            commit = CommitMetadata.from_record(record)
+            return write_commit_metadata(commit, _LAYOUT, replace=name == _COMMITS[1])
+    return _encode(entry, _RESULTS)
+
+
+def _encode(entry: Mapping[str, Any], known: Mapping[str, str]) -> bytes | None:
+    for name, schema in known.items():
+        if entry.get(name) is not None:
+            return write_single(fit_record(entry[name], json.loads(schema)), schema)
+    return None
+
+
+def make_entries(instants: Iterable[ArchivedInstant]) -> Iterator[dict[str, Any]]:
+    """Yield the entries of layout 1 for rows of layout 2.
+
+    Raises:
+        CorruptFileError: the content of a row is damaged.
+        UnsupportedFeatureError: it lacks what an entry needs.
+    """
+    for each in instants:
+        action = _PLANNED.get(each.action, each.action)
+        requested = Instant(each.request_time, None, action, REQUESTED)
+        if each.plan and needs_content(requested) and (action != REPLACE_COMMIT or _is_plan_of_clustering(each.plan)):
+            yield make_entry(requested, each.request_time, each.plan)
+        completed = Instant(each.request_time, each.completion_time, each.action, COMPLETED)
+        yield make_entry(completed, each.completion_time, each.metadata or b"")
+
+
+def _is_plan_of_clustering(plan: bytes) -> bool:
+    return b"HoodieRequestedReplaceMetadata" in plan[:4096]

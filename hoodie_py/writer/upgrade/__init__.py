@@ -1,0 +1,1 @@
+"""Upgrades and downgrades of tables from one table version to another."""

@@ -1,0 +1,223 @@
+"""Bring a table to another version (Hudi ``UpgradeDowngrade``).
+
+1. The steps are planned, and what a version cannot hold is refused, before anything is written.
+2. Failed writes are rolled back, and log files compacted.
+3. Under the table's lock, step by step: indexes that do not stay go; the metadata table moves, then the timeline, into
+   folders where they do not count yet; then the properties change in one step, and the old files go.
+
+Readers see the table before or after a step, and never between. A run that died is finished by the next one, which
+begins its step anew, or by one to the same version, which removes what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import TIMELINE_LAYOUT, WRITABLE_VERSIONS, TableConfig
+from hoodie_py.options.write import COMPLEX_KEY_CHECK
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.metadata_table.table_properties import change_properties
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight
+from hoodie_py.writer.upgrade.prepare import check_settled, count_logs, needs_rollback, settle_table
+from hoodie_py.writer.upgrade.step import Facts, Step, apply_changes, check_key_generator
+from hoodie_py.writer.upgrade.timeline_move import TimelineMove, list_leftovers, list_states
+
+_UP: dict[int, ModuleType] = {6: six_to_eight, 8: eight_to_nine}
+_DOWN: dict[int, ModuleType] = {9: nine_to_eight, 8: eight_to_six}
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """What an upgrade or downgrade did, or would do.
+
+    Attributes:
+        before, after: table versions.
+        actions: what was done, one sentence each.
+        seconds: how long it took.
+        dry_run: whether nothing was done.
+    """
+
+    before: int
+    after: int
+    actions: tuple[str, ...] = ()
+    seconds: float = 0.0
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        if self.before == self.after and not self.actions:
+            return f"The table has version {self.after} already."
+        if self.dry_run:
+            head = f"From version {self.before} to {self.after}, this would be done:"
+        else:
+            head = f"The table has version {self.after} now (it had {self.before}), after {self.seconds:.1f} s:"
+        return "\n".join((head, *(f"  {each}" for each in self.actions)))
+
+
+def change_version(
+    session: WriteSession, to: int, *, upwards: bool, merger: Merger | None = None, dry_run: bool = False
+) -> VersionChange:
+    """Bring the table to a version; with ``dry_run`` only say what would be done.
+
+    Raises:
+        InvalidQueryError: there is no such version, or it lies in the other direction.
+        UnsupportedFeatureError: the other version cannot hold a feature of the table.
+        ConflictError: another writer holds the lock or is at work.
+        CorruptFileError: a file of the timeline or of the archive is damaged.
+        CommitStateUnknownError: the store did not say whether a file was written.
+        StorageError: the store refused; the next run goes on.
+    """
+    began = time.monotonic()
+    snapshot = session.look()
+    before = snapshot.config.version
+    _check_request(snapshot, to, upwards=upwards)
+    steps = plan_steps(snapshot, to, session)
+    if dry_run:
+        return VersionChange(before, to, tuple(_describe(snapshot, steps)), dry_run=True)
+    run = _Run(session, to)
+    if steps:
+        run.told += list(_describe_settling(snapshot))
+        _settle_and_run(run, merger)
+    else:
+        with session.hold_lock() as holding:
+            run.finish(holding)
+    return VersionChange(before, to, tuple(run.told), time.monotonic() - began)
+
+
+def plan_steps(snapshot: Snapshot, to: int, session: WriteSession) -> list[Step]:
+    """Return the steps to a version, each by the properties that the one before it leaves; errors as above."""
+    options = session.settings.options
+    config = snapshot.config
+    if config.version != to and COMPLEX_KEY_CHECK.read(options):
+        check_key_generator(config)
+    facts = Facts(config, read_definitions(session.files, config), options)
+    steps: list[Step] = []
+    while facts.config.version != to:
+        step = _find_step(facts, to)
+        steps.append(step)
+        after = TableConfig.from_properties(apply_changes(facts.config.properties, step.changes))
+        facts = Facts(after, step.definitions or facts.definitions, options)
+    return steps
+
+
+def _find_step(facts: Facts, to: int) -> Step:
+    version = facts.config.version
+    step: Step = (_UP if to > version else _DOWN)[version].plan_step(facts)
+    return step
+
+
+def _check_request(snapshot: Snapshot, to: int, *, upwards: bool) -> None:
+    config = snapshot.config
+    if config.is_metadata_table:
+        raise UnsupportedFeatureError(
+            "Changing the version of a metadata table itself.", hint="Change that of the table that it belongs to."
+        )
+    if to not in WRITABLE_VERSIONS:
+        raise InvalidQueryError(f"There is no way to table version {to}.", hint="The versions are 6, 8 and 9.")
+    if (to < config.version) if upwards else (to > config.version):
+        other = "downgrade" if upwards else "upgrade"
+        raise InvalidQueryError(
+            f"The table has version {config.version}; {to} is {'below' if upwards else 'above'} that.",
+            hint=f"Use {other}.",
+        )
+
+
+def _settle_and_run(run: _Run, merger: Merger | None) -> None:
+    for _ in range(_ATTEMPTS):
+        settled = settle_table(run.session, merger)
+        with run.session.hold_lock() as holding:
+            now = run.session.look()
+            if list(now.timeline) != list(settled.timeline):
+                continue  # another writer was between
+            check_settled(run.session, now)
+            while now.config.version != run.to:
+                run.perform(now, _find_step(run.gather(now), run.to), holding)
+                now = run.session.look()
+            run.finish(holding)
+            return
+    raise ConflictError("Other writers keep changing the table.", hint="Stop them for a while.")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run. ``told`` is what it did."""
+
+    session: WriteSession
+    to: int
+    told: list[str] = field(default_factory=list)
+
+    def gather(self, snapshot: Snapshot) -> Facts:
+        """Return what the next step is decided from."""
+        definitions = read_definitions(self.session.files, snapshot.config)
+        return Facts(snapshot.config, definitions, self.session.settings.options)
+
+    def perform(self, snapshot: Snapshot, step: Step, holding: HeldLock) -> None:
+        """Do one step. Call it under the table's lock."""
+        session, config, check = self.session, snapshot.config, holding.ensure_held
+        after = TableConfig.from_properties(apply_changes(config.properties, step.changes))
+        moves = after.timeline_layout != config.timeline_layout
+        check()
+        metadata.drop_partitions(session, snapshot, step)
+        snapshot = session.look()
+        complete = metadata.set_aside(session, snapshot, check) if moves else snapshot.config.metadata_partitions
+        snapshot = session.look()
+        zone = parse_zone(session.timezone, config.timezone)
+        if complete:
+            metadata.move_metadata_table(session, step, zone, check, moves=moves)
+        move = TimelineMove(session.files, snapshot.config, after, zone, session.settings.archival, check)
+        copied = move.copy() if moves else 0
+        check()
+        change_properties(session.files, {**step.changes, **metadata.name_partitions(snapshot, complete, step)})
+        if moves:
+            move.remove_old()
+        self.told += _describe_step(step, copied)
+
+    def finish(self, holding: HeldLock) -> None:
+        """Do what comes after the properties, also for a run that died there."""
+        snapshot = self.session.look()
+        for path in list_leftovers(self.session.files, snapshot.config):
+            holding.ensure_held()
+            self.session.files.delete_with_checksum(path)
+        self.told += metadata.finish_metadata_table(self.session, holding)
+        if snapshot.config.version < 8:
+            metadata.add_empty_commit(self.session, holding.ensure_held)
+
+
+def _describe(snapshot: Snapshot, steps: list[Step]) -> Iterator[str]:
+    if steps:
+        yield from _describe_settling(snapshot)
+    layout = snapshot.config.timeline_layout
+    for step in steps:
+        moves = step.changes.get(TIMELINE_LAYOUT) not in (None, str(layout))
+        yield from _describe_step(step, len(list_states(snapshot.files, snapshot.config)) if moves else 0)
+
+
+def _describe_settling(snapshot: Snapshot) -> Iterator[str]:
+    pending = list_pending_writes(snapshot)
+    if needs_rollback(snapshot):
+        yield f"Roll back {len(pending)} failed writes."
+    logs = count_logs(snapshot)
+    if logs:
+        yield f"Compact {logs} log files."
+
+
+def _describe_step(step: Step, copied: int) -> Iterator[str]:
+    if step.dropped:
+        yield f"Drop {', '.join(step.dropped)} of the metadata table, which version {step.to} does not know."
+    if copied:
+        yield f"Move {copied} files of the timeline, and its archive, to the layout of version {step.to}."
+    there = [f"{key}={value}" for key, value in step.changes.items() if value is not None]
+    gone = [key for key, value in step.changes.items() if value is None]
+    yield f"Set {', '.join(there)}."
+    if gone:
+        yield f"Remove {', '.join(gone)}."

@@ -1,0 +1,75 @@
+"""From table version 6 to 8 (Hudi ``SixToSevenUpgradeHandler``, ``SevenToEightUpgradeHandler``): the timeline moves to
+a folder of its own, with completion times, and the properties tell the merge mode.
+
+* A payload class that is not one of three becomes the mode CUSTOM, which keeps the class. The others become the mode
+  by which the table is read already. (Hudi turns merge-on-read tables that overwrite with the latest commit into ones
+  with event-time ordering if they have ordering fields, so that their past reads otherwise than before.)
+* The class of the key generator gets its type beside it, and that of the bootstrap index alike.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.formats.config import merge_config as merging
+from hoodie_py.formats.config import table_config as keys
+from hoodie_py.formats.config.key_generators import CLASS_OF_TYPE, find_type
+from hoodie_py.formats.config.merge_config import MergeMode
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.options.source import PARTITION_PATH
+from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
+
+VERSION = 8
+_BOOTSTRAP_TYPES = {
+    "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex": "HFILE",
+    "org.apache.hudi.common.bootstrap.index.NoOpBootstrapIndex": "NO_OP",
+}
+
+
+def plan_step(facts: Facts) -> Step:
+    """Return what leads from version 6 to 8."""
+    config = facts.config
+    changes = set_version(VERSION) | {keys.TIMELINE_PATH: "timeline", keys.INITIAL_VERSION: str(config.version)}
+    return Step(
+        to=VERSION,
+        changes=changes
+        | _name_merge(config)
+        | _name_key_generator(config)
+        | _name_partition_fields(facts)
+        | _name_bootstrap(config),
+        metadata_changes=set_version(VERSION)
+        | {
+            keys.TIMELINE_PATH: "timeline",
+            keys.INITIAL_VERSION: str(config.version),
+            keys.MERGE_MODE: MergeMode.CUSTOM.value,
+            keys.MERGE_STRATEGY_ID: merging.PAYLOAD_STRATEGY_ID,
+        },
+    )
+
+
+def _name_merge(config: TableConfig) -> Changes:
+    mode, strategy = config.merge_mode, config.merge_strategy_id
+    if mode is MergeMode.CUSTOM and not config.is_payload_based:  # a merger of the user's
+        return {keys.MERGE_MODE: mode.value, keys.MERGE_STRATEGY_ID: strategy}
+    if mode is MergeMode.COMMIT_TIME_ORDERING:
+        payload: str | None = merging.OVERWRITE_WITH_LATEST_PAYLOAD
+    else:
+        payload = config.payload_class or merging.DEFAULT_PAYLOAD
+    return {keys.PAYLOAD_CLASS: payload, keys.MERGE_MODE: mode.value, keys.MERGE_STRATEGY_ID: strategy}
+
+
+def _name_key_generator(config: TableConfig) -> Changes:
+    properties = config.properties
+    named = properties.get(keys.KEY_GENERATOR_CLASS, "").strip()
+    named = named or CLASS_OF_TYPE.get(properties.get(keys.KEY_GENERATOR_TYPE, "").strip(), "")
+    return {keys.KEY_GENERATOR_CLASS: named, keys.KEY_GENERATOR_TYPE: find_type(named)} if named else {}
+
+
+def _name_partition_fields(facts: Facts) -> Changes:
+    """Custom key generators have the types of their fields, ``day:timestamp``, in the properties from version 8 on."""
+    given = facts.options.get(PARTITION_PATH[0], "").strip() if facts.config.key_generator == "CUSTOM" else ""
+    return {keys.PARTITION_FIELDS: given} if given else {}
+
+
+def _name_bootstrap(config: TableConfig) -> Changes:
+    named = config.properties.get(keys.BOOTSTRAP_INDEX_CLASS, "").strip()
+    kind = _BOOTSTRAP_TYPES.get(named)
+    return {keys.BOOTSTRAP_INDEX_TYPE: kind} if kind else {}

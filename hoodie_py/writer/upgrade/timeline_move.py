@@ -1,0 +1,179 @@
+"""Move a timeline from one layout to the other (Hudi ``SevenToEightUpgradeHandler``, ``EightToSevenDowngradeHandler``).
+
+Hudi moves file by file, so that a reader meanwhile, or after a run that died, sees half a timeline. Here all files are
+copied into the folder of the other layout first, where nothing counts yet. The table's properties then say which folder
+counts, in one step, and the old files go. A run that died is begun anew: what it copied is removed first.
+
+    layout 1: T.commit (JSON)         layout 2: T_C.commit (Avro)
+              T.replacecommit.*                 T.clustering.*      pending files, which the upgrade renames
+
+The completion time C is the time of the file, as Java takes it. Files of a table that was copied are all younger than
+its instants. Their times say nothing, so there the request times count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+
+from hoodie_py.errors import locate_errors
+from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import (
+    CLUSTERING,
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    Instant,
+    parse_instant_name,
+)
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.time_travel import format_instant
+from hoodie_py.writer.create.create import PLACEHOLDER
+from hoodie_py.writer.settings import ArchivalSettings
+from hoodie_py.writer.upgrade.archive_move import move_archive, remove_archive
+
+_THREADS = 16
+_FORMAT = "%Y%m%d%H%M%S"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineMove:
+    """A timeline, and the layout that it moves to.
+
+    ``before`` and ``after`` are the table's properties; ``zone`` is that of the timeline's times. ``ensure_held``
+    raises a ConflictError once the table's lock is lost.
+    """
+
+    files: TableFiles
+    before: TableConfig
+    after: TableConfig
+    zone: tzinfo
+    settings: ArchivalSettings
+    ensure_held: Callable[[], None]
+
+    def copy(self) -> int:
+        """Copy all files and the archive, and return the number of files of instants.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+            ConflictError: the lock is lost.
+            StorageError: the store refused; nothing counts yet.
+        """
+        self.ensure_held()
+        remove_instants(self.files, self.after)
+        remove_archive(self.files, self.after)
+        states = list_states(self.files, self.before)
+        upward = self.before.timeline_layout == 1
+        times = choose_completion_times(states, self.zone, self.before.is_merge_on_read) if upward else {}
+        self.ensure_held()
+        with ThreadPoolExecutor(_THREADS, "hoodie-upgrade") as pool:
+            list(pool.map(partial(self._copy_state, times), states))
+        move_archive(self.files, self.before, self.after, self.settings, self.zone, self.ensure_held)
+        if self.after.timeline_layout > 1:
+            self.files.put(f"{self.after.find_history_folder()}/{PLACEHOLDER}", b"")
+        self.ensure_held()
+        return len(states)
+
+    def remove_old(self) -> None:
+        """Remove the files of the layout before, once the properties name the other one."""
+        self.ensure_held()
+        remove_instants(self.files, self.before)
+
+    def _copy_state(self, times: Mapping[str, str], state: tuple[FileInfo, Instant]) -> None:
+        info, instant = state
+        with locate_errors(path=info.path, instant=instant.request_time):
+            content = convert_content(read_bounded(self.files, info.path), instant, self.after.timeline_layout)
+        moved = rename(instant, self.after.timeline_layout, times.get(info.name))
+        path = f"{self.after.find_timeline_folder()}/{moved.file_name(self.after.timeline_layout)}"
+        self.files.put(path, content)
+        if self.after.timeline_layout == 1 and instant.is_completed:
+            self._set_file_time(path, instant.completion_time or "")
+
+    def _set_file_time(self, path: str, completion_time: str) -> None:
+        """Give a file its instant's completion time, which Java reads from there in layout 1. Object stores cannot."""
+        local = self.files.local_path(path)
+        if local is None:
+            return
+        with suppress(ValueError, OverflowError):  # digits that are no date
+            moment = datetime.strptime(completion_time[:14], _FORMAT).replace(tzinfo=self.zone)
+            seconds = moment.timestamp() + int(completion_time[14:17] or 0) / 1000
+            os.utime(local, (seconds, seconds))
+
+
+def list_states(files: TableFiles, config: TableConfig) -> list[tuple[FileInfo, Instant]]:
+    """Return the files of instants in a layout's folder, by name."""
+    found = []
+    for info in files.list_or_empty(config.find_timeline_folder()):
+        instant = None if info.is_dir else parse_instant_name(info.name, config.timeline_layout)
+        if instant is not None:
+            found.append((info, instant))
+    return found
+
+
+def remove_instants(files: TableFiles, config: TableConfig) -> int:
+    """Remove the files of instants in a layout's folder, completed ones last, and return their number."""
+    states = list_states(files, config)
+    with ThreadPoolExecutor(_THREADS, "hoodie-upgrade") as pool:
+        for completed in (False, True):
+            gone = [info.path for info, instant in states if instant.is_completed is completed]
+            list(pool.map(files.delete_with_checksum, gone))
+    return len(states)
+
+
+def rename(instant: Instant, layout: int, completion_time: str | None) -> Instant:
+    """Return an instant as its file is named in the other layout."""
+    if instant.is_completed:
+        return instant if layout == 1 else replace(instant, completion_time=completion_time)
+    action = {CLUSTERING: REPLACE_COMMIT} if layout == 1 else {REPLACE_COMMIT: CLUSTERING}
+    return replace(instant, action=action.get(instant.action, instant.action))
+
+
+def convert_content(content: bytes, instant: Instant, layout: int) -> bytes:
+    """Return the content of a state's file in the other layout: only commits differ.
+
+    Raises:
+        CorruptFileError: it is damaged.
+    """
+    replaces = instant.action == REPLACE_COMMIT and instant.is_completed
+    if not content or not (replaces or instant.action in (COMMIT, DELTA_COMMIT)):
+        return content
+    return write_commit_metadata(CommitMetadata.from_bytes(content), layout, replace=replaces)
+
+
+def choose_completion_times(states: Sequence[tuple[FileInfo, Instant]], zone: tzinfo, has_logs: bool) -> dict[str, str]:
+    """Return the completion times of completed instants of layout 1 by their file's name.
+
+    No instant completes before it was requested, although some stores round times down. In a table with logs none that
+    is older than a compaction completes after it was planned, as its log files would belong to the wrong slice.
+    """
+    completed = [(info, instant) for info, instant in states if instant.is_completed]
+    written = {info.name: _format(info, zone) for info, _ in completed}
+    first = min((time for time in written.values() if time is not None), default="")
+    moved = [info.name for info, instant in completed if instant.request_time < first]
+    if len(moved) > 1:  # a file that was not copied is older than the next instant
+        written |= dict.fromkeys(moved)
+    compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == COMMIT)
+    found = {}
+    for info, instant in completed:
+        after = next((time for time in compactions if time > instant.request_time), None)
+        time = max(written[info.name] or instant.request_time, instant.request_time)
+        found[info.name] = time if after is None or time < after else instant.request_time
+    return found
+
+
+def _format(info: FileInfo, zone: tzinfo) -> str | None:
+    return None if info.modified is None else format_instant(datetime.fromtimestamp(info.modified / 1000, UTC), zone)
+
+
+def list_leftovers(files: TableFiles, config: TableConfig) -> list[str]:
+    """Return the paths of files of instants that a killed run left in the folder of the layout that does not count."""
+    other = replace(config, timeline_layout=3 - config.timeline_layout)
+    return [info.path for info, _ in list_states(files, other)]

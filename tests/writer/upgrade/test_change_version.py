@@ -1,0 +1,227 @@
+"""Tables in other versions: the same rows at all times, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows, writable
+from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
+from tests.writer.written_tables import Kind, row
+
+INDEXES = {
+    **QUICK,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+}
+ARCHIVAL = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+
+
+def fill(kind: Kind, base: Path, options: dict[str, str]) -> HoodieTable:
+    """A table with archived commits, log files and several slices."""
+    table = HoodieTable.open(kind.create(base))
+    table.upsert([row(number) for number in range(8)], options)
+    for ts in (2, 3):
+        table.upsert([row(number, ts) for number in range(ts, 6)], options)
+    if kind.merge_on_read:
+        table.compact(options=options)
+    for ts in (4, 5):
+        table.upsert([row(number, ts) for number in range(ts, 10)], options)
+    table.archive(options={**options, **ARCHIVAL})
+    table.delete(["k1"], options)
+    return table
+
+
+def change(table: HoodieTable, to: int, **more: Any) -> Any:
+    """Bring a table to a version."""
+    return (table.upgrade if to > table.config.version else table.downgrade)(to, options=QUICK, **more)
+
+
+def look_back(table: HoodieTable) -> dict[str, Any]:
+    """The rows at each active commit."""
+    found = {}
+    for each in table.timeline.select_writes():
+        past = table.scan(as_of=each.request_time).to_arrow().drop_columns(["_hoodie_file_name"])
+        found[each.request_time] = sorted(map(repr, past.to_pylist()))
+    return found
+
+
+def tell_commits(table: HoodieTable) -> dict[str, list[str]]:
+    """What commits wrote, by the commit time in the rows."""
+    found: dict[str, list[str]] = {}
+    for each in table.incremental().to_arrow().to_pylist():
+        found.setdefault(each["_hoodie_commit_time"], []).append(each["id"])
+    return {time: sorted(ids) for time, ids in found.items()}
+
+
+def check_whole(table: HoodieTable) -> None:
+    report = table.verify()
+    assert report.is_right, str(report)
+    assert table._snapshot.metadata.open() is None or table._snapshot.metadata.open().unlisted == ()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "options"),
+    [
+        (Kind(6, True), (8, 9, 8, 6), QUICK),
+        (Kind(6, True), (9, 6), INDEXES),
+        (Kind(9, True), (6, 9), INDEXES),
+        (Kind(9, False, False), (8, 6, 9), INDEXES),
+        (Kind(6, False), (8, 6), QUICK),
+    ],
+    ids=lambda each: str(each) if isinstance(each, Kind) else None,
+)
+def test_the_rows_stay(kind: Kind, path: tuple[int, ...], options: dict[str, str], tmp_path: Path) -> None:
+    table = fill(kind, tmp_path / "t", options)
+    archived = {each.request_time: each.action for each in table._snapshot.timeline.read_archive().instants}
+    assert archived
+    ts = 20
+    for to in path:
+        before, past, told, version = rows(table), look_back(table), tell_commits(table), table.config.version
+        planned = change(table, to, dry_run=True)
+        assert table.config.version == version
+        done = change(table, to)
+        assert (done.before, done.after, table.config.version) == (version, to, to)
+        assert planned.actions[:1] == done.actions[:1]
+        assert rows(table) == before
+        now = look_back(table)
+        assert {time: now[time] for time in past} == past
+        assert tell_commits(table) == told
+        found = table._snapshot.timeline.read_archive()
+        assert {each.request_time: each.action for each in found.instants} == archived
+        assert all(found.read_metadata(time) for time in found.completion_times)
+        assert sum(len(each.log_files) for each in table.file_slices()) == 0
+        assert orphans(tmp_path / "t") == []
+        check_whole(table)
+        ts += 1
+        table.upsert([row(number, ts) for number in range(3)], options)
+        if kind.merge_on_read:
+            table.compact(options=options)
+        check_whole(table)
+        assert change(table, to).actions == ()
+
+
+def test_a_pending_plan_stays(tmp_path: Path) -> None:
+    table = fill(Kind(6, False), tmp_path / "t", QUICK)
+    planned = table.schedule_clustering(options=QUICK)
+    assert planned is not None
+    for to in (8, 6, 9):
+        change(table, to)
+        [pending] = table.timeline.select_pending()
+        assert (pending.request_time, pending.action) == (planned, "replacecommit" if to == 6 else "clustering")
+    before = rows(table)
+    table.run_clustering(planned, options=QUICK)
+    assert rows(table) == before
+
+
+def test_a_failed_write_is_rolled_back_and_a_living_one_is_in_the_way(tmp_path: Path) -> None:
+    table = fill(Kind(6, True), tmp_path / "t", QUICK)
+    before = rows(table)
+    plan = Plan(at=1, watched=("put_if_absent",))
+    with pytest.raises(Killed):
+        opened(FaultyFiles(TableFiles.open(table.uri), plan)).upsert([row(1, 30)], QUICK)
+    table = HoodieTable.open(table.uri)
+    assert len(table.timeline.select_pending()) == 1
+    change(table, 8)
+    assert rows(table) == before
+    now = datetime.now(UTC)
+    for state in ("requested", "inflight"):
+        (tmp_path / f"t/.hoodie/timeline/{now:%Y%m%d%H%M%S}000.deltacommit.{state}").write_bytes(b"")
+    for to in (9, 6):
+        with pytest.raises(ConflictError, match="its writer may be at work"):
+            change(HoodieTable.open(table.uri), to)
+
+
+def test_a_copied_table_tells_no_completion_times(tmp_path: Path) -> None:
+    """All files are younger than the last instant; log files stay in their slices."""
+    table = fill(Kind(6, True), tmp_path / "t", QUICK)
+    past = look_back(table)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "t", copy, copy_function=shutil.copyfile)
+    copied_table = HoodieTable.open(copy)
+    change(copied_table, 9)
+    now = look_back(copied_table)
+    assert {time: now[time] for time in past} == past
+    assert all(
+        each.completion_time == each.request_time for each in copied_table.timeline.select_writes().instants[:-1]
+    )
+
+
+@pytest.mark.parametrize(("kind", "to"), [(Kind(6, True), 9), (Kind(9, True), 6)], ids=str)
+def test_a_run_that_was_killed_anywhere_is_finished_by_the_next(kind: Kind, to: int, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = fill(kind, base, INDEXES)
+    before, past = rows(table), look_back(table)
+    trace = Plan(watched=WRITES)
+    change(opened(FaultyFiles(TableFiles.open(copied(base, tmp_path / "whole")), trace)), to)
+    for at in range(0, len(trace.trace), max(1, len(trace.trace) // 6)):
+        cut = copied(base, tmp_path / "cut")
+        plan = Plan(at=at, watched=WRITES)
+        with pytest.raises(Killed):
+            change(opened(FaultyFiles(TableFiles.open(cut), plan)), to)
+        check_cut(cut, to, before, past, plan.trace[-1])
+
+
+def check_cut(cut: Path, to: int, before: Any, past: dict[str, Any], place: str) -> None:
+    between = HoodieTable.open(cut)
+    assert rows(between) == before, place
+    change(between, to) if between.config.version != to else between.upgrade(to, options=QUICK)
+    again = HoodieTable.open(cut)
+    assert again.config.version == to, place
+    assert rows(again) == before, place
+    now = look_back(again)
+    assert {time: now[time] for time in past} == past, place
+    assert orphans(cut) == [], place
+    check_whole(again)
+    again.upsert([row(2, 90)], INDEXES)
+    check_whole(again)
+
+
+def test_what_a_version_cannot_hold_is_refused(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, True).create(tmp_path / "partial", properties={}))
+    with pytest.raises(InvalidQueryError, match="no way to table version 7"):
+        table.upgrade(7)
+    with pytest.raises(InvalidQueryError, match="is below that"):
+        table.upgrade(8)
+    with pytest.raises(InvalidQueryError, match="is above that"):
+        HoodieTable.open(Kind(6, True).create(tmp_path / "six")).downgrade(8)
+    merged = HoodieTable.open(writable("custom_highest_price_updates_mor_v9", tmp_path / "merged"))
+    with pytest.raises(UnsupportedFeatureError, match="merged by a merger"):
+        merged.downgrade(6)
+    assert merged.config.version == 9
+
+
+def test_a_complex_key_of_one_field_is_refused_unless_told_otherwise(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+
+    table = HoodieTable.open(Kind(8, False).create(base, key_generator="COMPLEX"))
+    with pytest.raises(UnsupportedFeatureError, match="complex key generator with one field"):
+        table.upgrade(9)
+    table.upgrade(9, options={"hoodie.write.complex.keygen.validation.enable": "false"})
+    assert HoodieTable.open(base).config.version == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("archived_timeline_mor_v6", (9, 6)),
+        ("archived_timeline_mor_v9", (6, 8)),
+        ("payload_partial_update_mor_v6", (9, 8)),
+    ],
+)
+def test_javas_tables_keep_their_rows(name: str, path: tuple[int, ...], tmp_path: Path) -> None:
+    table = HoodieTable.open(writable(name, tmp_path))
+    before, archived = rows(table), {each.request_time for each in table._snapshot.timeline.read_archive().instants}
+    for to in path:
+        change(table, to)
+        assert rows(table) == before
+        assert {each.request_time for each in table._snapshot.timeline.read_archive().instants} == archived
