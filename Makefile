@@ -6,15 +6,17 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BENCH  := .venv-bench/bin/python
 BENCH_STAMP := .venv-bench/.ready
+DOCS_STAMP := .venv-docs/.ready
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 UV     := .venv-lock/bin/uv
-LOCK   := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --no-annotate --custom-compile-command "make lock" pyproject.toml
+LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --custom-compile-command "make lock"
+LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories bench bench-reading bench-ranges bench-scale \
-	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports wheel lock clean
+	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports docs wheel lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -34,6 +36,7 @@ help:
 	@echo 'make lint     ruff check, ruff format --check, vulture;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
 	@echo 'make imports  the layer rules'
+	@echo 'make docs     build the pages of docs/ as a site in dist/site'
 	@echo 'make wheel    build dist/*.whl'
 	@echo 'make lock     make requirements/*.txt anew from pyproject.toml'
 	@echo 'make clean    remove environments, caches and builds'
@@ -154,6 +157,15 @@ types: $(STAMP)
 imports: $(STAMP)
 	PYTHONPATH=.:storage $(BIN)/lint-imports --no-cache
 
+# The pages of docs/ and every public name, as a site in dist/site; links and anchors are checked. No network.
+docs: $(DOCS_STAMP)
+	.venv-docs/bin/zensical build --strict
+
+$(DOCS_STAMP): requirements/docs.txt | python-found
+	'$(PYTHON)' -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --require-hashes -r requirements/docs.txt
+	@touch $@
+
 wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel -d dist
@@ -163,9 +175,11 @@ $(UV): | python-found
 	.venv-lock/bin/python -m pip install --quiet uv
 
 lock: $(UV)
-	$(LOCK) --extra dev --output-file requirements/dev.txt
-	$(LOCK) --extra smoke --resolution lowest-direct --output-file requirements/minimum.txt
-	$(LOCK) --extra bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK) --extra all --group dev --output-file requirements/dev.txt
+	$(LOCK) --extra lance --extra spark --extra s3 --extra testing --group smoke --resolution lowest-direct \
+	  --output-file requirements/minimum.txt
+	$(LOCK) --extra s3 --extra spark --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK_GROUP) --group pyproject.toml:docs --output-file requirements/docs.txt
 
 clean:
 	rm -rf $(VENV) .venv-* .versitygw .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -25,31 +25,27 @@ DEMO_TABLE = (
     ROOT / "tests" / "data" / "demo_table.zip"
 )  # tests/cli/demo/test_demo.py sees to it that it is the demo's table
 MAKES_IT = "hoodie demo --no-spark --no-compact --keep demo_table"
-FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_METADATA = ROOT / "tests" / "data" / "corpus" / "mdt_files_mor_v9"  # rides/, which Java wrote
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the rest of the line, its text and the line it starts at."""
+    """A fenced block: its language, its text and the line it starts at."""
 
     language: str
-    marks: str
     text: str
     line: int
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
-    return [
-        Block(m.group(1), m.group(2).strip(), m.group(3), text.count("\n", 0, m.start(3)) + 1)
-        for m in FENCE.finditer(text)
-    ]
+    return [Block(m.group(1), m.group(2), text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
 
 
 def uses_spark(page: Path) -> bool:
-    return any(block.marks == "spark" for block in blocks(page))
+    return any(block.language == "python" and re.search(r"\bspark\b", block.text) for block in blocks(page))
 
 
 def pages() -> list[Any]:

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         options.error(f"no parser {', '.join(sorted(unknown))}")
     if importlib.util.find_spec("atheris") is None:
-        options.error("atheris is not installed: pip install 'hoodie_py[fuzz]'")
+        options.error("atheris is not installed: pip install 'atheris>=3.0'")
     failed = False
     with ThreadPoolExecutor(chosen.at_once) as pool:
         runs = [pool.submit(fuzz, name, chosen.minutes, chosen.folder.resolve()) for name in chosen.names or NAMES]
