@@ -3,10 +3,15 @@
 After every round both give the rows of the model, whole and by filters that indexes answer, with skipping and without;
 Java's writers find our keys by the record index, so that no key is ever there twice; and the metadata table's entries
 are those of the files.
+
+``HOODIE_JAVA_ROUNDS`` says how many rounds, and how many writes in flight, each test makes (few by default);
+``HOODIE_JAVA_SEED`` chooses other random operations. ``-o log_cli=true -o log_cli_level=INFO`` shows each round.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import random
 import time
 from collections import Counter
@@ -20,6 +25,8 @@ from integration.java_hudi.indexes import IndexedKind, IndexedLake
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import Kind, make_row
 
+ROUNDS = int(os.environ.get("HOODIE_JAVA_ROUNDS", "3"))
+SEED = os.environ.get("HOODIE_JAVA_SEED", "0")
 VERSIONS = [(version, merge_on_read) for version in (9, 8, 6) for merge_on_read in (True, False)]
 WITH_ALL = [IndexedKind(version, True, True, merge_on_read) for version, merge_on_read in VERSIONS]
 KINDS = [
@@ -34,6 +41,8 @@ _BESIDE_OTHERS = {  # Java's writers show signs of life only where others may wr
     "hoodie__clean__failed__writes__policy": "LAZY",
     "hoodie__write__lock__provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
 }
+_log = logging.getLogger(__name__)
+patient = pytest.mark.timeout(1200 + 120 * ROUNDS)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
@@ -93,13 +102,14 @@ def _roll_back(lake: IndexedLake, ts: int) -> None:
     lake.rows = rows
 
 
+@patient
 @every_kind
 def test_rounds_in_turn(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
     """Random operations, Java's and ours by turns."""
-    take_turns(IndexedLake(java, tmp_path / "table", kind), rounds=20)
+    take_turns(IndexedLake(java, tmp_path / "table", kind), ROUNDS, SEED)
 
 
-def take_turns(lake: IndexedLake, rounds: int, seed: int = 0) -> None:
+def take_turns(lake: IndexedLake, rounds: int, seed: str) -> None:
     """Have Java and this package each do something, and compare everything after each."""
     lot = random.Random(f"{lake.kind} {seed}")
     lake.begin()
@@ -108,6 +118,7 @@ def take_turns(lake: IndexedLake, rounds: int, seed: int = 0) -> None:
         _act(lake, ts, lot, ours=False)
         _act(lake, ts + 1, lot, ours=True)
         lake.check_round(number)
+        _log.info("%s: %d rounds stand", lake.kind, number + 1)
     lake.mend()
     lake.check_all()
 
@@ -144,12 +155,13 @@ def overwrite(lake: IndexedLake, rows: list[dict[str, object]], *, ours: bool) -
     lake.write(rows, "insert_overwrite")
 
 
+@patient
 @pytest.mark.parametrize("kind", [*WITH_ALL, *(Kind(v, True, True, mor) for v, mor in VERSIONS)], ids=str)
 def test_a_write_of_java_in_flight_survives_our_commit(java: JavaSession, kind: Kind, tmp_path: Path) -> None:
     """With all of Java's indexes, and with those that it makes by default."""
     lake = IndexedLake(java, tmp_path / "table", kind)
     lake.begin()
-    survive(lake, times=20)
+    survive(lake, ROUNDS)
     lake.check_all()
 
 
@@ -168,8 +180,10 @@ def survive(lake: IndexedLake, times: int) -> None:
             lake.put(ours, **_BESIDE_OTHERS)
             running.result()
         lake.check_rows()
+        _log.info("%s: %d writes survived", lake.kind, each + 1)
 
 
+@patient
 @pytest.mark.parametrize("kind", [WITH_ALL[0], WITH_ALL[3], WITH_ALL[4]], ids=str)
 def test_each_goes_on_after_many_commits_of_the_other(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
     """By then each has compacted and cleaned the metadata table a few times."""
