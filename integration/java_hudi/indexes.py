@@ -23,8 +23,8 @@ _TYPES = {"global": "GLOBAL_RECORD_LEVEL_INDEX", "partitioned": "RECORD_LEVEL_IN
 _SKIPPED = {"hoodie.enable.data.skipping": "true"}  # however few slices there are
 _NOTHING_SKIPPED = {"hoodie.enable.data.skipping": "false", "hoodie.metadata.enable": "false"}
 _SPOILT = ("foreign", "misplaced")
-_YEAR = 1969
 _WITH_SQL = 8  # the first table version that has secondary and expression indexes
+WITH_TYPES = 9  # the first whose statistics have types; before it Java cannot read those of a date's year
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,27 @@ class IndexedKind(Kind):
         return options | ({"hoodie.index.type": _TYPES[self.records]} if self.records in _TYPES else {})
 
 
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression index: the statement that makes it, a filter that it answers, and the same of a row."""
+
+    statement: str
+    where: str
+    keep: Callable[[Row], bool]
+
+
+_BY_YEAR = Expression(
+    "create index by_year on indexed using column_stats(day) options(expr='year')",
+    "year(day) = 1969",
+    lambda row: row["day"].year == 1969,
+)
+_BY_START = Expression(
+    "create index by_start on indexed using column_stats(id) options(expr='substring', pos='1', len='3')",
+    "substring(id, 1, 3) = 'k01'",
+    lambda row: row["id"].startswith("k01"),
+)
+
+
 class IndexedLake(OurLake):
     """A table of such a kind, with the rows that it must have."""
 
@@ -79,11 +100,16 @@ class IndexedLake(OurLake):
         if isinstance(self.kind, IndexedKind) and self.kind.has_sql:
             self.run_sql(
                 "create index by_name on indexed (name)",
-                "create index by_year on indexed using column_stats(day) options(expr='year')",
+                self.expression.statement,
             )
             if not self.kind.merge_on_read:  # with it Java can write no log files
                 self.run_sql("create index by_lower on indexed using bloom_filters(id) options(expr='lower')")
         self.change(3)
+
+    @property
+    def expression(self) -> Expression:
+        """The expression index over ranges."""
+        return _BY_YEAR if self.kind.version >= WITH_TYPES else _BY_START
 
     def run_sql(self, *statements: str) -> None:
         """Have Java run statements on a table ``indexed``."""
@@ -123,11 +149,12 @@ class IndexedLake(OurLake):
         filters = dict(every if number is None else every[number % 5 :: 5])
         off = {name.replace(".", "__"): value for name, value in _NOTHING_SKIPPED.items()}
         everywhere = [*filters]
+        keeps = [*filters.values()]
         if isinstance(self.kind, IndexedKind) and self.kind.has_sql:
-            everywhere.append(f"year(day) = {_YEAR}")  # which only Java can answer by its index
+            everywhere.append(self.expression.where)  # which only Java can answer by its index
+            keeps.append(self.expression.keep)
         by_java = self.java.find(self.path, everywhere, "id")
         unskipped = self.java.find(self.path, everywhere, "id", **off)
-        keeps = [*filters.values(), lambda row: row["day"].year == _YEAR]
         table = HoodieTable.open(self.path)
         for where, keep, *found in zip(everywhere, keeps, by_java, unskipped, strict=False):
             wanted = sorted(key for key, row in self.rows.items() if keep(row))

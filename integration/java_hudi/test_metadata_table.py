@@ -36,7 +36,7 @@ KINDS = [
     IndexedKind(9, True, True, records="none"),
 ]
 _FIRST_WITH_PROCEDURE = 8
-_BESIDE_OTHERS = {  # Java's writers show signs of life only where others may write
+BESIDE_OTHERS = {  # Java's writers show signs of life only where others may write
     "hoodie__write__concurrency__mode": "optimistic_concurrency_control",
     "hoodie__clean__failed__writes__policy": "LAZY",
     "hoodie__write__lock__provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
@@ -173,11 +173,11 @@ def survive(lake: IndexedLake, times: int) -> None:
         ours = [make_row(number, ts, name="ours") for number in range(1, 24, 3)]  # p1
         pending = len(lake.open().timeline.select_pending())
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(lake.write, theirs, **_BESIDE_OTHERS)
+            running = pool.submit(lake.write, theirs, **BESIDE_OTHERS)
             while not running.done() and len(lake.open().timeline.select_pending()) == pending:
                 time.sleep(0.02)
             assert not running.done(), "Java was done before we began"
-            lake.put(ours, **_BESIDE_OTHERS)
+            lake.put(ours, **BESIDE_OTHERS)
             running.result()
         lake.check_rows()
         _log.info("%s: %d writes survived", lake.kind, each + 1)
