@@ -27,6 +27,7 @@ KINDS = [
     IndexedKind(8, True, True, False),
     IndexedKind(6, True, True),
 ]
+FIRST_WITH_FOLDER = 8
 _CONFLICT = "HoodieWriteConflictException"
 _log = logging.getLogger(__name__)
 
@@ -64,9 +65,10 @@ def race(lake: IndexedLake, stamps: Iterator[int], *, same: bool, late: bool) ->
     """
     ends: Counter[str] = Counter()
     theirs = _make_rows(0, next(stamps), "theirs")
+    known = {each.request_time for each in lake.open().timeline}
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_write_java, lake, theirs)
-        _wait(lake, running, late=late)
+        _wait(lake, running, known, late=late)
         while not running.done():
             try:
                 lake.put(_make_rows(0 if same else 1, next(stamps), "ours"), **BESIDE_OTHERS)
@@ -99,10 +101,17 @@ def _write_java(lake: IndexedLake, rows: list[Row]) -> bool:
     return True
 
 
-def _wait(lake: IndexedLake, running: Future[bool], *, late: bool) -> None:
-    """Wait until Java's write has its instant, or until its metadata table's has one."""
-    folder = lake.path / ".hoodie/metadata" if late else lake.path
-    timeline = folder / ".hoodie" / ("timeline" if lake.kind.version >= 8 else "")
-    known = set(timeline.glob("*.inflight"))
-    while not running.done() and set(timeline.glob("*.inflight")) <= known:
+def _wait(lake: IndexedLake, running: Future[bool], known: set[str], *, late: bool) -> None:
+    """Wait until a write of Java has begun, or until it writes to the metadata table: it holds the lock then."""
+    version = lake.kind.version
+    timelines = [lake.path / ".hoodie", lake.path / ".hoodie/metadata/.hoodie"]
+    data, metadata = (each / "timeline" if version >= FIRST_WITH_FOLDER else each for each in timelines)
+    while not running.done():
+        begun = _list_instants(data) - known
+        if begun and not (late and begun.isdisjoint(_list_instants(metadata))):
+            return
         time.sleep(0.01)
+
+
+def _list_instants(timeline: Path) -> set[str]:
+    return {path.name.split(".")[0] for path in timeline.glob("*.inflight")}

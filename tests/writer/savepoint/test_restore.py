@@ -24,6 +24,7 @@ INDEXES = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.compact.max.delta.commits": "3",  # restores go back past compactions of the metadata table
 }
 
 
@@ -64,7 +65,7 @@ def check(base: Path, before: Any, saved: str) -> HoodieTable:
 
 
 PLAIN = [Kind(8, True, False), Kind(6, True), Kind(6, False, False)]
-INDEXED = [Kind(9, True), Kind(8, False)]
+INDEXED = [Kind(9, True), Kind(8, False), Kind(6, True)]
 
 
 @pytest.mark.parametrize(
