@@ -52,9 +52,8 @@ def restore_here(lake: Lake, saved: str) -> None:
 def change_much(lake: Lake, *, java_restores: bool) -> None:
     """Writes and services of both engines.
 
-    Java failed to restore a table of version 6 to a savepoint before a compaction of its metadata table ("no base file
-    in MDT lesser than the commit to restore to"), so there it gets few changes. Whether it does so on a table that Java
-    alone has written is not known.
+    Java fails to restore a table of version 6 to a savepoint before a compaction of its metadata table ("no base file
+    in MDT lesser than the commit to restore to"), also one that Java alone has written, so there it gets few changes.
     """
     if java_restores and lake.kind.metadata and lake.kind.version < _FIRST_THAT_RESTORES_ALL:
         lake.change(5)
