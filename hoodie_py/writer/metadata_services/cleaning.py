@@ -21,7 +21,7 @@ from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
-_VERSIONS = 2
+KEPT_SLICES = 2
 
 
 def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, ensure_held: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, en
         StorageError: the store refused; the clean stays pending, and the next write finishes it.
     """
     snapshot = _make_snapshot(session, view)
-    plan = make_plan(snapshot, CleanSettings(KEEP_LATEST_FILE_VERSIONS, versions=_VERSIONS)).plan
+    plan = make_plan(snapshot, CleanSettings(KEEP_LATEST_FILE_VERSIONS, versions=KEPT_SLICES)).plan
     if plan is None or view.timeline.timeline.find(instant) is not None:
         return
     ensure_held()

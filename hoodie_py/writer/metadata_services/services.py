@@ -4,7 +4,9 @@ They run at the start of a write, before its instant, under the table's lock. So
 in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the
 cleans and compactions that were begun, then clean, then compact, then archive.
 
-* A clean waits until three instants follow the last compaction, as readers may still read the files before it.
+* A clean waits until three instants follow the last compaction, as readers may still read the files before it. It is
+  left out as long as a write in flight began before the compaction that made the older of the slices that stay: Java's
+  writers find no file groups where the slices that they know are gone, and fail.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
   could take in the entries of an instant that is not complete, or leave out those of one that is being built: while a
   pending instant of the table has entries in the metadata table, while a part of it is being built, and up to version 6
@@ -17,7 +19,7 @@ import warnings
 from collections.abc import Callable
 
 from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
-from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING
+from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING, INFLIGHT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
 from hoodie_py.table.metadata_table.source import open_metadata_view
@@ -25,7 +27,7 @@ from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_timeline
 from hoodie_py.writer.metadata_services.archival import archive_metadata_timeline, choose_archived
-from hoodie_py.writer.metadata_services.cleaning import clean_old_slices, finish_clean
+from hoodie_py.writer.metadata_services.cleaning import KEPT_SLICES, clean_old_slices, finish_clean
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -75,7 +77,7 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         MetadataCompaction(session, view).run(instant, ensure_held)
     if len(cleans) or len(compactions):
         return  # what follows would need the new timeline; the next write does it
-    if _may_clean(timeline):
+    if _may_clean(timeline) and not _has_older_writers(now, timeline):
         clean_old_slices(session, view, _choose_instant(session, now, view, _CLEAN_SUFFIX), ensure_held)
     if _is_compaction_due(session, timeline) and not _find_obstacle(now, view):
         compaction = MetadataCompaction(session, view)
@@ -134,6 +136,15 @@ def _may_clean(timeline: Timeline) -> bool:
         return False  # every file group has one slice
     later = completed.select_after(last.request_time)
     return len(later) == _INSTANTS_BEFORE_CLEAN
+
+
+def _has_older_writers(now: Snapshot, timeline: Timeline) -> bool:
+    """Whether a write in flight may know slices that a clean would remove; plans that nobody runs know none."""
+    made = timeline.select_completed().select_actions(COMMIT).instants[-KEPT_SLICES:]
+    since = (made[0].completion_time or made[0].request_time) if len(made) == KEPT_SLICES else ""
+    writes = (COMMIT, DELTA_COMMIT)
+    pending = now.timeline.timeline.select_pending()
+    return any(each.request_time < since for each in pending if each.state == INFLIGHT or each.action in writes)
 
 
 def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:

@@ -31,6 +31,12 @@ SOON: dict[str, Any] = {
     LEAST: 3,
 }
 
+BESIDE_OTHERS = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+}
+
 
 def upsert(base: Path, options: dict[str, Any] = SOON, times: int = 1) -> None:
     for _ in range(times):
@@ -79,6 +85,28 @@ def test_the_metadata_table_is_compacted_and_cleaned(name: str, tmp_path: Path) 
     assert cleans
     assert all(each.is_completed for each in cleans)
     assert len(hfiles(base)) in (2, 3)  # the last compaction came after the last clean
+
+
+def test_a_clean_leaves_what_a_writer_in_flight_knows(tmp_path: Path) -> None:
+    """Java's writer finds no file group if the slices are gone that it saw when it began, and fails."""
+    base = writable("mdt_files_mor_v9", tmp_path)
+    upsert(base)
+    known = {name for name in hfiles(base) if compactions(base)[-1] in name}
+    assert known
+    table = open_snapshot(base)
+    writer = TimelineWriter(table.files, table.config)
+    session = WriteSession.open(table, options=SOON)
+    instant = session.clock.take(table.timeline.timeline.newest_time)
+    begun = writer.begin(writer.request(instant, "deltacommit", b""))
+    (base / ".hoodie/.heartbeat").mkdir(exist_ok=True)
+    (base / ".hoodie/.heartbeat" / begun.request_time).touch()
+    before = len(compactions(base))
+    upsert(base, {**SOON, **BESIDE_OTHERS}, times=12)
+    assert len(compactions(base)) > before + 2
+    assert known <= hfiles(base)
+    writer.remove_pending(begun)
+    upsert(base, times=4)
+    assert known.isdisjoint(hfiles(base))
 
 
 def test_nothing_is_due_before_its_time(tmp_path: Path) -> None:
