@@ -37,7 +37,8 @@ FUNCTIONS: list[tuple[str, str, dict[str, object]]] = [
 ]
 FILTERS = ("substring(id, 1, 3) = 'k01'", "lower(id) = 'k005'")
 OF_DATES = ("year(day) = 1969", "year(day) = 1970")
-OF_TEXTS = ("upper(id) = 'K005'", "upper(id) >= 'K02'")  # before version 9 Java cannot read statistics of years
+OF_TEXTS = ("substring(name, 1, 4) = 'at 3'", "substring(name, 1, 4) > 'at 3'")
+"""Before version 9 Java cannot read statistics of years; it takes an index for any function of its column."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -48,7 +49,7 @@ def test_java_goes_on_with_our_indexes(java: JavaSession, kind: IndexedKind, tmp
     if kind.version >= WITH_TYPES:
         table.index.build("first", "day", function="year")
     else:
-        table.index.build("first", "id", function="upper")
+        table.index.build("first", "name", function="substring", arguments={"pos": 1, "len": 4})
     table.index.build("start", "id", function="substring", arguments={"pos": 1, "len": 3})
     names = {"expr_index_first", "expr_index_start"}
     if not kind.merge_on_read:

@@ -27,7 +27,6 @@ KINDS = [
     IndexedKind(8, True, True, False),
     IndexedKind(6, True, True),
 ]
-FIRST_WITH_FOLDER = 8
 _CONFLICT = "HoodieWriteConflictException"
 _log = logging.getLogger(__name__)
 
@@ -61,11 +60,11 @@ def race(lake: IndexedLake, stamps: Iterator[int], *, same: bool, late: bool) ->
         lake: the table.
         stamps: ordering values, one for each write.
         same: whether both write to the same file groups.
-        late: begin once Java is about to commit, and not as soon as it has begun.
+        late: begin once Java has written a data file, and not as soon as it has begun.
     """
     ends: Counter[str] = Counter()
     theirs = _make_rows(0, next(stamps), "theirs")
-    known = {each.request_time for each in lake.open().timeline}
+    known = _list_timeline(lake) | _list_data(lake)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(_write_java, lake, theirs)
         _wait(lake, running, known, late=late)
@@ -101,17 +100,15 @@ def _write_java(lake: IndexedLake, rows: list[Row]) -> bool:
     return True
 
 
-def _wait(lake: IndexedLake, running: Future[bool], known: set[str], *, late: bool) -> None:
-    """Wait until a write of Java has begun, or until it writes to the metadata table: it holds the lock then."""
-    version = lake.kind.version
-    timelines = [lake.path / ".hoodie", lake.path / ".hoodie/metadata/.hoodie"]
-    data, metadata = (each / "timeline" if version >= FIRST_WITH_FOLDER else each for each in timelines)
-    while not running.done():
-        begun = _list_instants(data) - known
-        if begun and not (late and begun.isdisjoint(_list_instants(metadata))):
-            return
+def _wait(lake: IndexedLake, running: Future[bool], known: set[Path], *, late: bool) -> None:
+    """Wait until a write of Java has begun, or until it has written a data file: then it is about to commit."""
+    while not running.done() and known.issuperset(_list_data(lake) if late else _list_timeline(lake)):
         time.sleep(0.01)
 
 
-def _list_instants(timeline: Path) -> set[str]:
-    return {path.name.split(".")[0] for path in timeline.glob("*.inflight")}
+def _list_timeline(lake: IndexedLake) -> set[Path]:
+    return {*lake.path.glob(".hoodie/*.inflight"), *lake.path.glob(".hoodie/timeline/*.inflight")}
+
+
+def _list_data(lake: IndexedLake) -> set[Path]:
+    return {*lake.path.glob("p0/*.parquet"), *lake.path.glob("p0/.*.log.*")}
