@@ -6,13 +6,15 @@ otherwise this write is refused. Pending compactions and clusterings stay: they 
 failed writes stay.
 
 Pending rollbacks are finished first, whoever began them. Java does so before each write, and cannot do it once a later
-instant has completed.
+instant has completed. Beside declared writers a young rollback is left to whoever began it: Java's rollback fails if the
+timeline files that it removes are gone, and where it follows a commit, that commit seems to have failed.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError
 from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, Instant
@@ -51,9 +53,10 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
     pending = list_pending_writes(snapshot)
     _check_number(pending)
     failed = [each for each in pending if _has_failed(session, snapshot, each)]
+    is_at_work = partial(_is_young, session) if session.multi_writer else None
     for instant in failed:
-        with suppress(InvalidQueryError):  # another writer completed or undid it since the look
-            rollback(session, instant.request_time)
+        with suppress(InvalidQueryError):  # another writer completed or undid it since the look, or is undoing it
+            rollback(session, instant.request_time, is_at_work)
     return session.look() if pending else snapshot
 
 
@@ -68,7 +71,7 @@ def finish_rollbacks(session: WriteSession, snapshot: Snapshot, service: str | N
     """
     begun = list_rollbacks_to_finish(snapshot, service)
     if session.multi_writer:
-        begun = [each for each in begun if _is_old(session, snapshot, each.instant)]
+        begun = [each for each in begun if not _is_young(session, snapshot, each.instant)]
     for each in begun:
         with suppress(InvalidQueryError):  # another writer finished it since the look
             rollback(session, each.instant.request_time if not each.target else each.target)
@@ -94,9 +97,9 @@ def _can_wait(snapshot: Snapshot, begun: PendingRollback, service: str | None) -
     return begun.target != service and not found.is_completed and is_clustering(snapshot, found)
 
 
-def _is_old(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:
+def _is_young(session: WriteSession, snapshot: Snapshot, rollback: Instant) -> bool:
     path = session.open_timeline(snapshot).locate(rollback)
-    return read_life(session.files, rollback.request_time, path, session.settings.options).is_over
+    return not read_life(session.files, rollback.request_time, path, session.settings.options).is_over
 
 
 def _check_number(failed: list[Instant]) -> None:

@@ -74,11 +74,14 @@ class RollbackResult:
         return f"{what} is gone; {self.files_deleted} files were removed."
 
 
-def rollback(session: WriteSession, instant: str) -> RollbackResult:
-    """Undo a pending instant, or finish a pending rollback.
+def rollback(
+    session: WriteSession, instant: str, is_at_work: Callable[[Snapshot, Instant], bool] | None = None
+) -> RollbackResult:
+    """Undo a pending instant, or finish a pending rollback. ``is_at_work`` says whether the writer of a pending rollback
+    may be at work on it; it is left to that writer then.
 
     Raises:
-        InvalidQueryError: no instant is pending at that time.
+        InvalidQueryError: no instant is pending at that time, or another writer may be rolling it back.
         ConflictError: another process works on it, or has finished it.
         UnsupportedFeatureError: only Java Hudi can undo the action or its state.
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
@@ -89,6 +92,9 @@ def rollback(session: WriteSession, instant: str) -> RollbackResult:
         snapshot = session.look()
         if _find_target(snapshot, instant) != about:
             raise ConflictError("Another writer has changed the instant.", hint="Try again.", instant=instant)
+        begun = _find_begun(snapshot, instant)
+        if begun is not None and is_at_work is not None and is_at_work(snapshot, begun.instant):
+            raise InvalidQueryError("Another writer may be rolling the instant back.", hint="Wait.", instant=instant)
         # If the rollback fails, the dead writer's heartbeat file stays. Java needs it: see `leave_heartbeats`.
         alive.stays = alive.was_there
         alive.ensure_own(holding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.writer.lock.heartbeat import LEFT_FOR_JAVA
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback import recovery
+from hoodie_py.writer.rollback.finish import begin_rollback
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
 from hoodie_py.writer.timeline.session import WriteSession
@@ -100,6 +102,21 @@ def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> N
     assert pending(tmp_path) == []
 
 
+def test_beside_other_writers_a_dead_write_is_left_to_whoever_rolls_it_back(tmp_path: Path) -> None:
+    """Two that delete the same timeline files fail: Java's writer after its own commit, so that the commit seems lost."""
+    left(tmp_path)
+    grown_old(tmp_path, 1000)
+    theirs = session(tmp_path)
+    [dead] = pending(tmp_path)
+    begun = begin_rollback(theirs, theirs.look(), dead, {})
+    undo_failed_writes(session(tmp_path, MANY))
+    assert {each.request_time for each in pending(tmp_path)} == {dead.request_time, begun.request_time}
+    for path in (tmp_path / ".hoodie/timeline").glob(f"{begun.request_time}.*"):
+        os.utime(path, (1.0e9, 1.0e9))
+    undo_failed_writes(session(tmp_path, MANY))
+    assert pending(tmp_path) == []
+
+
 def test_with_the_policy_never_all_stay(tmp_path: Path) -> None:
     left(tmp_path)
     beat(tmp_path, 1000)
@@ -146,12 +163,12 @@ def test_a_write_that_ends_while_it_is_taken_for_dead(
     other = session(tmp_path)
     timeline = other.open_timeline(other.look())
 
-    def ends_first(doing: WriteSession, time: str) -> RollbackResult:
+    def ends_first(doing: WriteSession, time: str, *rest: Any) -> RollbackResult:
         if how == "commits":
             timeline.complete(instant, other.clock.take(), b"")
         else:
             rollback(other, time)
-        return rollback(doing, time)
+        return rollback(doing, time, *rest)
 
     monkeypatch.setattr(recovery, "rollback", ends_first)
     assert list_pending_writes(undo_failed_writes(session(tmp_path, MANY))) == []
