@@ -77,8 +77,8 @@ class RollbackResult:
 def rollback(
     session: WriteSession, instant: str, is_at_work: Callable[[Snapshot, Instant], bool] | None = None
 ) -> RollbackResult:
-    """Undo a pending instant, or finish a pending rollback. ``is_at_work`` says whether the writer of a pending rollback
-    may be at work on it; it is left to that writer then.
+    """Undo a pending instant, or finish a pending rollback. ``is_at_work`` says whether the writer of a pending
+    rollback may be at work on it; it is left to that writer then.
 
     Raises:
         InvalidQueryError: no instant is pending at that time, or another writer may be rolling it back.

@@ -103,7 +103,7 @@ def test_beside_other_writers_only_the_dead_are_rolled_back(tmp_path: Path) -> N
 
 
 def test_beside_other_writers_a_dead_write_is_left_to_whoever_rolls_it_back(tmp_path: Path) -> None:
-    """Two that delete the same timeline files fail: Java's writer after its own commit, so that the commit seems lost."""
+    """Java's rollback fails where another has deleted its files, and the commit before it seems lost."""
     left(tmp_path)
     grown_old(tmp_path, 1000)
     theirs = session(tmp_path)
