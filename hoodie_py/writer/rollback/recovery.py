@@ -6,8 +6,8 @@ otherwise this write is refused. Pending compactions and clusterings stay: they 
 failed writes stay.
 
 Pending rollbacks are finished first, whoever began them. Java does so before each write, and cannot do it once a later
-instant has completed. Beside declared writers a young rollback is left to whoever began it: Java's fails if the timeline
-files that it removes are gone, and where it follows a commit, that commit seems to have failed.
+instant has completed. Beside declared writers a young rollback is left to whoever began it: Java's fails if the
+timeline files that it removes are gone, and where it follows a commit, that commit seems to have failed.
 """
 
 from __future__ import annotations
