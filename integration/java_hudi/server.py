@@ -24,7 +24,8 @@ _LONGEST_ERROR = 6000
 
 def start(jar: str, folder: str) -> SparkSession:
     # Short runs: the first compiler alone starts faster than it would ever pay to optimise.
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dderby.system.home=" + folder
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn512m -XX:ReservedCodeCacheSize=256m -Duser.timezone=UTC"
+    java += " -Dderby.system.home=" + folder
     settings = {
         "spark.jars": jar,
         "spark.driver.extraJavaOptions": java,
@@ -74,6 +75,16 @@ class Server:
         if where:
             frame = frame.where(where)
         frame.coalesce(1).write.mode("overwrite").parquet(into)
+
+    def read_together(self, table: str, into: str, reads: list[dict[str, Any]]) -> None:
+        """Read a table several times in one job into one folder; column ``read`` tells which read gave a row."""
+        self._spark.catalog.clearCache()
+        parts = []
+        for number, each in enumerate(reads):
+            frame = self._spark.read.format("hudi").options(**each["options"]).load(table)
+            kept = frame if each["where"] is None else frame.where(each["where"])
+            parts.append(kept.withColumn("read", lit(number)))
+        reduce(DataFrame.unionAll, parts).coalesce(1).write.mode("overwrite").parquet(into)
 
     def find(self, table: str, filters: list[str], column: str, options: dict[str, str]) -> list[list[Any]]:
         """Read the values of one column for each of some filters, all in one job."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from integration.java_hudi.environment import JavaHudi
@@ -85,6 +86,14 @@ class JavaSession:
         into = self._folder / f"read-{uuid.uuid4().hex}"
         self._ask("read", table=str(table), into=str(into), options=chosen, where=where)
         return pq.read_table(into)
+
+    def read_together(self, table: str | Path, reads: Sequence[tuple[str | None, Mapping[str, str]]]) -> list[pa.Table]:
+        """Read a table afresh, by a condition and with options for each of some reads, all in one job."""
+        into = self._folder / f"read-{uuid.uuid4().hex}"
+        asked = [{"where": where, "options": dict(options)} for where, options in reads]
+        self._ask("read_together", table=str(table), into=str(into), reads=asked)
+        rows = pq.read_table(into)
+        return [rows.filter(pc.field("read") == number).drop_columns(["read"]) for number in range(len(reads))]
 
     def find(self, table: str | Path, filters: Sequence[str], column: str, **options: str) -> list[list[Any]]:
         """Read a table afresh by each of some filters, in one job, and return the values of a column for each."""

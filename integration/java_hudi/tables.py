@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -120,12 +120,14 @@ class Lake:
         path: base path.
         kind: of the table.
         rows: the rows by id.
+        checks: how many were made; the filters take turns.
     """
 
     java: JavaSession
     path: Path
     kind: Kind
     rows: dict[str, Row] = field(default_factory=dict)
+    checks: int = 0
 
     def write(self, rows: Iterable[Row], operation: str = "upsert", mode: str = "append", **options: str) -> None:
         """Have Java write rows, and note what that must do; options with dots written as ``__``."""
@@ -147,7 +149,10 @@ class Lake:
         """Have Java update some rows, insert two and delete one."""
         known = sorted(self.rows)
         numbers = [int(key[1:]) for key in known]
-        updated = [make_row(each, ts, price=each * 10.0 + ts, name=f"at {ts}") for each in numbers[:: 3 + ts % 2]]
+        updated = [  # where they are: Java's default index looks for a key in the row's partition only
+            make_row(each, ts, price=each * 10.0 + ts, name=f"at {ts}", part=self.rows[f"k{each:03d}"]["part"])
+            for each in numbers[:: 3 + ts % 2]
+        ]
         new = max(numbers) + 1
         self.write([*updated, make_row(new, ts), make_row(new + 1, ts)])
         victim = self.rows[known[ts % len(known)]]
@@ -175,20 +180,21 @@ class Lake:
         Java's default read, its read without the metadata table, its read with a filter, and ours.
         """
         want = {key: _plain(row) for key, row in self.rows.items()}
-        reads = {
-            "java": by_key(self.java.read(self.path)),
-            "java, listing": by_key(self.java.read(self.path, metadata=False)),
-            "ours": by_key(self.open().scan().to_arrow()),
-        }
+        asked: dict[str, tuple[str | None, dict[str, str]]] = {"java": (None, {})}
+        if self.kind.metadata:  # else the default is no other
+            asked["java, listing"] = (None, {"hoodie.metadata.enable": "false"})
+        where, keep = _FILTERS[self.checks % len(_FILTERS)]
+        self.checks += 1
+        asked[where] = (where, {})
+        answers = self.java.read_together(self.path, list(asked.values()))
+        reads = {name: by_key(rows) for name, rows in zip(asked, answers, strict=True)}
+        reads["ours"] = by_key(self.open().scan().to_arrow())
+        filtered = reads.pop(where)
         for name, found in reads.items():
             assert _rows(found) == _rows(reads["java"]), f"{name} differs from Java's default read"
             assert _meta(found) == _meta(reads["java"]), name
         assert _rows(reads["java"]) == want
-        for where, keep in _FILTERS.items():
-            found = by_key(self.java.read(self.path, where=where))
-            wanted = {key for key, row in want.items() if keep(row)}
-            assert found.keys() == wanted, where
-            assert all(_only(row, SCHEMA.names) == want[key] for key, row in found.items()), where
+        assert _rows(filtered) == {key: row for key, row in want.items() if keep(row)}, where
         return reads["java"]
 
     def check_metadata(self) -> None:
@@ -210,10 +216,10 @@ class Lake:
         return Lake(self.java, into, self.kind, dict(self.rows))
 
 
-_FILTERS: Mapping[str, Callable[[Row], bool]] = {
-    "price > 20": lambda row: row["price"] > 20,
-    "ts < 3": lambda row: row["ts"] < 3,
-}
+_FILTERS: Sequence[tuple[str, Callable[[Row], bool]]] = (
+    ("price > 20", lambda row: row["price"] > 20),
+    ("ts < 3", lambda row: row["ts"] < 3),
+)
 
 
 def same_rows(before: Mapping[str, Row], after: Mapping[str, Row]) -> None:

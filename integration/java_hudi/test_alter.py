@@ -29,7 +29,7 @@ SETTINGS = {
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",  # else Java refuses its own alterations
     "spark.sql.parquet.enableVectorizedReader": "false",  # Java cannot read renamed nested columns with it
 }
-READ = {"hoodie__schema__on__read__enable": "true", "hoodie__metadata__enable": "false"}
+READ = {"hoodie.schema.on.read.enable": "true", "hoodie.metadata.enable": "false"}
 OURS = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.parquet.small.file.limit": "0"}
 
 
@@ -124,8 +124,8 @@ class Lake:
     def check(self) -> dict[str, dict[str, Any]]:
         """Compare Java's rows with ours, and the metadata table with the files; return the rows by key."""
         kinds = ("snapshot", "read_optimized") if self._case.kind == "mor" else ("snapshot",)
-        for kind in kinds:
-            theirs = self._java.read(self.path, **READ, hoodie__datasource__query__type=kind)
+        asked = [(None, {**READ, "hoodie.datasource.query.type": kind}) for kind in kinds]
+        for kind, theirs in zip(kinds, self._java.read_together(self.path, asked), strict=True):
             assert differences(self.open().scan(query_type=kind).to_arrow(), theirs) == [], kind
         if self._case.metadata:
             report = self.open().verify(metadata=True, data=False)

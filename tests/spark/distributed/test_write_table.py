@@ -97,6 +97,30 @@ def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind
         assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
 
 
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False)], ids=str)
+def test_rows_of_other_schemas_make_the_table_grow_as_in_one_process(tmp_path: Path, kind: Kind) -> None:
+    for name in ("ours", "want"):
+        HoodieTable.open(kind.create(tmp_path / name)).upsert(rows(range(12), 1))
+    wider = rows(range(4, 16), 2, "new").append_column("n", pa.array(range(12), pa.int32()))
+    other = rows(range(10, 20), 3, "more").append_column("n", pa.array(range(10), pa.int64()))
+    other = other.append_column("st", pa.array([{"a": each} for each in range(10)]))
+    fewer = rows(range(18, 24), 4, "few").append_column("n", pa.array([1.5] * 6)).drop_columns(["name"])
+    given = {"hoodie.write.set.null.for.missing.columns": "true"}
+    for operation, data in (
+        ("upsert", wider),
+        ("bulk_insert", other.select(other.column_names[::-1])),
+        ("upsert", fewer),
+        ("insert_overwrite", wider.slice(3)),
+    ):
+        getattr(HoodieTable.open(tmp_path / "want"), operation)(data, options=given)
+        options = {name.replace(".", "__"): value for name, value in given.items()}
+        write_by_hand(tmp_path / "ours", [data.slice(0, 5), data.slice(5)], operation, **options)
+        ours, want = (HoodieTable.open(tmp_path / name).scan().to_arrow() for name in ("ours", "want"))
+        assert ours.schema == want.schema
+        names = ours.column_names[5:]
+        assert sorted(map(repr, ours.select(names).to_pylist())) == sorted(map(repr, want.select(names).to_pylist()))
+
+
 @pytest.mark.parametrize("kind", [Kind(9, False, captures=True), Kind(6, False, False, captures=True)], ids=str)
 def test_change_data_is_what_one_process_writes(tmp_path: Path, kind: Kind) -> None:
     places = {name: kind.create(tmp_path / name) for name in ("ours", "want")}
