@@ -15,7 +15,7 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories bench bench-reading bench-ranges bench-scale \
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-ranges bench-scale \
 	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports docs wheel lock clean
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make crash-streams kill and restart streams of Spark at every step of a micro-batch, 200 trials'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
+	@echo 'make year     thousands of small commits on one table with all services: cost, files, every read'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
@@ -91,6 +92,10 @@ crash-streams: $(STAMP) java-note
 # (ARGS="--steps 5000 --seed 3" for some).
 histories: $(STAMP)
 	HOODIE_PY_READ_THREADS=1 PYTHONPATH=.:storage $(BIN)/python -m integration.histories --steps 100000 --json .bench/histories.json $(ARGS)
+
+# Thousands of small commits on one table with its services, and what they cost (ARGS="--commits 1000 --version 6"); --java needs java-env.
+year: $(STAMP)
+	HOODIE_PY_READ_THREADS=1 PYTHONPATH=.:storage $(BIN)/python -m integration.year --json .bench/year.json $(ARGS)
 
 java: $(STAMP) java-env
 	$(BIN)/python -m pytest -m java $(ARGS)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
     from hoodie_py.writer.savepoint.restore import RestoreResult
     from hoodie_py.writer.savepoint.savepoint import Savepoint
+    from hoodie_py.writer.services.report import DueService, ServiceReport, ServiceStep
     from hoodie_py.writer.upgrade.change_version import VersionChange
 
 _NAMES = {
@@ -100,22 +101,23 @@ _NAMES = {
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
     "hoodie_py.writer.savepoint.restore": "RestoreResult",
     "hoodie_py.writer.savepoint.savepoint": "Savepoint",
+    "hoodie_py.writer.services.report": "DueService ServiceReport ServiceStep",
     "hoodie_py.writer.upgrade.change_version": "VersionChange",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __version__ = "0.1.0"
 __all__ = [
-    "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord", "CleanReport",
-    "CleanResult",
-    "CommitStateUnknownError", "CompactionResult", "ConflictError", "CorruptFileError", "Delete", "FileGroupReader",
-    "FileMissingError", "FileSlice", "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable",
-    "HoodieWarning", "Insert", "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock",
-    "MergeError", "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats",
-    "RecordContext", "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "SpillStats",
-    "StorageError", "StorageLock", "TableConfig", "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError",
-    "Task", "Timeline", "UnsupportedFeatureError", "Update", "VersionChange", "WriteOperation", "WriteResult",
-    "read_blob", "register_merger", "variant_to_json",
+    "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord",
+    "CleanReport", "CleanResult", "CommitStateUnknownError", "CompactionResult", "ConflictError",
+    "CorruptFileError", "Delete", "DueService", "FileGroupReader", "FileMissingError", "FileSlice",
+    "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable", "HoodieWarning", "Insert",
+    "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock", "MergeError",
+    "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats", "RecordContext",
+    "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "ServiceReport",
+    "ServiceStep", "SpillStats", "StorageError", "StorageLock", "TableConfig", "TableFiles", "TableFollower",
+    "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "Update", "VersionChange",
+    "WriteOperation", "WriteResult", "read_blob", "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -13,15 +13,18 @@ from hoodie_py.cli.commands.changes import changes
 from hoodie_py.cli.commands.clean import clean
 from hoodie_py.cli.commands.cluster import cluster
 from hoodie_py.cli.commands.compact import compact
+from hoodie_py.cli.commands.delete_partition import delete_partition
 from hoodie_py.cli.commands.doctor import doctor
 from hoodie_py.cli.commands.explain import explain
 from hoodie_py.cli.commands.history import history
 from hoodie_py.cli.commands.index import index
 from hoodie_py.cli.commands.log import log
+from hoodie_py.cli.commands.log_compact import log_compact
 from hoodie_py.cli.commands.read import read
 from hoodie_py.cli.commands.restore import restore
 from hoodie_py.cli.commands.rollback import rollback
 from hoodie_py.cli.commands.savepoint import savepoint
+from hoodie_py.cli.commands.service import service
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.timeline import timeline
@@ -68,8 +71,11 @@ for _command in (
     explain,
     history,
     write,
+    delete_partition,
     alter,
+    service,
     compact,
+    log_compact,
     cluster,
     rollback,
     clean,
@@ -83,7 +89,7 @@ for _command in (
     doctor,
     demo,
 ):
-    app.command(_command.__name__)(_command)
+    app.command(_command.__name__.replace("_", "-"))(_command)
 
 
 def main() -> None:

@@ -49,6 +49,7 @@ class FileSystemView:
         self._visibility = visibility
         self._listings = listings if listings is not None else FolderListings(files, config)
         self._groups: dict[str, list[FileGroup]] = {}
+        self._paths: tuple[str, ...] | None = None
         self._lock = Lock()
         self._sources = BootstrapSources(files, config.bootstrap_base_path)
 
@@ -81,6 +82,12 @@ class FileSystemView:
         """Yield the partitions of ``list_partitions`` in parts: what comes later is listed when it is asked for."""
         judge = partial(find_named_partitions, self.timeline)
         yield from map(self._keep_listings, self._listings.iterate(schema, keep, judge, may_lead))
+
+    def list_paths(self) -> tuple[str, ...]:
+        """Return the paths of all partitions. They are looked for once; errors as for ``list_partitions``."""
+        if self._paths is None:
+            self._paths = tuple(listing.partition.path for listing in self.list_partitions())
+        return self._paths
 
     def list_data_folders(self) -> list[PartitionListing]:
         """List partitions and all other folders with data files, where unfinished writes may have written."""
@@ -152,7 +159,7 @@ class FileSystemView:
     def list_file_groups(self, partitions: Iterable[str] | None = None) -> list[FileGroup]:
         """Return every listed file group, visible or not."""
         if partitions is None:
-            partitions = [listing.partition.path for listing in self.list_partitions()]
+            partitions = self.list_paths()
         paths = list(dict.fromkeys(check_partition(path) for path in partitions))
         with self._lock:
             missing = [path for path in paths if path not in self._groups]

@@ -84,12 +84,26 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
     settings = CleanSettings.of(session.settings.options, retain_commits)
     snapshot = session.look()
     check_cleanable(snapshot)
-    done = [
-        _run(session, each.request_time) for each in snapshot.timeline.timeline.select_pending().select_actions(CLEAN)
-    ]
+    done = [_run(session, each.request_time) for each in list_pending(snapshot)]
     scheduled = _schedule(session, settings)
     if scheduled is not None:
         done.append(_run(session, scheduled))
+    return _make_result(done, began)
+
+
+def list_pending(snapshot: Snapshot) -> list[Instant]:
+    """Return the pending cleans, oldest first."""
+    return list(snapshot.timeline.timeline.select_pending().select_actions(CLEAN))
+
+
+def finish_clean(session: WriteSession, instant: str) -> CleanResult:
+    """Finish a pending clean; errors as for ``clean``."""
+    began = time.monotonic()
+    check_cleanable(session.look())
+    return _make_result([_run(session, instant)], began)
+
+
+def _make_result(done: Sequence[CleanMetadata | None], began: float) -> CleanResult:
     finished = [each for each in done if each is not None]
     return CleanResult(
         instants=tuple(each.start_clean_time or "" for each in finished),

@@ -106,12 +106,17 @@ def check_clusterable(snapshot: Snapshot) -> None:
 
 def is_due(snapshot: Snapshot, options: Mapping[str, str]) -> bool:
     """Whether enough commits came after the last clustering, as the options for inline planning ask."""
-    last = next(_iterate_clusterings(snapshot), "")
-    timeline = snapshot.timeline.timeline.select_writes().select_completed()
-    commits = sum(each.request_time > last for each in timeline)
+    commits, _ = count_commits(snapshot)
     if INLINE_CLUSTERING.read(options) and commits < INLINE_MAX_COMMITS.read(options):
         return False
     return not (SCHEDULE_INLINE.read(options) and commits < ASYNC_MAX_COMMITS.read(options))
+
+
+def count_commits(snapshot: Snapshot) -> tuple[int, str]:
+    """Return how many commits came after the last clustering, pending or not, and its request time; "" without one."""
+    last = next(_iterate_clusterings(snapshot), "")
+    timeline = snapshot.timeline.timeline.select_writes().select_completed()
+    return sum(each.request_time > last for each in timeline), last
 
 
 def _iterate_clusterings(snapshot: Snapshot) -> Iterator[str]:
@@ -144,7 +149,7 @@ def make_plan(
     check_pending_writes(snapshot, instant)
     held = {(each.partition_path, each.file_id): each.instant for each in iterate_planned_slices(snapshot)}
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
-    paths = sorted(listing.partition.path for listing in snapshot.view.list_partitions())
+    paths = sorted(snapshot.view.list_paths())
     chosen = choose_partitions(paths, settings.mode, settings.options, datetime.now(zone).hour)
     left_out: dict[GroupKey, str] = {}
     by_partition: dict[str, list[FileSlice]] = {path: [] for path in chosen}

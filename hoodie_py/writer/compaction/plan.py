@@ -26,6 +26,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.report import PlannedSlice, PlanReport
 from hoodie_py.writer.compaction.strategy import Candidates, choose_operations, measure_operation
+from hoodie_py.writer.compaction.trigger import judge_trigger
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.settings import PlanSettings
@@ -92,8 +93,10 @@ def make_plan(
         InvalidQueryError: a strategy is unknown, or does not fit the table.
         ConflictError: a pending write is in the way.
     """
-    if settings.trigger is not None and not _is_due(snapshot, instant, settings):
-        return None
+    if settings.trigger is not None:
+        trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+        if trigger is None or not trigger.is_due:
+            return None
     check_pending_writes(snapshot, instant)
     held = _find_held_groups(snapshot)
     slices = snapshot.view.list_slices()  # as the folders have them: a file that is not taken is lost
@@ -107,7 +110,7 @@ def make_plan(
         else:
             left_out[key] = reason
     operations = {key: _make_operation(file_slice, settings) for key, file_slice in ready.items()}
-    partitions = tuple(listing.partition.path for listing in snapshot.view.list_partitions())
+    partitions = snapshot.view.list_paths()
     offer = Candidates(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
     choice = choose_operations(offer, settings)
     left_out.update(choice.left_out)
@@ -181,35 +184,3 @@ def _make_planned_slice(
         log_files=len(file_slice.log_files),
         log_bytes=sum(log.size for log in file_slice.log_files),
     )
-
-
-# Triggers ------------------------------------------------------------------------------------------------------------
-
-
-def _is_due(snapshot: Snapshot, instant: str, settings: PlanSettings) -> bool:
-    """Whether enough delta commits or seconds came after the last compaction (Hudi ``CompactionUtils``)."""
-    timeline = snapshot.timeline.timeline
-    deltas = timeline.select_completed().select_actions(DELTA_COMMIT).instants
-    last = timeline.select_completed().select_actions(COMMIT).last
-    since = "" if last is None else last.request_time
-    commits = sum((each.completion_time or each.request_time) > since for each in deltas)
-    if not deltas and last is None:
-        return False
-    enough = commits >= settings.delta_commits
-    late = _to_seconds(instant) - _to_seconds(since or deltas[0].request_time) >= settings.delta_seconds
-    if settings.trigger == "NUM_COMMITS_AFTER_LAST_REQUEST":
-        requests = [each.request_time for each in timeline if each.comparable_action == COMMIT]
-        asked = max(requests, default="")
-        return sum((each.completion_time or each.request_time) > asked for each in deltas) >= settings.delta_commits
-    if settings.trigger == "TIME_ELAPSED":
-        return late
-    if settings.trigger == "NUM_AND_TIME":
-        return enough and late
-    if settings.trigger == "NUM_OR_TIME":
-        return enough or late
-    return enough
-
-
-def _to_seconds(instant: str) -> int:
-    moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S")  # noqa: DTZ007 - both ends are in the table's zone
-    return int((moment - datetime.min).total_seconds())  # noqa: DTZ901

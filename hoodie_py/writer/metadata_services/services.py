@@ -57,12 +57,23 @@ def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
 
 
 def _may_be_due(session: WriteSession, before: Snapshot) -> bool:
-    """Whether a service may be due. This costs one request: the metadata table's timeline lies as the table's does."""
+    """Whether a service may be due."""
+    return bool(list_due(session, before))
+
+
+def list_due(session: WriteSession, before: Snapshot) -> list[str]:
+    """Return what may be due, in words. This costs one request: the metadata table's timeline lies as the table's."""
     timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
     begun = len(_select_begun_cleans(timeline)) + len(timeline.select_pending_compactions())
-    if begun > 0 or _is_compaction_due(session, timeline) or _may_clean(timeline):
-        return True
-    return bool(choose_archived(session, timeline, before.timeline.timeline).instants)
+    due = [f"{begun} services of it have begun"] if begun else []
+    if _is_compaction_due(session, timeline):
+        due.append(f"{_count_deltas(timeline)} delta commits since its last compaction")
+    if _may_clean(timeline):
+        due.append("slices of it from before its last compaction")
+    if not due:
+        archived = len(choose_archived(session, timeline, before.timeline.timeline).instants)
+        due += [f"{archived} instants of it can be archived"] if archived else []
+    return due
 
 
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
@@ -120,12 +131,15 @@ def _select_begun_cleans(timeline: Timeline) -> Timeline:
 
 def _is_compaction_due(session: WriteSession, timeline: Timeline) -> bool:
     """Whether enough delta commits completed after the last compaction (Hudi ``CompactionUtils``)."""
+    return _count_deltas(timeline) >= METADATA_COMPACT_COMMITS.read(session.settings.options)
+
+
+def _count_deltas(timeline: Timeline) -> int:
     completed = timeline.select_completed()
     last = completed.select_actions(COMMIT).last
     since = "" if last is None else last.request_time
     deltas = completed.select_actions(DELTA_COMMIT)
-    count = sum((each.completion_time or each.request_time) > since for each in deltas)
-    return count >= METADATA_COMPACT_COMMITS.read(session.settings.options)
+    return sum((each.completion_time or each.request_time) > since for each in deltas)
 
 
 def _may_clean(timeline: Timeline) -> bool:

@@ -31,7 +31,7 @@ def choose_partitions(snapshot: Snapshot, paths: Iterable[str]) -> list[str]:
         raise InvalidQueryError("No partition was named.", hint="Give the paths of partitions, such as 'city=sf'.")
     if not snapshot.config.is_partitioned:
         raise InvalidQueryError("The table has no partitions.", hint="Overwrite the table, or delete by a filter.")
-    every = [listing.partition.path for listing in snapshot.view.list_partitions()]
+    every = snapshot.view.list_paths()
     exact = {each for each in wanted if _WILD not in each}
     patterns = [each.split(_WILD) for each in wanted if _WILD in each]
     return sorted(path for path in every if path in exact or any(_matches(path, pieces) for pieces in patterns))

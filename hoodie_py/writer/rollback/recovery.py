@@ -36,8 +36,9 @@ from hoodie_py.writer.transaction.second_look import remove_undone
 _MOST_FAILED = 200  # each rollback lists the whole table and waits for the clock's skew
 
 
-def undo_failed_writes(session: WriteSession) -> Snapshot:
-    """Roll back failed writes and return the table after that.
+def undo_failed_writes(session: WriteSession, *, spare_others: bool = False) -> Snapshot:
+    """Roll back failed writes and return the table after that. ``spare_others``: writes that may be at work are left
+    alone although no other writers are declared.
 
     Raises:
         ConflictError: a pending write is at work, or may be.
@@ -52,7 +53,7 @@ def undo_failed_writes(session: WriteSession) -> Snapshot:
         return snapshot
     pending = list_pending_writes(snapshot)
     _check_number(pending)
-    failed = [each for each in pending if _has_failed(session, snapshot, each)]
+    failed = [each for each in pending if _has_failed(session, snapshot, each, spare=spare_others)]
     is_at_work = partial(_is_young, session) if session.multi_writer else None
     for instant in failed:
         with suppress(InvalidQueryError):  # another writer completed or undid it since the look, or is undoing it
@@ -111,13 +112,23 @@ def _check_number(failed: list[Instant]) -> None:
         )
 
 
-def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
-    """Whether a pending write has failed. Raises ConflictError if it may be at work and no other writer is declared."""
+def read_pending_life(session: WriteSession, snapshot: Snapshot, instant: Instant) -> WriterLife:
+    """Return whether the writer of a pending instant may be at work. Raises StorageError if the store does not say."""
     begun = session.open_timeline(snapshot).locate(instant)
-    life = read_life(session.files, instant.request_time, begun, session.settings.options)
-    if life.is_over or any(each.is_completed for each in list_rollbacks_of(snapshot, instant.request_time)):
-        return True  # a completed rollback has removed all but the instant's timeline files
-    if session.multi_writer or _has_ended(session, instant):
+    return read_life(session.files, instant.request_time, begun, session.settings.options)
+
+
+def is_rolled_back(snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether a completed rollback has removed all of a pending write but its timeline files."""
+    return any(each.is_completed for each in list_rollbacks_of(snapshot, instant.request_time))
+
+
+def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant, *, spare: bool) -> bool:
+    """Whether a pending write has failed. Raises ConflictError if it may be at work and no other writer is declared."""
+    life = read_pending_life(session, snapshot, instant)
+    if life.is_over or is_rolled_back(snapshot, instant):
+        return True
+    if spare or session.multi_writer or _has_ended(session, instant):
         return False
     raise _make_kept_out_error(instant, life)
 

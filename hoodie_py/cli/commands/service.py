@@ -1,0 +1,245 @@
+"""``hoodie service``: say which table services are due at one or many tables, and run them, once or in a loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hoodie_py.cli.commands.compact import EngineName, On, open_engine
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.lake_page import TableState, make_page
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    HudiOptions,
+    Merger,
+    Metadata,
+    StorageOptions,
+    Timezone,
+    parse_hudi_options,
+    parse_storage_options,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from hoodie_py import RecordMerger
+    from hoodie_py.spark.compaction_runner import Engine
+    from hoodie_py.writer.services.report import ServiceReport, ServiceStep
+
+Places = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLE_OR_FOLDER...", help="Tables, or folders in which tables are looked for; paths, URIs."
+    ),
+]
+Run = Annotated[bool, typer.Option("--run", help="Do what is due. Without it nothing is written.")]
+Every = Annotated[
+    float | None,
+    typer.Option("--every", min=1, metavar="SECONDS", help="Look again so often, until SIGTERM or Ctrl-C."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="NAMES", help="Services, joined by commas: compaction,clean; default all."),
+]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page of the tables to a file.")]
+Depth = Annotated[
+    int, typer.Option("--depth", min=0, metavar="N", help="How many levels below a folder tables are looked for.")
+]
+
+
+def service(
+    places: Places,
+    run: Run = False,
+    engine: On = EngineName.local,
+    every: Every = None,
+    only: Only = None,
+    html: Html = None,
+    depth: Depth = 4,
+    option: HudiOptions = None,
+    merger: Merger = None,
+    metadata_mode: Metadata = None,
+    timezone: Timezone = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Say which table services are due and why; with --run do it, once or every so many seconds.
+
+    Services: failed-writes, pending-plans, index-builds, metadata-table, compaction, log-compaction, clustering, clean,
+    archival.
+    """
+    if engine is not EngineName.local and not run:
+        raise typer.BadParameter("runs services, so it needs --run", param_hint="--engine")
+    options = parse_hudi_options(option, metadata_mode)
+    storage = parse_storage_options(storage_option, endpoint_url)
+    with report_errors(debug):
+        from hoodie_py.reader.merge.registry import import_merger
+        from hoodie_py.writer.services.services import check_names
+
+        names = split_names(only)
+        check_names(names)
+        work = Work(
+            places, storage, options, timezone, names, depth, run=run, as_json=as_json, html=html,
+            merger=None if merger is None else import_merger(merger),
+        )  # fmt: skip
+        with open_engine(engine, "hoodie service") as chosen, stop_on_signals() as stopped:
+            work.engine, work.stopped = chosen, stopped
+            failed = work.take_turn()
+            while every is not None and not stopped.wait(every):
+                failed = work.take_turn()
+        if failed and every is None:
+            raise typer.Exit(1)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGTERM and SIGINT set during the block; a second signal acts as it does without the block."""
+    stopped = threading.Event()
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        stopped.set()
+        signal.signal(number, before[number])
+
+    numbers: tuple[int, ...] = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        before[number] = signal.getsignal(number)
+        signal.signal(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass(slots=True)
+class Work:
+    """What the command does in each turn."""
+
+    places: Sequence[str]
+    storage: Mapping[str, Any]
+    options: Mapping[str, str]
+    timezone: str | None
+    names: Sequence[str] | None
+    depth: int
+    run: bool
+    as_json: bool
+    html: Path | None
+    merger: type[RecordMerger] | None
+    engine: Engine | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def take_turn(self) -> bool:
+        """Look at all tables, run what is due if that was asked for, and say whether something failed."""
+        from datetime import UTC, datetime
+
+        states: list[TableState] = []
+        for uri in self._find():
+            if self.stopped.is_set():
+                break
+            states.append(uri if isinstance(uri, TableState) else self._serve(uri))
+        self._print(states)
+        if self.html is not None:
+            self.html.write_text(make_page(states, datetime.now(UTC)), encoding="utf-8")
+        return any(each.report is None or each.report.failed for each in states)
+
+    def _find(self) -> Iterator[str | TableState]:
+        """Yield the tables, and the places that cannot be looked into."""
+        from hoodie_py.errors import HoodieError
+        from hoodie_py.table.lake import find_tables
+
+        for place in self.places:
+            try:
+                found = find_tables(place, self.storage, self.depth)
+            except HoodieError as error:
+                yield TableState(place, error=str(error))
+                continue
+            if not found:
+                yield TableState(place, error=f"There is no table up to {self.depth} levels below this folder.")
+            yield from found
+
+    def _serve(self, uri: str) -> TableState:
+        from hoodie_py import HoodieTable
+        from hoodie_py.cli.console import show_spinner
+        from hoodie_py.errors import HoodieError
+
+        try:
+            with show_spinner(f"looking at {uri}"):
+                table = HoodieTable.open(uri, self.storage, self.timezone)
+                if not self.run:
+                    return TableState(uri, table.services(options=self.options, only=self.names))
+            report = table.services(
+                True,
+                self.engine,
+                self.options,
+                self.names,
+                self.merger,
+                on_step=lambda step: self._tell(table.config.name, step),
+                should_stop=self.stopped.is_set,
+            )
+        except HoodieError as error:
+            return TableState(uri, error=str(error))
+        return TableState(uri, report)
+
+    def _tell(self, table: str, step: ServiceStep) -> None:
+        """Print a step when it is done: a loop has no end to print it at."""
+        from hoodie_py.cli.console import print_note
+        from hoodie_py.cli.values import escape_controls
+
+        style = {"done": "", "conflict": "yellow", "failed": "bold red"}[step.outcome]
+        print_note(escape_controls(f"{table}: {step}"), style=style)
+
+    def _print(self, states: Sequence[TableState]) -> None:
+        from hoodie_py.cli.console import make_stdout, print_json
+
+        if self.as_json:
+            print_json([_to_json(each) for each in states])
+            return
+        if len(states) == 1 and states[0].report is not None:
+            _print_services(states[0].report)
+            return
+        for each in states:
+            make_stdout().print(_make_line(each), soft_wrap=True)
+
+
+def _to_json(state: TableState) -> dict[str, Any]:
+    if state.report is None:
+        return {"uri": state.uri, "error": state.error}
+    facts = dataclasses.asdict(state.report)
+    return {**facts, "due": [each.name for each in state.report.due]}
+
+
+def _make_line(state: TableState) -> str:
+    """Return one line about a table."""
+    from hoodie_py.cli.values import escape_controls
+
+    report = state.report
+    if report is None:
+        return escape_controls(f"{state.uri}: {state.error}")
+    told = [
+        f"{each.name}" if each.state == "due" else f"{each.name} ({each.state})"
+        for each in report.services
+        if each.state in ("due", "waits", "unknown")
+    ]
+    failed = f"; failed: {', '.join(each.service for each in report.failed)}" if report.failed else ""
+    return escape_controls(f"{state.uri}: {', '.join(told) or 'nothing is due'}{failed}")
+
+
+def _print_services(report: ServiceReport) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout
+
+    columns = [Column("service", style="bold", keep=True), Column("state", keep=True), Column("why")]
+    rows = [[each.name, each.state, each.why] for each in report.services]
+    make_stdout().print(build_table(columns, rows))

@@ -1,0 +1,115 @@
+"""What others left pending: failed writes to undo, plans to finish, builds of indexes to finish.
+
+A writer whose heartbeat is fresh is at work, and so is one that began a short time ago without one; its instants wait.
+Plans that are only requested wait for nobody, as in Java.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
+from hoodie_py.options.write import FAILED_WRITES_POLICY
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.clean import clean
+from hoodie_py.writer.clustering import cluster
+from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
+from hoodie_py.writer.services.report import DueService
+from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.pending import list_pending_writes
+
+FAILED_WRITES, PENDING_PLANS, INDEX_BUILDS = "failed writes", "pending plans", "index builds"
+COMPACT, FOLD, CLUSTER, CLEAN = "compaction", "log compaction", "clustering", "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPlan:
+    """A plan that has not been carried out; ``is_held``: its writer is at work."""
+
+    kind: str
+    instant: Instant
+    is_held: bool
+
+    def __str__(self) -> str:
+        state = "a writer is at work on it" if self.is_held else self.instant.state
+        return f"{self.kind} {self.instant.request_time} ({state})"
+
+
+def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge pending writes by their heartbeats, and rollbacks that were cut short."""
+    undone = len(snapshot.timeline.timeline.undone)
+    rollbacks = list_rollbacks_to_finish(snapshot)
+    pending = list_pending_writes(snapshot)
+    dead: list[Instant] = []
+    alive: list[Instant] = []
+    for each in pending:
+        over = read_pending_life(session, snapshot, each).is_over or is_rolled_back(snapshot, each)
+        (dead if over else alive).append(each)
+    figures = {"failed": len(dead), "at work": len(alive), "rollbacks": len(rollbacks), "undone": undone}
+    texts = [
+        _say(dead, "without a heartbeat: its writer died", "without a heartbeat: their writers died"),
+        f"{len(rollbacks)} rollbacks are not finished" if rollbacks else "",
+        f"{undone} rolled back writes have a completed file" if undone else "",
+        _say(alive, "whose writer may be at work", "whose writers may be at work"),
+    ]
+    why = "; ".join(text for text in texts if text) or "no write is pending"
+    times = tuple(each.request_time for each in dead)
+    if dead and FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
+        return DueService(FAILED_WRITES, "not due", f"{why}; {FAILED_WRITES_POLICY} is NEVER", figures, times)
+    state = "due" if dead or rollbacks or undone else "waits" if alive else "not due"
+    return DueService(FAILED_WRITES, state, why, figures, times)  # type: ignore[arg-type]
+
+
+def _say(instants: list[Instant], one: str, more: str) -> str:
+    if not instants:
+        return ""
+    times = ", ".join(each.request_time for each in instants[:3])
+    return f"write {times} {one}" if len(instants) == 1 else f"{len(instants)} writes ({times}, ...) {more}"
+
+
+def list_plans(session: WriteSession, snapshot: Snapshot) -> list[PendingPlan]:
+    """Return the pending plans in the order in which they are carried out."""
+    return [PendingPlan(kind, each, _is_held(session, snapshot, each)) for kind, each in _iterate_pending(snapshot)]
+
+
+def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
+    timeline = snapshot.timeline.timeline
+    if snapshot.config.is_merge_on_read:
+        yield from ((COMPACT, each) for each in timeline.select_pending_compactions() if each.action == COMPACTION)
+        pending = timeline.select_pending_log_compactions()
+        yield from ((FOLD, each) for each in pending if each.action == LOG_COMPACTION)
+    yield from ((CLUSTER, each) for each in cluster.list_pending(snapshot))
+    yield from ((CLEAN, each) for each in clean.list_pending(snapshot))
+
+
+def _is_held(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
+    life = read_pending_life(session, snapshot, instant)
+    return life.is_alive or (instant.state != REQUESTED and not life.is_over)
+
+
+def judge_plans(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge plans that others left."""
+    plans = list_plans(session, snapshot)
+    free = [each for each in plans if not each.is_held]
+    figures: dict[str, int | float | str] = {}
+    for each in plans:
+        figures[each.kind] = int(figures.get(each.kind, 0)) + 1
+    shown = ", ".join(map(str, plans[:4])) + (f" and {len(plans) - 4} more" if len(plans) > 4 else "")
+    times = tuple(each.instant.request_time for each in free)
+    state = "due" if free else "waits" if plans else "not due"
+    return DueService(PENDING_PLANS, state, shown or "no plan is pending", figures, times)  # type: ignore[arg-type]
+
+
+def judge_index_builds(snapshot: Snapshot) -> DueService:
+    """Judge partitions of the metadata table that a build left unfinished."""
+    config = snapshot.config
+    names = sorted({*config.metadata_partitions_inflight} - {*config.metadata_partitions})
+    java = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    if len(java):
+        first = java.instants[0].request_time
+        why = f"Java Hudi builds an index since {first}, or was killed; dropping that index removes its plan"
+        return DueService(INDEX_BUILDS, "waits", why, {"unfinished": len(names)}, (first,))
+    if names:
+        return DueService(INDEX_BUILDS, "due", f"unfinished: {', '.join(names)}", {"unfinished": len(names)})
+    return DueService(INDEX_BUILDS, "not due", "no index is unfinished")

@@ -1,0 +1,140 @@
+"""``hoodie service`` on one table and on a lake: what is printed, the page, the loop and its end, statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.cli.lake_page import TableState, make_page
+from hoodie_py.testing import local_s3
+from hoodie_py.writer.services.report import DueService, ServiceReport, ServiceStep
+from tests.writer.written_tables import Kind, contents, put, records, row
+
+OPTION = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")
+SOON = (*OPTION, "--option", "hoodie.compact.inline.max.delta.commits=2")
+
+
+def grown(base: Path) -> Path:
+    Kind(9, True).create(base)
+    for ts in range(1, 4):
+        put(base, records([row(each, ts) for each in range(4)]))
+    return base
+
+
+def test_a_table_is_judged_and_served(hoodie, tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    shown = hoodie("service", base, *SOON).stdout
+    assert "compaction      due" in shown
+    assert "3 of 2 delta commits and no compaction yet" in shown
+    [facts] = json.loads(hoodie("service", base, *SOON, "--json").stdout)
+    assert (facts["due"], facts["table"], facts["version"]) == (["compaction"], "t", 9)
+    rows = contents(base)
+    done = hoodie("service", base, *SOON, "--run", "--only", "compaction,clean")
+    assert "t: Compaction " in done.stderr
+    assert "0 of 2 delta commits since the compaction at" in done.stdout
+    assert contents(base) == rows
+
+
+def test_a_lake_is_a_line_for_each_table(hoodie, tmp_path: Path) -> None:
+    grown(tmp_path / "a" / "t")
+    Kind(8, False).create(tmp_path / "b")
+    broken = tmp_path / "c" / ".hoodie"
+    broken.mkdir(parents=True)
+    lines = hoodie("service", tmp_path, *SOON, status=1).stdout.splitlines()
+    assert lines[:2] == [f"{tmp_path}/a/t: compaction", f"{tmp_path}/b: nothing is due"]
+    assert lines[2].startswith(f"{tmp_path}/c: ")
+    assert "no table up to 0 levels" in hoodie("service", tmp_path / "a", "--depth", "0", status=1).stdout
+    page = tmp_path / "page.html"
+    hoodie("service", tmp_path, tmp_path / "b", *SOON, "--html", page, status=1)
+    text = page.read_text()
+    assert "4 tables, 1 with something due, 1 that cannot be looked at" in text
+    assert text.count("<h2") == 4
+
+
+def test_a_lake_on_s3(hoodie) -> None:
+    with local_s3("services") as s3:
+        schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+        HoodieTable.create(
+            f"{s3.uri}/lake/trips", schema, record_key="id", ordering="ts", storage_options=s3.storage_options
+        )
+        facts = json.loads(hoodie("service", f"{s3.uri}/lake", "--json", env=dict(s3.env)).stdout)
+    assert [(each["uri"], each["due"]) for each in facts] == [(f"{s3.uri}/lake/trips", [])]
+
+
+def test_words_that_make_no_sense(hoodie, tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    assert "--run" in hoodie("service", base, "--engine", "spark", status=2).stderr
+    assert "vacuum" in hoodie("service", base, "--only", "vacuum", status=1).stderr
+    assert str(tmp_path / "none") in hoodie("service", tmp_path / "none", status=1).stdout
+
+
+def test_a_failed_step_is_told_and_sets_the_status(hoodie, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie_py.writer.compaction import compact
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no engine")
+
+    base = grown(tmp_path / "t")
+    monkeypatch.setattr(compact, "run", fail)
+    done = hoodie("service", base, *SOON, "--run", status=1)
+    assert "t: compaction: failed: OSError: no engine" in done.stderr
+
+
+def test_a_loop_ends_on_a_signal(tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    command = [sys.executable, "-c", "from hoodie_py.cli.app import main; main()", "service", str(base), "--run"]
+    run = subprocess.Popen(
+        [*command, "--every", "60", *SOON], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    try:
+        until = time.monotonic() + 60
+        while not len(HoodieTable.open(base).timeline.select_actions("commit")) and time.monotonic() < until:
+            time.sleep(0.1)
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 0, err
+    assert "t: Compaction " in err
+    assert "service" in out
+
+
+def test_the_page_escapes_what_tables_say() -> None:
+    evil = "<script>alert(1)</script>\x1b[31m"
+    services = (DueService("compaction", "due", evil), DueService("clean", "not due", "fine"))
+    steps = (ServiceStep("compaction", evil, "failed"), ServiceStep("clean", "done & dusted"))
+    report = ServiceReport(evil, f"s3://lake/{evil}", "MERGE_ON_READ", 9, "20260101000000000", services, steps)
+    page = make_page([TableState("b", report), TableState(evil, error=evil)], datetime(2026, 1, 1, tzinfo=UTC))
+    assert "<script>" not in page
+    assert "\x1b" not in page
+    assert page.count("&lt;script&gt;") == 7
+    assert "As of 2026-01-01 00:00:00 UTC" in page
+    assert "done &amp; dusted" in page
+    assert page.index("cannot be looked at") < page.index("failed")
+
+
+def test_partitions_are_deleted(hoodie, tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    done = hoodie("delete-partition", base, "p0", *OPTION)
+    assert done.stdout.startswith("Delete partition ")
+    assert set(contents(base)) == {"k1", "k3"}
+    assert "error: " in hoodie("delete-partition", base, "../x", *OPTION, status=1).stderr
+
+
+def test_log_files_are_joined(hoodie, tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    rows = contents(base)
+    assert hoodie("log-compact", base, *OPTION).stdout == "There was nothing to compact.\n"
+    facts = json.loads(hoodie("log-compact", base, *OPTION, "--blocks", "2", "--json").stdout)
+    assert facts["file_groups"] == 2
+    assert contents(base) == rows
