@@ -103,6 +103,7 @@ BUCKET_EXPRESSIONS = Text("hoodie.bucket.index.partition.expressions")  # other 
 # Keys and partition paths
 # Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.
 COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)
+ALLOW_DEFAULT_PARTITION = Flag("hoodie.skip.default.partition.validation", default=False)
 COMPLEX_KEY_CHECK = Flag("hoodie.write.complex.keygen.validation.enable", default=True)
 CONSISTENT_TIMESTAMPS = Flag("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", default=False)
 

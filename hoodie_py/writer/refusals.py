@@ -101,7 +101,7 @@ def _find_version_problem(snapshot: Snapshot) -> HoodieError | None:
         return None
     return UnsupportedFeatureError(
         f"Writing to a table of version {version}, which is only read.",
-        hint="Upgrade the table with a Hudi writer of 0.14 or later.",
+        hint="Upgrade the table first: table.upgrade(), or hoodie upgrade.",
     )
 
 

@@ -77,8 +77,9 @@ class TableVersions(TableWrites):
         merger: Merger | None,
         lock: Lock | None,
     ) -> VersionChange:
+        from hoodie_py.writer.timeline.session import WriteSession
         from hoodie_py.writer.upgrade.change_version import change_version
 
-        session = self._open_session(options, lock)
+        session = WriteSession.open(self._snapshot, options=options, lock=lock)  # also of a version that is only read
         result = change_version(session, to, upwards=upwards, merger=merger, dry_run=dry_run)
         return self._refresh(result, changed=not dry_run)

@@ -342,7 +342,7 @@ class _PropertyReader:
         if version not in READABLE_VERSIONS:
             raise UnsupportedFeatureError(
                 f"Table version {version} is not supported.",
-                hint="Versions 1 to 6, 8 and 9 are; upgrade the table with a Hudi writer of 0.14 or later.",
+                hint="Versions 1 to 6, 8 and 9 are; version 7 was never released.",
             )
         return version
 

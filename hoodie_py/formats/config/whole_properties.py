@@ -4,7 +4,7 @@ The file stores neither its length nor a checksum of its content (Hudi's checksu
 was cut off reads as a file with fewer properties, and the defaults for the missing ones give other rows. The rules:
 
 * Java ends every line. If the last line has no end, the file is cut off.
-* Java always writes the keys ``ALWAYS``, from table version 8 on also ``SINCE_8``
+* Java always writes the keys ``ALWAYS`` (a checksum from version 3 on), from table version 8 on also ``SINCE_8``
   (``HoodieTableMetaClient.TableBuilder``, the upgrade handlers, ``HoodieTableConfig.create`` and ``storeProperties``).
 * Some properties are always written together. Spark's writer and the streamer write time zone, meta fields and base
   format at once. A key generator that needs partition fields is stored with them. A partial update mode that needs a
@@ -33,6 +33,7 @@ _FIRST_VERSION_WITH_MERGE_MODE = 8
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 ALWAYS = (keys.NAME, keys.TYPE, keys.VERSION, keys.TIMELINE_LAYOUT, keys.CHECKSUM, keys.ARCHIVE_FOLDER)
+_FIRST_VERSION_WITH_CHECKSUM = 3
 SINCE_8 = (keys.TIMELINE_PATH, keys.MERGE_MODE)
 # The keys that are always written together with a key.
 _TOGETHER = {keys.TIMEZONE: (keys.POPULATE_META_FIELDS, keys.BASE_FILE_FORMAT)}
@@ -76,7 +77,8 @@ def _check_whole(config: TableConfig) -> None:
 
 
 def _list_expected_keys(config: TableConfig) -> Iterator[str]:
-    yield from ALWAYS
+    old = config.version < _FIRST_VERSION_WITH_CHECKSUM
+    yield from (key for key in ALWAYS if key != keys.CHECKSUM or not old)
     if config.version >= _FIRST_VERSION_WITH_MERGE_MODE:
         yield from SINCE_8
     for key, others in _TOGETHER.items():

@@ -27,12 +27,13 @@ from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
-from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight
+from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight, up_to_six
 from hoodie_py.writer.upgrade.prepare import check_settled, count_logs, needs_rollback, settle_table
 from hoodie_py.writer.upgrade.step import Facts, Step, apply_changes, check_key_generator
 from hoodie_py.writer.upgrade.timeline_move import TimelineMove, list_leftovers, list_states
 
-_UP: dict[int, ModuleType] = {6: six_to_eight, 8: eight_to_nine}
+_UP: dict[int, ModuleType] = {**dict.fromkeys(range(1, 6), up_to_six), 6: six_to_eight, 8: eight_to_nine}
+_FIRST = 6  # versions below it are not written here
 _DOWN: dict[int, ModuleType] = {9: nine_to_eight, 8: eight_to_six}
 _ATTEMPTS = 3
 
@@ -85,7 +86,11 @@ def change_version(
     if dry_run:
         return VersionChange(before, to, tuple(_describe(snapshot, steps)), dry_run=True)
     run = _Run(session, to)
-    if steps:
+    if before < _FIRST:
+        with session.hold_lock() as holding:
+            run.leave_old_versions(holding)
+        snapshot = session.look()
+    if snapshot.config.version != to:
         run.told += list(_describe_settling(snapshot))
         _settle_and_run(run, merger)
     else:
@@ -100,7 +105,7 @@ def plan_steps(snapshot: Snapshot, to: int, session: WriteSession) -> list[Step]
     config = snapshot.config
     if config.version != to and COMPLEX_KEY_CHECK.read(options):
         check_key_generator(config)
-    facts = Facts(config, read_definitions(session.files, config), options)
+    facts = _gather(session, snapshot)
     steps: list[Step] = []
     while facts.config.version != to:
         step = _find_step(facts, to)
@@ -108,6 +113,13 @@ def plan_steps(snapshot: Snapshot, to: int, session: WriteSession) -> list[Step]
         after = TableConfig.from_properties(apply_changes(facts.config.properties, step.changes))
         facts = Facts(after, step.definitions or facts.definitions, options)
     return steps
+
+
+def _gather(session: WriteSession, snapshot: Snapshot) -> Facts:
+    config = snapshot.config
+    old = config.version < _FIRST
+    paths = tuple(each.partition.path for each in snapshot.view.list_partitions()) if old else ()
+    return Facts(config, read_definitions(session.files, config), session.settings.options, paths)
 
 
 def _find_step(facts: Facts, to: int) -> Step:
@@ -141,7 +153,7 @@ def _settle_and_run(run: _Run, merger: Merger | None) -> None:
                 continue  # another writer was between
             check_settled(run.session, now)
             while now.config.version != run.to:
-                run.perform(now, _find_step(run.gather(now), run.to), holding)
+                run.perform(now, _find_step(_gather(run.session, now), run.to), holding)
                 now = run.session.look()
             run.finish(holding)
             return
@@ -156,10 +168,20 @@ class _Run:
     to: int
     told: list[str] = field(default_factory=list)
 
-    def gather(self, snapshot: Snapshot) -> Facts:
-        """Return what the next step is decided from."""
-        definitions = read_definitions(self.session.files, snapshot.config)
-        return Facts(snapshot.config, definitions, self.session.settings.options)
+    def leave_old_versions(self, holding: HeldLock) -> None:
+        """Bring a table of a version that is only read to the first that is written. Writes that have not completed
+        stay, as in Hudi: the next writer rolls them back. Call it under the table's lock.
+        """
+        session = self.session
+        snapshot = session.look()
+        step = _find_step(_gather(session, snapshot), self.to)
+        holding.ensure_held()
+        metadata.forget_metadata_table(session, snapshot)
+        up_to_six.remove_plan_copies(session.files)
+        holding.ensure_held()
+        change_properties(session.files, step.changes)
+        self.told += _describe_step(step, 0)
+        self.told += metadata.finish_metadata_table(session, holding)
 
     def perform(self, snapshot: Snapshot, step: Step, holding: HeldLock) -> None:
         """Do one step. Call it under the table's lock."""
@@ -194,7 +216,7 @@ class _Run:
 
 
 def _describe(snapshot: Snapshot, steps: list[Step]) -> Iterator[str]:
-    if steps:
+    if steps and snapshot.config.version >= _FIRST:
         yield from _describe_settling(snapshot)
     layout = snapshot.config.timeline_layout
     for step in steps:

@@ -68,6 +68,15 @@ def set_aside(session: WriteSession, snapshot: Snapshot, ensure_held: Callable[[
     return tuple(config.metadata_partitions)
 
 
+def forget_metadata_table(session: WriteSession, snapshot: Snapshot) -> None:
+    """Remove the metadata table, and have the properties name its partitions as ones to build."""
+    config = snapshot.config
+    every = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
+    if every:
+        change_properties(session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ",".join(every)})
+    remove_tree(session.files, METADATA_TABLE)
+
+
 def move_metadata_table(
     session: WriteSession, step: Step, zone: tzinfo, ensure_held: Callable[[], None], *, moves: bool
 ) -> None:

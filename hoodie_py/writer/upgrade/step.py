@@ -20,11 +20,15 @@ Changes = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a step is decided from: the table's properties, its index definitions and the caller's options."""
+    """What a step is decided from: the table's properties, its index definitions and the caller's options.
+
+    ``partitions`` are the table's partition paths, below version 6 only.
+    """
 
     config: TableConfig
     definitions: IndexDefinitions = field(default_factory=IndexDefinitions)
     options: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
