@@ -14,6 +14,7 @@ from integration.crash.operations import (
     WRITES,
     Operation,
     Subject,
+    change_version,
     count_commits,
     delete_savepoint,
     is_commit,
@@ -103,6 +104,8 @@ def problems(
     """
     if operation.act is restore:
         return problems_of_restore(files, subject, before, sizes, go_on)
+    if operation.act is change_version:
+        return problems_of_change(files, subject, before, sizes, go_on)
     found = []
     if checks.rows(files, timeless=operation.folds) != before:
         found.append("the rows are others after the fault")
@@ -170,6 +173,30 @@ def problems_of_restore(
     found += [f"orphan {path}" for path in checks.orphans(table._snapshot, there)]
     undone = {instant for instant, action in subject.instants if action in WRITES and instant > subject.savepoint}
     found += [f"{path} is there" for path in there if checks.is_data_file(path) and undone & set(_times(path))]
+    found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
+    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
+
+
+def problems_of_change(
+    files: TableFiles, subject: Subject, before: str, sizes: Callable[[], dict[str, int]], go_on: Callable[[], None]
+) -> list[str]:
+    """Check the table in whichever version it is, finish the change of version, check again; else as ``problems``."""
+    found = []
+    if checks.rows(files) != before:
+        found.append("the rows are others after the fault")
+    go_on()
+    change_version(open_table(files), subject)
+    table, there = open_table(files), sizes()
+    if table.config.version != subject.other_version:
+        found.append(f"the table has version {table.config.version}")
+    if checks.rows(files) != before:
+        found.append("the rows are others after the re-run")
+    now = list_instants(files)
+    if len(set(now)) < len(now) or not set(subject.instants) <= set(now):
+        found.append("instants are lost, or there twice")
+    pending = [each for each in table.timeline.select_pending() if each.action not in ("clustering", "replacecommit")]
+    found += [f"still pending: {each}" for each in pending]
+    found += [f"orphan {path}" for path in checks.orphans(table._snapshot, there)]
     found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
     return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
 

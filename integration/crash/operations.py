@@ -28,6 +28,7 @@ KEEP_ONE = {  # and nothing else that would stay: the tables have few commits
 FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
 LOG_COMPACTION = "logcompaction"
 _LOGS, _FOLDING = ("change", "change"), "log_compact!.deltacommit"
+_LAST_VERSION = 9
 WRITES = ("commit", "deltacommit", "replacecommit")
 LOCKS: Mapping[str, Mapping[str, str]] = {
     "machine": {},
@@ -55,6 +56,7 @@ class Subject:
         savepoint: the table's newest one.
         saved_rows: digest of the rows of the savepoint.
         saved_commits: how many writes there were until then.
+        version: of the table.
     """
 
     options: Mapping[str, str]
@@ -65,6 +67,12 @@ class Subject:
     savepoint: str = ""
     saved_rows: str = ""
     saved_commits: int = 0
+    version: int = 9
+
+    @property
+    def other_version(self) -> int:
+        """The version that the table is brought to, over all steps."""
+        return 6 if self.version == _LAST_VERSION else _LAST_VERSION
 
 
 def schedule(table: HoodieTable, subject: Subject) -> Any:
@@ -113,6 +121,12 @@ def delete_savepoint(table: HoodieTable, subject: Subject) -> Any:
 
 def restore(table: HoodieTable, subject: Subject) -> Any:
     return table.restore(subject.savepoint, subject.options)
+
+
+def change_version(table: HoodieTable, subject: Subject) -> Any:
+    to = subject.other_version
+    change = table.upgrade if to >= table.config.version else table.downgrade
+    return change(to, options=subject.options)
 
 
 @dataclass(frozen=True)
@@ -200,6 +214,8 @@ OPERATIONS = {
         Operation("restore", restore, ("savepoint", "change", "schedule", "run", "change"), done=".restore"),
         Operation("restore writes", restore, ("savepoint", "change", "change"), done=".restore"),
         Operation("restore again", restore, ("savepoint", "change", "change", "restore!.restore"), "restore"),
+        Operation("change of version", change_version),
+        Operation("change of version beside plans", change_version, ("schedule", "plan_clustering")),
         Operation("restore past a plan", restore, ("savepoint", "change", "plan_clustering"), done=".restore"),
     )
 }
@@ -218,9 +234,11 @@ def subject_of(files: TableFiles, operation: Operation, options: Mapping[str, st
         for each in timeline.select_pending()
         if each.action in _ACTIONS.get(operation.pending, (operation.pending,))
     ]
-    saved = [each.instant for each in open_table(files).savepoints()]
+    table = open_table(files)
+    saved = [each.instant for each in table.savepoints()]
     kept = saved[-1] if saved else ""
     return Subject(
+        version=table.config.version,
         savepoint=kept,
         saved_rows=checks.rows(files, as_of=kept) if kept else "",
         saved_commits=sum(is_commit(each) and each.request_time <= kept for each in timeline),

@@ -54,6 +54,8 @@ def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
         ("made mor 9", "rollback of a log compaction"),
         ("basic_mor_v6_part", "savepoint"),
         ("made mor 9", "delete a savepoint"),
+        ("basic_mor_v6_part", "change of version"),
+        ("mdt_files_mor_v9", "change of version beside plans"),
     ],
 )
 def test_services_on_a_disk(folder: Folder, name: str, operation: str) -> None:

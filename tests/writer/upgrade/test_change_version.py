@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,23 +25,34 @@ INDEXES = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.compact.max.delta.commits": "3",
 }
-POINTS = 3  # of the places where a run is killed; all of them once by hand
-ARCHIVAL = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
+POINTS = 2  # of the places where a run is killed; all of them once by hand
+ARCHIVAL = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
 def fill(kind: Kind, base: Path, options: dict[str, str]) -> HoodieTable:
     """A table with archived commits, log files and several slices."""
+    if (kind, len(options)) not in _FILLED:
+        made = Path(tempfile.mkdtemp(prefix="hoodie_py-versions-"))
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        _fill(kind, made / "t", options)
+        _FILLED[kind, len(options)] = made / "t"
+    shutil.copytree(_FILLED[kind, len(options)], base)  # with the times of the files
+    return HoodieTable.open(base)
+
+
+_FILLED: dict[tuple[Kind, int], Path] = {}
+
+
+def _fill(kind: Kind, base: Path, options: dict[str, str]) -> None:
     table = HoodieTable.open(kind.create(base))
     table.upsert([row(number) for number in range(8)], options)
-    for ts in (2, 3):
-        table.upsert([row(number, ts) for number in range(ts, 6)], options)
+    table.upsert([row(number, 2) for number in range(2, 6)], options)
     if kind.merge_on_read:
         table.compact(options=options)
     for ts in (4, 5):
         table.upsert([row(number, ts) for number in range(ts, 10)], options)
     table.archive(options={**options, **ARCHIVAL})
     table.delete(["k1"], options)
-    return table
 
 
 def change(table: HoodieTable, to: int, **more: Any) -> Any:
@@ -73,9 +86,9 @@ def check_whole(table: HoodieTable) -> None:
 @pytest.mark.parametrize(
     ("kind", "path", "options"),
     [
-        (Kind(6, True), (8, 9), INDEXES),
+        (Kind(6, True), (9,), INDEXES),
         (Kind(9, True), (6,), INDEXES),
-        (Kind(9, False, False), (8, 6, 9), QUICK),
+        (Kind(8, False, False), (9, 8, 6), QUICK),
     ],
     ids=lambda each: str(each) if isinstance(each, Kind) else None,
 )
@@ -110,10 +123,12 @@ def test_the_rows_stay(kind: Kind, path: tuple[int, ...], options: dict[str, str
 
 
 def test_a_pending_plan_stays(tmp_path: Path) -> None:
-    table = fill(Kind(6, False), tmp_path / "t", QUICK)
+    table = HoodieTable.open(Kind(6, False).create(tmp_path / "t"))
+    for number in (1, 3):
+        table.insert([row(number)], QUICK)
     planned = table.schedule_clustering(options=QUICK)
     assert planned is not None
-    for to in (8, 6, 9):
+    for to in (8, 6):
         change(table, to)
         [pending] = table.timeline.select_pending()
         assert (pending.request_time, pending.action) == (planned, "replacecommit" if to == 6 else "clustering")
@@ -140,6 +155,19 @@ def test_a_failed_write_is_rolled_back_and_a_living_one_is_in_the_way(tmp_path: 
             change(HoodieTable.open(table.uri), to)
 
 
+def test_a_table_that_was_opened_before_goes_on(tmp_path: Path) -> None:
+    mine = HoodieTable.open(Kind(6, False).create(tmp_path / "t"))
+    mine.upsert([row(1)], QUICK)
+    change(HoodieTable.open(mine.uri), 9)
+    mine.upsert([row(1, 2), row(2, 2)], QUICK)
+    assert mine.config.version == 9
+    change(HoodieTable.open(mine.uri), 6)
+    mine.refresh()
+    assert sorted(mine.scan().to_arrow()["ts"].to_pylist()) == [2, 2]
+    mine.delete(["k1"], QUICK)
+    assert len(HoodieTable.open(mine.uri).timeline.select_writes()) == 3
+
+
 def test_a_copied_table_tells_no_completion_times(tmp_path: Path) -> None:
     """All files are younger than the last instant; log files stay in their slices."""
     table = fill(Kind(6, True), tmp_path / "t", QUICK)
@@ -155,7 +183,7 @@ def test_a_copied_table_tells_no_completion_times(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("kind", "to"), [(Kind(6, True), 9), (Kind(9, True), 6)], ids=str)
+@pytest.mark.parametrize(("kind", "to"), [(Kind(9, True), 6)], ids=str)  # the other way: integration/crash
 def test_a_run_that_was_killed_anywhere_is_finished_by_the_next(kind: Kind, to: int, tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = fill(kind, base, INDEXES)
@@ -211,8 +239,8 @@ def test_a_complex_key_of_one_field_is_refused_unless_told_otherwise(tmp_path: P
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        ("archived_timeline_mor_v6", (9, 6)),
-        ("archived_timeline_mor_v9", (6, 8)),
+        ("archived_timeline_mor_v6", (9,)),
+        ("archived_timeline_mor_v9", (6,)),
         ("payload_partial_update_mor_v6", (9, 8)),
     ],
 )
