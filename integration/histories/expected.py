@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hoodie_py import ConflictError, HoodieError, Instant, InvalidQueryError, UnsupportedFeatureError
 from integration.histories.model import Model
-from integration.histories.operations import Compact, Operation, Plan, Rollback, Run, RunPlan, Schedule, Unplan
+from integration.histories.operations import (
+    Cluster,
+    ClusterPlan,
+    ClusterRun,
+    Compact,
+    FoldPlan,
+    FoldRun,
+    LogCompact,
+    Operation,
+    Plan,
+    Rollback,
+    Run,
+    RunClustering,
+    RunPlan,
+    Schedule,
+    ScheduleClustering,
+    Unplan,
+)
+from integration.histories.rules import CUSTOM
 
 COMMITS = ("commit", "deltacommit", "replacecommit")
+SERVICES = ("compaction", "clustering", "logcompaction")
 NOTHING_PENDING = Instant("0" * 17, None, "commit", "requested")
 
 
@@ -25,10 +44,20 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
     """Say what an operation must come to; ``before`` is the timeline that it finds."""
     oldest = next(iter(model.plans), None)
     plans = {Plan} if model.has_logs_to_plan() else set()
-    may: tuple[type[HoodieError], ...] = (ConflictError,) if has_failed_writes(before) else ()
-    if isinstance(operation, Schedule | Compact) and not model.kind.merge_on_read:
+    may: tuple[type[HoodieError], ...] = (
+        (ConflictError,) if has_failed_writes(before, model.more_plans.clusterings) else ()
+    )
+    if isinstance(operation, Schedule | Compact | LogCompact) and not model.kind.merge_on_read:
         return Expected(set(), (UnsupportedFeatureError, InvalidQueryError))
+    if isinstance(operation, ScheduleClustering | RunClustering | Cluster):
+        return _expect_clustering(model, operation, may)
     match operation:
+        case LogCompact() if model.kind.mode == CUSTOM or model.kind.change_data:
+            return Expected(set(), (UnsupportedFeatureError,))
+        case LogCompact() if model.has_logs_to_fold():
+            return Expected({FoldPlan, FoldRun}, may)
+        case LogCompact():
+            return Expected({FoldRun} if model.more_plans.foldings else set(), may)
         case Schedule():
             return Expected(plans, may)
         case RunPlan() if oldest is None:
@@ -46,10 +75,26 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
     return Expected(set(), may)
 
 
+def _expect_clustering(model: Model, operation: Operation, may: tuple[type[HoodieError], ...]) -> Expected:
+    if model.kind.buckets and not (isinstance(operation, RunClustering) or not model.groups):
+        return Expected(set(), (UnsupportedFeatureError,))
+    plans = {ClusterPlan} if model.has_groups_to_cluster() else set()
+    pending = bool(model.more_plans.clusterings)
+    if isinstance(operation, ScheduleClustering):
+        return Expected(plans, may)
+    if isinstance(operation, Cluster) and plans:
+        return Expected({ClusterPlan, ClusterRun}, may)
+    return (
+        Expected({ClusterRun}, may) if pending else Expected(set(), (*may, InvalidQueryError, UnsupportedFeatureError))
+    )
+
+
 def _expect_rollback(model: Model, before: list[Instant]) -> Expected:
     first = find_first_pending(before)
     if first is NOTHING_PENDING:
         return Expected(set(), (InvalidQueryError,))
+    if first.request_time in {*model.more_plans.clusterings, *model.more_plans.foldings}:
+        return Expected({Unplan} if first.state == "requested" else set())
     if first.action != "compaction" or first.state != "requested":
         return Expected(set())
     may_have_logs = model.has_logs_after(first.request_time) or has_failed_writes(before)
@@ -59,10 +104,12 @@ def _expect_rollback(model: Model, before: list[Instant]) -> Expected:
 
 def find_first_pending(timeline: Iterable[Instant]) -> Instant:
     """Return the oldest write or compaction that is pending."""
-    pending = (each for each in timeline if not each.is_completed and each.action in ("compaction", *COMMITS))
+    pending = (each for each in timeline if not each.is_completed and each.action in (*SERVICES, *COMMITS))
     return min(pending, key=lambda each: each.request_time, default=NOTHING_PENDING)
 
 
-def has_failed_writes(timeline: list[Instant]) -> bool:
-    """Whether writes are pending; their files may be there."""
-    return any(not each.is_completed and each.action in COMMITS for each in timeline)
+def has_failed_writes(timeline: list[Instant], planned: Collection[str] = ()) -> bool:
+    """Whether writes are pending that are no plans; their files may be there."""
+    return any(
+        not each.is_completed and each.action in COMMITS and each.request_time not in planned for each in timeline
+    )

@@ -24,6 +24,8 @@ class File:
         base: rows of a base file by key; None for a log file.
         log: what a log file has.
         takes: of a base file that a compaction wrote: the commits whose files of this group are in it.
+        folds: of a log file that a log compaction wrote: the commits whose log files it stands for.
+        lays_out: whether a clustering wrote it.
     """
 
     group: int
@@ -31,6 +33,13 @@ class File:
     base: Mapping[str, Version] | None = None
     log: Log = field(default_factory=dict)
     takes: frozenset[str] = frozenset()
+    folds: frozenset[str] = frozenset()
+    lays_out: bool = False
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where a log file stands among others: a log compaction's in the place of the last one of those it joins."""
+        return max(self.folds, default=self.commit), self.commit
 
 
 def merge_files(
@@ -45,21 +54,25 @@ def merge_files(
     Args:
         rules: of the table.
         files: of all commits, in the order in which they landed.
-        replaced: file groups that are gone, and since which commit. Those gone at the last of ``commits`` are not read.
+        replaced: file groups that are gone, and since which commit. Those gone by one of ``commits`` are not read; with
+            ``base_rows_of`` those gone at the last of them.
         commits: by request time.
         base_rows_of: base rows of other commits than these do not take part; None for all.
     """
     groups: dict[int, list[File]] = defaultdict(list)
     last = max(commits, default="")
     for file in files:
-        if file.commit in commits and not (file.group in replaced and replaced[file.group] <= last):
+        gone = replaced.get(file.group)
+        is_gone = gone is not None and (gone in commits if base_rows_of is None else gone <= last)
+        if file.commit in commits and not is_gone:
             groups[file.group].append(file)
     found: list[Version] = []
     for some in groups.values():
         base = max((each for each in some if each.base is not None), key=lambda each: each.commit, default=None)
         taken = frozenset() if base is None else base.takes
         logs = [each for each in some if each.base is None and each.commit not in taken]
-        logs.sort(key=lambda each: each.commit)
+        folded = frozenset().union(*(each.folds for each in logs))
+        logs = sorted((each for each in logs if each.commit not in folded), key=lambda each: each.place)
         rows = {} if base is None or base.base is None else base.base
         if base_rows_of is not None:
             rows = {key: version for key, version in rows.items() if version.commit in base_rows_of}

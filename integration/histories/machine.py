@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -15,19 +16,30 @@ from integration.histories.findings import Counts
 from integration.histories.model import Kind
 from integration.histories.moved import Moved, moved
 from integration.histories.operations import (
+    Alter,
+    Archive,
     Change,
     Clean,
+    Cluster,
     Compact,
     DeleteKeys,
+    DeletePartition,
     DeleteRows,
     DeleteWhere,
     During,
     Insert,
+    LogCompact,
+    Merge,
     Operation,
     Overwrite,
+    Restore,
     Rollback,
+    RunClustering,
     RunPlan,
+    Savepoint,
     Schedule,
+    ScheduleClustering,
+    Update,
     Upsert,
 )
 from integration.histories.ranges import BATCH_ROWS, CHANGE_DATA, COLUMNS, FALLBACKS, FILTERS, Way
@@ -38,22 +50,28 @@ FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 LONGEST_TRACE = 70
 
 _KINDS = [
-    Kind(version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual)
-    for version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual in itertools.product(
+    Kind(version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual, *more)
+    for version, merge_on_read, mode, wide, buckets, partitioned, change_data, virtual, more in itertools.product(
         (9, 8, 6), (True, True, True, False), (EVENT_TIME, EVENT_TIME, CUSTOM, COMMIT_TIME), (False, True),
         (0, 0, 2), (True, False), ("", "", "", *CHANGE_DATA), (False, False, True),
+        ((False, False), (True, False), (False, True)),  # grows, indexed
     )
+    if not (more[1] and virtual)
 ]  # fmt: skip
 _IDS = st.sampled_from([f"k{number}" for number in range(4)])
 _PARTS = st.sampled_from(["p0", "p1"])
 _TS = st.integers(0, 5)
-_ROWS = st.builds(Row, _IDS, _PARTS, _TS, st.integers(0, 9), st.sampled_from("abcde"))
+_EXTRA = st.sampled_from([-1, -1, -1, 0, 1])
+_ROWS = st.builds(Row, _IDS, _PARTS, _TS, st.integers(0, 9), st.sampled_from("abcde"), _EXTRA)
 _CHANGES = st.builds(Change, _ROWS, st.sampled_from([False, False, False, True]))
 _SOME = st.lists(_CHANGES, min_size=1, max_size=6).map(tuple)
 _ONE_IN_THREE = st.sampled_from([False, False, True])
 _DISTINCT = st.lists(_CHANGES, min_size=1, max_size=4, unique_by=lambda each: each.row.id).map(tuple)
 _ONE = _CHANGES.map(lambda each: (each,))
 _PLANS = st.sampled_from([Schedule(), RunPlan(), Compact()])
+_LAYOUTS = st.sampled_from([ScheduleClustering(), RunClustering(), Cluster(), Cluster(), LogCompact(), LogCompact()])
+_ALTERATIONS = st.sampled_from([Alter("add"), Alter("drop"), Alter("widen")])
+_KEPT = st.sampled_from([Savepoint(), Savepoint(), Restore()])
 _ONE_WRITE = st.one_of(st.builds(Upsert, _ONE), st.builds(Upsert, _SOME), _IDS.map(lambda each: DeleteKeys((each,))))
 _ANY = st.integers(0, 200)
 _WAYS = st.builds(
@@ -108,7 +126,7 @@ class Histories(RuleBasedStateMachine):
 
     def _do(self, operation: Operation, fault: Fault | None) -> None:
         assert self.table is not None
-        self.table.do(operation, fault)
+        self.table.do(operation if self.table.kind.grows else _without_extra(operation), fault)
 
     @rule(changes=_SOME, fault=_FAULT)
     def upsert(self, changes: tuple[Change, ...], fault: Fault | None) -> None:
@@ -154,6 +172,31 @@ class Histories(RuleBasedStateMachine):
     def compaction_too(self, operation: Operation, fault: Fault | None) -> None:
         self._do(operation, fault)
 
+    @rule(operation=_LAYOUTS, fault=_FAULT)
+    def layout(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(changes=_DISTINCT, least=_TS, merges=st.booleans(), fault=_FAULT)
+    def change(self, changes: tuple[Change, ...], least: int, merges: bool, fault: Fault | None) -> None:
+        rows = tuple(each for each in changes if not each.deletes)
+        self._do(Merge(rows) if merges and rows else Update(least), fault)
+
+    @rule(part=_PARTS, deletes=_ONE_IN_THREE, changes=_SOME, fault=_FAULT)
+    def delete_partition(self, part: str, deletes: bool, changes: tuple[Change, ...], fault: Fault | None) -> None:
+        self._do(DeletePartition(part) if deletes else Upsert(changes), fault)
+
+    @rule(operation=_ALTERATIONS, fault=_FAULT)
+    def alter(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(operation=_KEPT, fault=_FAULT)
+    def keep(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(keep=st.integers(1, 4), fault=_FAULT)
+    def archive(self, keep: int, fault: Fault | None) -> None:
+        self._do(Archive(keep), fault)
+
     @rule(retain=st.integers(1, 3), fault=_FAULT)
     def clean(self, retain: int, fault: Fault | None) -> None:
         self._do(Clean(retain), fault)
@@ -164,7 +207,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(write=_ONE_WRITE, other=st.one_of(_ONE_WRITE, _PLANS, st.builds(Overwrite, _ONE)))
     def during(self, write: Upsert | DeleteKeys, other: Upsert | DeleteKeys | Schedule | RunPlan | Compact) -> None:
-        self._do(During(write, other), None)
+        self._do(During(_without_extra(write), _without_extra(other)), None)
 
     @rule(choice=_ANY)
     def look_back(self, choice: int) -> None:
@@ -179,10 +222,19 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.table is not None:
             try:
+                self.table.verify()
                 self.table.look_at_ranges(self.ranges)
             finally:
                 self.findings.moved.append(moved(self.table.kind, self.table.events))
                 shutil.rmtree(self.uri, ignore_errors=True)
+
+
+def _without_extra(operation: Any) -> Any:
+    """Return an operation whose rows do not bring the column extra."""
+    if not hasattr(operation, "changes"):
+        return operation
+    rows = tuple(replace(each, row=replace(each.row, extra=-1)) for each in operation.changes)
+    return replace(operation, changes=rows)
 
 
 def run(

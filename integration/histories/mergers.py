@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hoodie_py import BufferedRecord, RecordContext, RecordMerger
+from hoodie_py import BufferedRecord, RecordContext, RecordMerger, register_merger
 from integration.histories.rules import LONGEST_NAME, WEIGHT_OF_A_BARE_DELETE
 
 
@@ -27,6 +27,9 @@ class Weighted(RecordMerger):
             return win
         name = context.get_value(win, "name") + context.get_value(lose, "name")
         return context.replace(win, name=name[:LONGEST_NAME])
+
+
+register_merger(Weighted)  # writers of the metadata table are not given one
 
 
 def _weight(record: BufferedRecord[Any], context: RecordContext[Any]) -> int:

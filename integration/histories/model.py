@@ -13,19 +13,34 @@ from functools import reduce
 
 from integration.histories.files import File, merge_files
 from integration.histories.operations import (
+    Alter,
     Change,
+    ClusterPlan,
+    ClusterRun,
     DeleteKeys,
+    DeletePartition,
     DeleteRows,
     DeleteWhere,
     Event,
+    FoldPlan,
+    FoldRun,
     Insert,
+    Merge,
     Overwrite,
     Plan,
     Run,
     Unplan,
+    Update,
     Upsert,
 )
-from integration.histories.rules import EVENT_TIME, Log, Row, Rules, Version, fold, merge, rules_of
+from integration.histories.rules import EVENT_TIME, Row, Rules, Version, fold, rules_of
+from integration.histories.services import (
+    LEAST_BLOCKS,
+    Group,
+    Plans,
+    drop_extra_of_base,
+    drop_extra_of_log,
+)
 
 Key = tuple[str, str]
 """Partition and id."""
@@ -50,6 +65,8 @@ class Kind:
         partitioned: whether by ``part``.
         change_data: how much its change logs have; empty for a table without change data.
         virtual: whether it has no meta fields, and keys are computed.
+        grows: whether rows may bring a column that it lacks.
+        indexed: whether it has a metadata table with indexes.
     """
 
     version: int
@@ -60,13 +77,15 @@ class Kind:
     partitioned: bool = True
     change_data: str = ""
     virtual: bool = False
+    grows: bool = False
+    indexed: bool = False
 
     def __str__(self) -> str:
         parts = [
             f"v{self.version}", "mor" if self.merge_on_read else "cow", self.mode.split("_")[0].lower(),
             "long" if self.wide else "int", f"bucket{self.buckets}" if self.buckets else "simple",
             "part" if self.partitioned else "flat", *([self.change_data.lower()] if self.change_data else []),
-            *(["virtual"] if self.virtual else []),
+            *(name for name in ("virtual", "grows", "indexed") if getattr(self, name)),
         ]  # fmt: skip
         return "-".join(parts)
 
@@ -84,37 +103,6 @@ class Kind:
         return ((31 + text) & 0x7FFFFFFF) % self.buckets
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A file group: base rows, and the versions that each log file has of each key.
-
-    Attributes:
-        base: by key; what the newest base file has.
-        logs: since then, oldest first.
-        planned: how many of the logs a pending compaction takes.
-        plan: its name; None without one.
-        plan_time: when it was requested.
-        age: request time of the base file's commit.
-    """
-
-    part: str
-    bucket: int | None
-    base: Mapping[str, Version]
-    logs: tuple[Log, ...] = ()
-    planned: int = 0
-    plan: str | None = None
-    plan_time: str = ""
-    age: str = ""
-
-    def merged(self, rules: Rules, logs: int | None = None, *, remembers: bool = False) -> dict[str, Version]:
-        """Return what a read gives, of so many log files, all by default: live versions by key."""
-        return merge(rules, self.base, self.logs[:logs], remembers=remembers)
-
-    def knows(self, key: str) -> bool:
-        """Whether the key is in the base file or in a log."""
-        return key in self.base or any(key in log for log in self.logs)
-
-
 @dataclass(frozen=True)
 class Model:
     """A table. Events give new models.
@@ -130,6 +118,7 @@ class Model:
         replaced: file groups that are gone, and the commit that replaced them.
         now: the commit that is made.
         seen: the table that its write looked at; None for this one.
+        more_plans: pending clusterings and log compactions.
     """
 
     kind: Kind
@@ -142,6 +131,7 @@ class Model:
     replaced: Mapping[int, str] = field(default_factory=dict)
     now: str = ""
     seen: Model | None = None
+    more_plans: Plans = field(default_factory=Plans)
 
     @property
     def rules(self) -> Rules:
@@ -186,13 +176,28 @@ class Model:
         """The compactions that were carried out."""
         return frozenset(each.commit for each in self.written if each.takes)
 
+    @property
+    def rearranged(self) -> frozenset[str]:
+        """The commits that changed no row: compactions, clusterings and log compactions."""
+        return frozenset(each.commit for each in self.written if each.takes or each.folds or each.lays_out)
+
     def has_logs_to_plan(self) -> bool:
         return any(group.logs and group.plan is None for group in self.groups.values())
 
     def replaces_planned(self, event: Event) -> bool:
-        """Whether an event does away with a file group that a pending compaction has planned."""
-        gone = self.groups.keys() - self.after(event).groups.keys() if isinstance(event, Overwrite) else set()
-        return any(self.groups[number].plan is not None for number in gone)
+        """Whether an event does away with a file group that a plan has, or changes one that a clustering has."""
+        then = self.after(event).groups
+        gone = self.groups.keys() - then.keys() if isinstance(event, Overwrite | DeletePartition) else set()
+        changed = [n for n, each in self.groups.items() if n in then and then[n] is not each]
+        return any(self.groups[number].plan is not None for number in gone) or any(
+            self.groups[number].plan in self.more_plans.clusterings for number in changed
+        )
+
+    def has_groups_to_cluster(self) -> bool:
+        return any(group.plan is None for group in self.groups.values())
+
+    def has_logs_to_fold(self) -> bool:
+        return any(group.plan is None and len(group.logs) >= LEAST_BLOCKS for group in self.groups.values())
 
     def has_logs_after(self, plan: str) -> bool:
         """Whether log files were written since a compaction was planned."""
@@ -212,26 +217,52 @@ class Model:
             DoubleKey: the event inserts a key that is there.
         """
         model = replace(self, steps=self.steps + 1, now=commit or f"{self.steps:017d}", seen=seen)
+        return model._write_event(event) or model._plan_event(event)
+
+    def _write_event(self, event: Event) -> Model | None:
+        """Do a write to the table, which knows its name and what it saw; None for another event."""
         match event:
             case Upsert(changes):
-                return model._write({key: model._combined(some) for key, some in model._by_key(changes).items()})
+                return self._write({key: self._combined(some) for key, some in self._by_key(changes).items()})
             case Insert(changes):
-                return model._insert(changes)
+                return self._insert(changes)
             case Overwrite(changes, whole):
-                return model._overwrite(changes, whole)
+                return self._overwrite(changes, whole)
             case DeleteKeys(ids):
-                return model._delete_keys(ids)
+                return self._delete_keys(ids)
             case DeleteRows(rows):
-                return model._write({(self.kind.path(part), key): _DELETE for key, part, _ in rows})
+                return self._write({(self.kind.path(part), key): _DELETE for key, part, _ in rows})
             case DeleteWhere(most):
-                chosen = [row for row in (seen or self).rows() if row.ts <= most and row.total % 2 == 0]
-                return model._write({(self.kind.path(row.part), row.id): _DELETE for row in chosen})
+                chosen = [row for row in (self.seen or self).rows() if row.ts <= most and row.total % 2 == 0]
+                return self._write({(self.kind.path(row.part), row.id): _DELETE for row in chosen})
+            case DeletePartition(part):
+                return self._delete_partition(part)
+            case Update(least):
+                chosen = [row for row in (self.seen or self).rows() if row.ts >= least and row.total % 2 == 0]
+                return self._write(self._versions(replace(row, total=row.total + 1) for row in chosen))
+            case Merge(changes):
+                return self._merge(changes)
+            case Alter(what):
+                return self._without_extra() if what == "drop" else self
+        return None
+
+    def _plan_event(self, event: Event) -> Model:
+        match event:
             case Plan(name):
-                return model._plan(name)
+                return self._plan(name)
             case Run(name):
-                return model._run(name)
+                return self._run(name)
+            case ClusterPlan(name):
+                return self._plan_clustering(name)
+            case ClusterRun(name):
+                return self._cluster(name)
+            case FoldPlan(name):
+                return self._plan_folding(name)
+            case FoldRun(name):
+                return self._fold(name)
             case Unplan(name):
-                return model._unplan(name)
+                return self._unplan(name)
+        raise AssertionError(event)
 
     def _delete_keys(self, ids: Iterable[str]) -> Model:
         """Delete in every partition that has the key; without partitions nobody looks whether it is there."""
@@ -297,7 +328,7 @@ class Model:
     def _changed(self, group: Group, versions: Mapping[str, Version]) -> Group:
         if self.kind.merge_on_read:
             log = {key: (self.rules.in_log(version),) for key, version in versions.items()}
-            return replace(group, logs=(*group.logs, log))
+            return replace(group, logs=(*group.logs, log), commits=(*group.commits, self.now))
         base = dict(group.base)
         for key, version in versions.items():
             older = base.pop(key, None)
@@ -334,6 +365,84 @@ class Model:
         gone = dict.fromkeys(self.groups.keys() - kept.keys(), self.now)
         return replace(self, groups=kept, replaced={**self.replaced, **gone})._new_groups(fresh)
 
+    def _delete_partition(self, part: str) -> Model:
+        kept = {number: each for number, each in self.groups.items() if each.part != part}
+        gone = dict.fromkeys(self.groups.keys() - kept.keys(), self.now)
+        return replace(self, groups=kept, replaced={**self.replaced, **gone})
+
+    def _versions(self, rows: Iterable[Row]) -> dict[Key, Version]:
+        return {(self.kind.path(row.part), row.id): self._version(Change(row)) for row in rows}
+
+    def _merge(self, changes: Iterable[Change]) -> Model:
+        there = {(self.kind.path(row.part), row.id): row for row in (self.seen or self).rows()}
+        rows = []
+        for each in changes:
+            known = there.get((self.kind.path(each.row.part), each.row.id))
+            rows.append(each.row if known is None else replace(known, total=each.row.total))
+        return self._write(self._versions(rows))
+
+    def _without_extra(self) -> Model:
+        """Return the table without the column extra; today's columns are those of every range."""
+        groups = {
+            number: replace(each, base=drop_extra_of_base(each.base), logs=tuple(map(drop_extra_of_log, each.logs)))
+            for number, each in self.groups.items()
+        }
+        files = tuple(
+            replace(
+                each,
+                base=None if each.base is None else drop_extra_of_base(each.base),
+                log=drop_extra_of_log(each.log),
+            )
+            for each in self.written
+        )
+        return replace(self, groups=groups, written=files)
+
+    def _plan_clustering(self, name: str) -> Model:
+        return self._plan_more(name, {n for n, each in self.groups.items() if each.plan is None}, clusters=True)
+
+    def _plan_folding(self, name: str) -> Model:
+        chosen = {n for n, each in self.groups.items() if each.plan is None and len(each.logs) >= LEAST_BLOCKS}
+        return self._plan_more(name, chosen, clusters=False)
+
+    def _plan_more(self, name: str, chosen: set[int], *, clusters: bool) -> Model:
+        if not chosen:
+            return self
+        planned = {n: replace(self.groups[n], plan=name, planned=len(self.groups[n].logs)) for n in chosen}
+        plans = self.more_plans
+        if clusters:
+            plans = replace(plans, clusterings={**plans.clusterings, name: frozenset(chosen)})
+        else:
+            plans = replace(plans, foldings={**plans.foldings, name: frozenset(chosen)})
+        return replace(self, groups={**self.groups, **planned}, more_plans=plans)
+
+    def _cluster(self, name: str) -> Model:
+        """Write the rows of each partition's planned groups into a new one."""
+        gone = self.more_plans.clusterings.get(name, frozenset()) & self.groups.keys()
+        bases: dict[str, dict[str, Version]] = defaultdict(dict)
+        for number in sorted(gone):
+            bases[self.groups[number].part] |= self._merged(self.groups[number])
+        groups = {number: each for number, each in self.groups.items() if number not in gone}
+        files, made = list(self.written), self.made
+        for part, base in bases.items():
+            if base:
+                groups[made] = Group(part, None, base, age=name)
+                files.append(File(made, name, base, lays_out=True))
+                made += 1
+        if not any(bases.values()):
+            files.append(File(-1, name, {}, lays_out=True))
+        replaced = {**self.replaced, **dict.fromkeys(gone, name)}
+        return replace(
+            self, groups=groups, written=tuple(files), made=made, replaced=replaced,
+            more_plans=self.more_plans.without(name),
+        )  # fmt: skip
+
+    def _fold(self, name: str) -> Model:
+        groups, files = dict(self.groups), list(self.written)
+        for number in self.more_plans.foldings.get(name, frozenset()) & groups.keys():
+            groups[number], file = groups[number].folded(self.rules, name)
+            files.append(replace(file, group=number))
+        return replace(self, groups=groups, written=tuple(files), more_plans=self.more_plans.without(name))
+
     def _plan(self, name: str) -> Model:
         chosen = {number: each for number, each in self.groups.items() if each.logs and each.plan is None}
         if not chosen:
@@ -349,18 +458,16 @@ class Model:
         for number in self.plans[name] & groups.keys():
             group = groups[number]
             base = self._merged(group, group.planned)
-            logs = group.logs[group.planned :]
-            groups[number] = Group(group.part, group.bucket, base, logs, age=group.plan_time)
-            mine = [each for each in files if each.group == number]
-            taken = mine[: len(mine) - len(logs)]
-            files.append(File(number, name, base, takes=frozenset(each.commit for each in taken)))
+            logs, left = group.logs[group.planned :], group.commits[group.planned :]
+            groups[number] = Group(group.part, group.bucket, base, logs, left, age=group.plan_time)
+            taken = {each.commit for each in files if each.group == number} - {*left}
+            files.append(File(number, name, base, takes=frozenset(taken)))
         return replace(self, groups=groups, plans=_without(self.plans, name), written=tuple(files))
 
     def _unplan(self, name: str) -> Model:
-        if name not in self.plans:
-            return self
         freed = {n: replace(each, plan=None, planned=0) for n, each in self.groups.items() if each.plan == name}
-        return replace(self, groups={**self.groups, **freed}, plans=_without(self.plans, name))
+        plans, more = _without(self.plans, name), self.more_plans.without(name)
+        return replace(self, groups={**self.groups, **freed}, plans=plans, more_plans=more)
 
 
 def _rows(versions: Iterable[Version]) -> list[tuple[Row, str]]:

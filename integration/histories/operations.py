@@ -60,6 +60,34 @@ class DeleteWhere:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletePartition:
+    """All rows of a partition go."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The total of rows grows by one: of those whose ts is at least this and whose total is even."""
+
+    least_ts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Rows whose totals are set where the table has their keys, and which are inserted where not."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """The columns change: "add", "drop" (of the column extra) or "widen" (of total)."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A compaction is planned."""
 
@@ -75,12 +103,41 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Unplan:
-    """A planned compaction is taken back."""
+    """A planned compaction, clustering or log compaction is taken back."""
 
     name: str
 
 
-Event = Upsert | Insert | Overwrite | DeleteKeys | DeleteRows | DeleteWhere | Plan | Run | Unplan
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """A clustering is planned."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRun:
+    """A planned clustering is carried out."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlan:
+    """A log compaction is planned."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRun:
+    """A planned log compaction is carried out."""
+
+    name: str
+
+
+Write = Upsert | Insert | Overwrite | DeleteKeys | DeleteRows | DeleteWhere | DeletePartition | Update | Merge | Alter
+Event = Write | Plan | Run | Unplan | ClusterPlan | ClusterRun | FoldPlan | FoldRun
 """What changes a model."""
 
 
@@ -97,6 +154,43 @@ class RunPlan:
 @dataclass(frozen=True, slots=True)
 class Compact:
     """Plan a compaction and carry it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleClustering:
+    """Plan a clustering."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunClustering:
+    """Carry out the oldest planned clustering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Plan a clustering and carry it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogCompact:
+    """Plan a log compaction and carry it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Move old instants to the archive; so many commits stay."""
+
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """Keep the newest commit; where one is kept, let that go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Go back to the savepoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +214,17 @@ class During:
 
 
 Operation = (
-    Upsert
-    | Insert
-    | Overwrite
-    | DeleteKeys
-    | DeleteRows
-    | DeleteWhere
+    Write
     | Schedule
     | RunPlan
     | Compact
+    | ScheduleClustering
+    | RunClustering
+    | Cluster
+    | LogCompact
+    | Archive
+    | Savepoint
+    | Restore
     | Clean
     | Rollback
     | During

@@ -20,6 +20,7 @@ from integration.histories.rules import Row
 _FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 _FLAG = "_hoodie_is_deleted"
 _PLAIN = ("id", "part", "ts", "total", "name", "_hoodie_commit_time")
+_EXTRA = "extra"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Past:
         merger: as a scan takes it.
         counts: are added to.
         is_cleaned: whether files may be gone.
+        is_archived: whether commits may be in the archive.
         uri: of the table.
     """
 
@@ -42,6 +44,7 @@ class Past:
     merger: dict[str, Any]
     counts: Counts
     is_cleaned: bool
+    is_archived: bool
     uri: str
 
     @property
@@ -68,11 +71,13 @@ class Past:
         self.counts.ranges["compared"] += 1
         commits = self.commits_in(start, end)
         what = f"a range from {start} to {end or 'now'} {way.arguments()}"
-        want = way.select(self.model.changed_in(commits), _PLAIN)
+        plain = (*_PLAIN, _EXTRA) if _EXTRA in table.schema.names else _PLAIN
+        want = way.select(self.model.changed_in(commits), plain)
         try:
-            found, warned = self._read(table, start, end, way)
+            found, warned = self._read(table, start, end, way, plain)
         except HoodieError as error:
-            may_fail = (self.is_cleaned and not self._falls_back(way)) or self._has_hole(table)
+            gone = self.is_cleaned or self.is_archived
+            may_fail = (gone and not self._falls_back(way)) or self._has_hole(table)
             if not may_fail or not isinstance(error, InvalidQueryError):
                 raise Difference(f"{what} fails: {error}") from error
             self.counts.ranges["refused"] += 1
@@ -80,17 +85,19 @@ class Past:
         if found != want and self._may_fall_back(way):
             self.counts.ranges["of the latest rows"] += 1
             latest = self.model.changed_in(commits, files_of={each.request for each in self.moments})
-            tell_apart(f"{what}, with the latest rows,", found, way.select(latest, _PLAIN))
-            if not warned:
+            tell_apart(f"{what}, with the latest rows,", found, way.select(latest, plain))
+            if not warned and end is not None:
                 raise Difference(f"{what} gives the latest rows without a warning")
             return
         tell_apart(what, found, want)
 
-    def _read(self, table: HoodieTable, start: str, end: str | None, way: Way) -> tuple[list[Any], bool]:
+    def _read(
+        self, table: HoodieTable, start: str, end: str | None, way: Way, plain: Sequence[str]
+    ) -> tuple[list[Any], bool]:
         """Return rows, and whether there was a warning."""
         options = {} if way.fallback is None else {_FALLBACK: way.fallback}
         arguments: dict[str, Any] = {**way.arguments(), **self.merger, "options": options}
-        arguments["columns"] = arguments["columns"] or list(_PLAIN)
+        arguments["columns"] = arguments["columns"] or list(plain)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             scan = table.incremental(start, end, **arguments)
@@ -98,7 +105,11 @@ class Past:
         most = arguments["batch_rows"]
         if most is not None and any(batch.num_rows > most for batch in batches):
             raise Difference(f"batches of more than {most} rows")
-        rows = sorted(tuple(row) for batch in batches for row in zip(*map(_values, batch.columns), strict=True))
+        rows = sorted(
+            tuple(-1 if value is None else value for value in row)
+            for batch in batches
+            for row in zip(*map(_values, batch.columns), strict=True)
+        )
         return rows, any(issubclass(each.category, HoodieWarning) for each in seen)
 
     def check_changes(self, table: HoodieTable, start: str, end: str | None, way: Way) -> None:
@@ -110,7 +121,7 @@ class Past:
             Difference: a change cannot be, or the rows are others.
         """
         inside = [each for each in self.moments if is_in(each, start, end, by_request=self.by_request)]
-        writes = sorted((each for each in inside if not self._compacted(each)), key=self._time)
+        writes = sorted((each for each in inside if not self._rearranged(each)), key=self._time)
         before = self._rows_at("" if start == EARLIEST else start)
         expected = {each.request: self._rows_at(self._time(each)) for each in writes}
         if before is None or None in expected.values():
@@ -121,7 +132,7 @@ class Past:
             changes = self._read_changes(table, start, end, way)
             states = replay(before, changes, self.kind.partitioned, [each.request for each in writes])
         except HoodieError as error:
-            may_fail = self.is_cleaned or self._has_hole(table)
+            may_fail = self.is_cleaned or self.is_archived or self._has_hole(table)
             if not may_fail or not isinstance(error, InvalidQueryError | FileMissingError):
                 raise Difference(f"{what} fail: {error}") from error
             self.counts.ranges["of changes refused"] += 1
@@ -144,8 +155,8 @@ class Past:
             found += map(ChangeRow, _values(batch.column("op")), _values(batch.column("ts_ms")), *images)
         return found
 
-    def _compacted(self, moment: Moment) -> bool:
-        return moment.request in self.model.compacted
+    def _rearranged(self, moment: Moment) -> bool:
+        return moment.request in self.model.rearranged
 
     def _time(self, moment: Moment) -> str:
         return moment.request if self.by_request else moment.completion
@@ -158,7 +169,7 @@ class Past:
         commits = {
             each.request
             for each in self.moments
-            if (each.request if self._compacted(each) else self._time(each)) <= time
+            if (each.request if each.request in self.model.compacted else self._time(each)) <= time
         }
         rows = [row for row, _ in self.model.rows_of(commits)]
         found = {(self.kind.path(row.part), row.id): row for row in rows}
@@ -170,7 +181,7 @@ class Past:
 
     def _may_fall_back(self, way: Way) -> bool:
         # As in Java, a range of request times that begins before the first commit counts as archived.
-        return self._falls_back(way) and (self.is_cleaned or self.by_request)
+        return self._falls_back(way) and (self.is_cleaned or self.is_archived or self.by_request)
 
     def _has_hole(self, table: HoodieTable) -> bool:
         """Whether a failed write is older than a completed one, which ranges of request times refuse."""
@@ -197,6 +208,8 @@ def _image(value: Any) -> Row | None:
     found = json.loads(value) if isinstance(value, str) else value
     if found.pop(_FLAG, None):
         raise WrongChange(f"the image {found} is marked as deleted")
+    if found.get(_EXTRA) is None:
+        found[_EXTRA] = -1
     return Row(**found)
 
 

@@ -19,13 +19,14 @@ LONGEST_NAME = 6
 
 @dataclass(frozen=True, slots=True, order=True)
 class Row:
-    """A row of the tables in histories."""
+    """A row of the tables in histories; ``extra`` is a column that a table need not have, -1 stands for null."""
 
     id: str
     part: str
     ts: int
     total: int
     name: str
+    extra: int = -1
 
 
 @dataclass(frozen=True, slots=True)

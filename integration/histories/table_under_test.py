@@ -5,59 +5,69 @@ are compared.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py import (
-    CommitStateUnknownError,
     ConflictError,
     HoodieError,
     HoodieTable,
     Instant,
     InvalidQueryError,
-    InvalidTableError,
     TableFiles,
+    UnsupportedFeatureError,
 )
 from hoodie_py.table.snapshot import open_snapshot
-from integration.histories.expected import COMMITS, expect, find_first_pending, has_failed_writes
+from integration.histories.acting import COLUMNS, EXTRA, FLAG, Actor
 from integration.histories.findings import Counts, Difference, tell_apart
-from integration.histories.mergers import Weighted
 from integration.histories.model import Kind, Model
 from integration.histories.operations import (
-    Change,
+    Alter,
+    Archive,
     Clean,
-    Compact,
-    DeleteKeys,
-    DeleteRows,
-    DeleteWhere,
+    Cluster,
+    ClusterRun,
+    DeletePartition,
     During,
     Event,
-    Insert,
+    FoldRun,
+    LogCompact,
+    Merge,
     Operation,
-    Overwrite,
-    Plan,
-    Rollback,
+    Restore,
     Run,
-    RunPlan,
-    Schedule,
+    RunClustering,
+    Savepoint,
+    ScheduleClustering,
     Unplan,
-    Upsert,
+    Update,
 )
+from integration.histories.outcome import Outcome
 from integration.histories.overlapping import BESIDE_OTHERS, Pause, open_paused
 from integration.histories.past import Past, make_properties
 from integration.histories.ranges import Moment, Way, choose, pick
-from integration.histories.rules import CUSTOM, Row
+from integration.histories.rules import COMMIT_TIME, Row
 from tests.writer import faulty_files
 from tests.writer.faulty_files import FaultyFiles, Killed
 
-FLAG = "_hoodie_is_deleted"
-_COLUMNS = ("id", "part", "ts", "total", "name")
 _COMMIT = "_hoodie_commit_time"
-_WRITES = (Upsert, Insert, Overwrite, DeleteKeys, DeleteRows, DeleteWhere)
+_BY_KEY = (Update, Merge, ScheduleClustering, RunClustering, Cluster)
+_INDEXES = ("column_stats", "partition_stats", "bloom_filters")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What there was at a savepoint."""
+
+    commit: str
+    model: Model
+    events: tuple[Event, ...]
+    moments: tuple[Moment, ...]
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +93,15 @@ class TableUnderTest:
         self.events: list[Event] = []
         self.script: list[tuple[Operation, Fault | None]] = []
         self.moments: list[Moment] = []
-        self._cleaned = False
-        self.schema = pa.schema(
-            [
-                ("id", pa.string()), ("part", pa.string()), ("ts", pa.int64() if kind.wide else pa.int32()),
-                ("total", pa.int32()), ("name", pa.string()), (FLAG, pa.bool_()),
-            ]
-        )  # fmt: skip
-        self.merger: dict[str, Any] = {"merger": Weighted} if kind.mode == CUSTOM else {}
-        self.options = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
-        if kind.buckets:
-            self.options |= {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(kind.buckets)}
+        self._cleaned = self._archived = False
+        self._wrote_partial = self._had_double_keys = False
+        self._dropped = ""  # the newest commit that dropped a column
+        self._saved: Saved | None = None
+        self.actor = Actor(kind)
+        self.merger, self.options = self.actor.merger, self.actor.options
         HoodieTable.create(
             uri,
-            self.schema,
+            self.actor.schema,
             record_key="id",
             ordering="ts",
             partition_by=["part"] if kind.partitioned else (),
@@ -106,6 +111,10 @@ class TableUnderTest:
             properties=make_properties(kind),
             **self.merger,
         )
+        if kind.indexed:
+            # a global record index wants keys that are unique in the whole table
+            for name in _INDEXES if kind.partitioned else ("record_index", "column_stats", "bloom_filters"):
+                self._opened().index.build(name, options=self.options)
         counts.histories += 1
         counts.kinds[str(kind)] += 1
 
@@ -119,6 +128,11 @@ class TableUnderTest:
         """
         if isinstance(operation, During):
             self._do_during(operation)
+            return
+        if isinstance(operation, Restore):
+            self._restore(fault)
+            return
+        if self._is_left_out(operation):
             return
         self.script.append((operation, fault))
         self.counts.steps += 1
@@ -137,7 +151,29 @@ class TableUnderTest:
             self.counts.landed += bool(events)
         if isinstance(operation, Clean):
             self._cleaned = True
+        if isinstance(operation, Archive):
+            self._archived = True
+        if isinstance(operation, Savepoint):
+            self._note_savepoint(table)
+        if isinstance(operation, Update | Merge):
+            self._wrote_partial = True
+        if isinstance(operation, Alter) and operation.what == "drop" and events:
+            self._dropped = self.moments[-1].request
         self.check(table)
+
+    def _is_left_out(self, operation: Operation) -> bool:
+        """Whether an operation does not go with the table as it is."""
+        if isinstance(operation, _BY_KEY) and self.model.has_double_keys():
+            return True  # either copy may be changed
+        if isinstance(operation, LogCompact) and self._wrote_partial and self.kind.mode == COMMIT_TIME:
+            return True  # which slices have partial rows the model does not know
+        if isinstance(operation, DeletePartition) and not self.kind.partitioned:
+            return True
+        if isinstance(operation, Alter):
+            has = EXTRA in self._opened().schema.names
+            fits = {"add": not has, "drop": has}.get(operation.what, True)
+            return not self.kind.grows or not self.moments or not fits
+        return isinstance(operation, Savepoint) and not self._can_save()
 
     def _do_during(self, operation: During) -> None:
         """Do an operation while another is at work, and take the model along: the one in the middle ends first."""
@@ -175,7 +211,7 @@ class TableUnderTest:
     ) -> None:
         """Take the model along."""
         for event in events:
-            commit = self._commit_of(event, before, after)
+            commit = Outcome(self.model, self._opened(), self.counts).find_commit(event, before, after)
             self.model = self.model.after(event, None if commit is None else commit.request_time, seen)
             if commit is not None:
                 self.moments.append(Moment(commit.request_time, commit.completion_time or commit.request_time))
@@ -194,125 +230,84 @@ class TableUnderTest:
         return None
 
     def _act(self, table: HoodieTable, operation: Operation, more: Mapping[str, str] | None = None) -> None:
-        options, merger = {**self.options, **(more or {})}, self.merger
-        match operation:
-            case Upsert(changes):
-                table.upsert(self._rows(changes), options, **merger)
-            case Insert(changes, bulk):
-                (table.bulk_insert if bulk else table.insert)(self._rows(changes), options, **merger)
-            case Overwrite(changes, whole):
-                write = table.insert_overwrite_table if whole else table.insert_overwrite
-                write(self._rows(changes), options, **merger)
-            case DeleteKeys(ids):
-                table.delete(list(ids), options, **merger)
-            case DeleteRows(rows):
-                keys = [dict(zip(_COLUMNS, row, strict=False)) for row in rows]
-                schema = pa.schema([self.schema.field(name) for name in _COLUMNS[:3]])
-                table.delete(pa.Table.from_pylist(keys, schema), options, **merger)
-            case DeleteWhere(most):
-                table.delete(f"ts <= {most} and total % 2 = 0", options, **merger)
-            case Schedule():
-                table.schedule_compaction(options=options)
-            case RunPlan():
-                table.run_compaction(None, None, options, **merger)
-            case Compact():
-                table.compact(options=options, **merger)
-            case Clean(retain):
-                table.clean(retain, options)
-            case Rollback():
-                table.rollback(find_first_pending(table.timeline).request_time, options)
-
-    def _rows(self, changes: Sequence[Change]) -> pa.Table:
-        rows = [{**{name: getattr(each.row, name) for name in _COLUMNS}, FLAG: each.deletes} for each in changes]
-        return pa.Table.from_pylist(rows, self.schema)
-
-    # What came of it -----------------------------------------------------------------------------------------------
+        self.actor.act(table, operation, "" if self._saved is None else self._saved.commit, more)
 
     def _events(
-        self,
-        operation: Operation,
-        before: list[Instant],
-        after: list[Instant],
-        error: BaseException | None,
-        *,
-        reached: bool,
+        self, operation: Operation, before: list[Instant], after: list[Instant], error: Any, *, reached: bool
     ) -> list[Event]:
-        """Tell from the timeline what has happened, and check that it is what should have."""
-        new = {each.request_time for each in after if each.is_completed} - _completed(before)
-        error_text = "" if error is None else f"{type(error).__name__}: {error}"
-        if isinstance(operation, _WRITES):
-            landed = [each for each in after if each.request_time in new]
-            may = (
-                (ConflictError,) if has_failed_writes(before) else ()
-            )  # whether its writer is at work may be uncertain
-            return self._of_write(operation, landed, error, may, reached=reached)
-        events = self._of_plans(after, new)
-        if reached and error is not None:
-            return events
-        expected = expect(self.model, operation, before)
-        done = {type(event) for event in events}
+        outcome = Outcome(self.model, self._opened(), self.counts)
+        return outcome.find_events(operation, before, after, error, reached=reached)
+
+    def _can_save(self) -> bool:
+        """Whether the newest commit by request is the newest one to have ended, compactions aside."""
+        writes = [each for each in self.moments if each.request not in self.model.compacted]
+        return (
+            not self._cleaned
+            and bool(writes)
+            and (
+                max(writes, key=lambda each: each.request)
+                == max(writes, key=lambda each: each.completion)
+                == max(self.moments, key=lambda each: each.request)
+            )
+        )
+
+    def _note_savepoint(self, table: HoodieTable) -> None:
+        kept = [each.instant for each in table.savepoints()]
+        if not kept:
+            self._saved = None
+        elif self._saved is None or self._saved.commit != kept[-1]:
+            columns = tuple(table.schema.names)
+            self._saved = Saved(kept[-1], self.model, tuple(self.events), tuple(self.moments), columns)
+
+    def _restore(self, fault: Fault | None) -> None:
+        """Go back to the savepoint, and take the model back; a restore that is cut short is finished."""
+        saved = self._saved
+        if saved is None:
+            return
+        self.script.append((Restore(), fault))
+        self.counts.steps += 1
+        self.counts.operations["Restore"] += 1
+        plan = faulty_files.Plan(None if fault is None else fault.at, "refuse" if fault is None else fault.what)
+        error = self._attempt(Restore(), plan)
+        reached = fault is not None and len(plan.trace) > fault.at
+        if error is not None and not reached:
+            text = f"{type(error).__name__}: {error}"
+            if not isinstance(error, UnsupportedFeatureError | ConflictError):
+                raise Difference(f"the restore failed: {text}")
+            self.counts.refusals[f"Restore: {type(error).__name__}"] += 1
+            self.check(self._opened())
+            return
         if error is not None:
-            if not isinstance(error, expected.errors):
-                raise Difference(f"{operation} failed: {error_text}")
-            self.counts.refusals[f"{type(operation).__name__}: {type(error).__name__}"] += 1
-        elif done != expected.events:
-            raise Difference(f"{operation} came to {done}, not to {expected.events}")
-        return events
-
-    def _of_write(
-        self,
-        operation: Any,
-        new: list[Instant],
-        error: BaseException | None,
-        may: tuple[type[HoodieError], ...],
-        *,
-        reached: bool,
-    ) -> list[Event]:
-        writes = [each for each in new if each.action in COMMITS]
-        if len(writes) > 1:
-            raise Difference(f"{operation} made {len(writes)} commits")
-        if error is None:
-            changed = self.model.after(operation)
-            if not writes and changed.rows() != self.model.rows():
-                raise Difference(f"{operation} returned and committed nothing")
-            return [operation] if writes else []
-        if not reached:
-            double = isinstance(error, InvalidTableError) and self.model.has_double_keys()
-            planned = isinstance(error, ConflictError) and self.model.replaces_planned(operation)
-            if not double and not planned and not isinstance(error, may):
-                raise Difference(f"{operation} failed: {type(error).__name__}: {error}")
-            self.counts.refusals[f"{type(operation).__name__}: {type(error).__name__}"] += 1
-        if writes and isinstance(error, HoodieError) and not isinstance(error, CommitStateUnknownError):
-            raise Difference(f"{operation} failed with {type(error).__name__}: {error}, and is committed")
-        return [operation] if writes else []
-
-    def _commit_of(self, event: Event, before: list[Instant], after: list[Instant]) -> Instant | None:
-        """Return the instant of an event; plans have none that is completed."""
-        if isinstance(event, Plan | Unplan):
-            return None
-        new = [each for each in after if each.is_completed and each.request_time not in _completed(before)]
-        plans = {*self.model.plans}
-        for each in new:
-            is_run = each.request_time in plans
-            if is_run if isinstance(event, Run) else not is_run and each.action in COMMITS:
-                return each
-        raise Difference(f"{event} has no instant")
-
-    def _of_plans(self, after: list[Instant], new: set[str]) -> list[Event]:
-        """Return what the timeline says of plans: made, carried out, taken back."""
-        if not self.kind.merge_on_read:
-            return []
-        pending = {each.request_time for each in after if each.action == "compaction" and not each.is_completed}
-        compacted = {each.request_time for each in after if each.is_completed and each.action == "commit"}
-        known = set(self.model.plans)
-        made = sorted((pending | (compacted & new)) - known)
-        events: list[Event] = [Plan(name) for name in made]
-        for name in [*self.model.plans, *made]:
-            if name in compacted:
-                events.append(Run(name))
-            elif name not in pending:
+            self.counts.faults[fault.what if fault else ""] += 1
+            self.counts.cut_short += 1
+            error = self._attempt(Restore(), faulty_files.Plan(None, "refuse"))
+            if error is not None:
+                raise Difference(f"the restore cannot be finished: {type(error).__name__}: {error}")
+        table = self._opened()
+        there = {each.request_time: each for each in table.timeline}
+        self.model, self.events, self.moments = saved.model, list(saved.events), list(saved.moments)
+        lost = [each.request for each in self.moments if each.request not in there and each.request >= _first(there)]
+        if lost:
+            raise Difference(f"the restore lost {lost}")
+        events: list[Event] = []
+        for name in [*saved.model.plans, *saved.model.more_plans.clusterings, *saved.model.more_plans.foldings]:
+            if name not in there:
                 events.append(Unplan(name))
-        return events
+            elif there[name].is_completed:
+                kind = Run if name in saved.model.plans else ClusterRun
+                events.append((FoldRun if name in saved.model.more_plans.foldings else kind)(name))
+                done = there[name]
+                self.moments.append(Moment(name, done.completion_time or name))
+        for event in events:
+            self.model = self.model.after(event, getattr(event, "name"))  # noqa: B009
+        self.events += events
+        known = {each.request for each in self.moments}
+        stray = [
+            each for each in there.values() if each.is_completed and each.is_write and each.request_time not in known
+        ]
+        if stray:
+            raise Difference(f"the restore left {stray}")
+        self.check(table)
 
     # Comparing -----------------------------------------------------------------------------------------------------
 
@@ -323,6 +318,25 @@ class TableUnderTest:
             raise Difference("the model contradicts itself")
         self._compare("a snapshot read", table, rows)
         self._compare("a read of base files", table, self.model.base_rows(), query_type="read_optimized")
+        self._had_double_keys |= self.model.has_double_keys()
+        if self.kind.indexed and not self._had_double_keys:
+            self._check_filters(table, rows)
+
+    def _check_filters(self, table: HoodieTable, rows: list[tuple[Row, str]]) -> None:
+        """Read by filters, which ask the metadata table's indexes."""
+        key = f"k{self.counts.steps % 4}"
+        some = [each for each in rows if each[0].id == key]
+        self._compare(f"a read of {key}", table, some, filter=f"id = '{key}'")
+        least = self.counts.steps % 6
+        some = [each for each in rows if each[0].ts >= least and each[0].name < "c"]
+        self._compare("a read by a filter", table, some, filter=f"ts >= {least} and name < 'c'")
+
+    def verify(self) -> None:
+        """Check the metadata table."""
+        may_look = self.kind.indexed and not self._had_double_keys
+        found = list(self._opened().verify(data=False).findings) if may_look else []
+        if found:
+            raise Difference(f"wrong in the metadata table: {list(map(str, found))}")
 
     def look_back(self, choice: int) -> None:
         """Read the table as it was at an earlier commit: as it would be with the commits requested until then.
@@ -333,7 +347,7 @@ class TableUnderTest:
         if not self.moments:
             return
         chosen = self.moments[choice % len(self.moments)].request
-        plans = {*self.model.plans, *self.model.compacted}
+        plans = {*self.model.plans, *self.model.rearranged, *self.model.more_plans.clusterings}
         if any(each.request <= chosen < plan < each.completion for each in self.moments for plan in plans):
             return
         rows = self.model.rows_of({each.request for each in self.moments if each.request <= chosen})
@@ -359,15 +373,25 @@ class TableUnderTest:
             past.check_changes(table, start, end, Way.number(number))
 
     def _past(self) -> Past:
-        return Past(self.kind, self.model, self.moments, self.merger, self.counts, self._cleaned, self.uri)
+        return Past(
+            self.kind, self.model, self.moments, self.merger, self.counts, self._cleaned, self._archived, self.uri
+        )
 
     def _compare(self, what: str, table: HoodieTable, want: list[tuple[Row, str]], **scan: Any) -> None:
         self.counts.reads += 1
         meta = [] if self.kind.virtual else [_COMMIT]
-        found = table.scan(columns=[*_COLUMNS, FLAG, *meta], **self.merger, **scan).to_arrow()
+        as_of = scan.get("as_of")
+        has_extra = EXTRA in table.schema.names
+        columns_read = None if as_of else [*COLUMNS, *([EXTRA] if has_extra else []), FLAG, *meta]
+        found = table.scan(columns=columns_read, **self.merger, **scan).to_arrow()
+        if EXTRA not in found.schema.names or (as_of and as_of <= self._dropped):
+            found = found.drop_columns([name for name in (EXTRA,) if name in found.schema.names])
+            found = found.append_column(EXTRA, pa.nulls(len(found), pa.int32()))
+            want = [(replace(row, extra=-1), commit) for row, commit in want] if as_of else want
         if pc.any(found.column(FLAG)).as_py():
             raise Difference(f"{what} gives rows that are marked as deleted")
-        columns = (found.column(name).to_pylist() for name in _COLUMNS)
+        found = found.set_column(found.schema.get_field_index(EXTRA), EXTRA, pc.fill_null(found.column(EXTRA), -1))
+        columns = (found.column(name).to_pylist() for name in (*COLUMNS, EXTRA))
         rows = list(map(Row, *columns))
         if self.kind.virtual:
             tell_apart(what, sorted(rows), sorted(row for row, _ in want))
@@ -378,5 +402,5 @@ class TableUnderTest:
         return HoodieTable.open(self.uri)
 
 
-def _completed(timeline: list[Instant]) -> set[str]:
-    return {each.request_time for each in timeline if each.is_completed}
+def _first(there: Mapping[str, Instant]) -> str:
+    return min((each.request_time for each in there.values() if each.is_completed and each.is_write), default="")
