@@ -167,8 +167,7 @@ class Actor:
         elif what == "drop":
             table.alter(drop=EXTRA, options=options)
         else:
-            wider = {pa.int32(): "bigint", pa.int64(): "double"}.get(table.schema.field("total").type, "double")
-            table.alter(cast={"total": wider}, options=options)
+            table.alter(cast={"total": "bigint"}, options=options)
 
     def _rows(self, changes: Sequence[Change]) -> pa.Table:
         rows = [{**{name: getattr(each.row, name) for name in COLUMNS}, FLAG: each.deletes} for each in changes]

@@ -94,7 +94,7 @@ def _expect_rollback(model: Model, before: list[Instant]) -> Expected:
     if first is NOTHING_PENDING:
         return Expected(set(), (InvalidQueryError,))
     if first.request_time in {*model.more_plans.clusterings, *model.more_plans.foldings}:
-        return Expected({Unplan} if first.state == "requested" else set())
+        return Expected({Unplan})
     if first.action != "compaction" or first.state != "requested":
         return Expected(set())
     may_have_logs = model.has_logs_after(first.request_time) or has_failed_writes(before)

@@ -104,8 +104,8 @@ def delete_savepoint(session: WriteSession, instant: str) -> Savepoint:
         what = _describe(instant, read_savepoint(snapshot, found))
         timeline = session.open_timeline(snapshot)
         holding.ensure_held()
-        timeline.remove(found)
         timeline.remove(replace(found, state=INFLIGHT, completion_time=None))
+        timeline.remove(found)  # last: until it is gone the savepoint counts, and can be deleted again
     return what
 
 

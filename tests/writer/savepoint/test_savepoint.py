@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, StorageError
 from hoodie_py.files import TableFiles
 from tests.writer.compaction_tables import QUICK, completed, opened, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -91,4 +91,25 @@ def test_a_savepoint_that_was_cut_short_is_made_again(fault: str, tmp_path: Path
             again.savepoint(options=QUICK)
         again.upsert([row(1, 9)], QUICK)
         again.delete_savepoint(again.savepoints()[0].instant, QUICK)
+    assert 2 <= at < 19
+
+
+@pytest.mark.parametrize("fault", ["kill before", "kill after", "refuse", "lose answer"])
+def test_a_deletion_that_was_cut_short_leaves_a_savepoint_or_nothing(fault: str, tmp_path: Path) -> None:
+    """Never an inflight file alone, which nobody could take away: cleans keep what it may name."""
+    table = written(Kind(9, True), tmp_path / "t")
+    files = TableFiles.open(table.uri)
+    for at in range(20):
+        instant = table.savepoint(options=QUICK).instant
+        try:
+            opened(FaultyFiles(files, Plan(at=at, fault=fault, watched=WRITES))).delete_savepoint(instant, QUICK)
+        except (Killed, StorageError):
+            pass
+        else:
+            break
+        table = HoodieTable.open(table.uri)
+        if table.savepoints():
+            table.delete_savepoint(instant, QUICK)
+        assert list((tmp_path / "t").rglob("*.savepoint*")) == []
+        table = HoodieTable.open(table.uri)
     assert 2 <= at < 19
