@@ -47,7 +47,8 @@ def test_one_wins_or_both_land(java: JavaSession, kind: IndexedKind, tmp_path: P
             ends += found
             if not same:
                 assert found.keys() <= {"java won", "ours won"}
-    assert ends.keys() == {"java won", "java lost", "ours won", "ours lost"}
+    assert {"java won", "ours won"} <= ends.keys()
+    assert ends["java lost"] + ends["ours lost"] >= ROUNDS
     lake.change(next(stamps))
     lake.turn(next(stamps))
     lake.check_all()
