@@ -55,13 +55,13 @@ def test_one_wins_or_both_land(java: JavaSession, kind: IndexedKind, tmp_path: P
 
 
 def race(lake: IndexedLake, stamps: Iterator[int], *, same: bool, late: bool) -> Counter[str]:
-    """Commit in a loop as long as a write of Java runs; count who won and who lost.
+    """Commit as long as a write of Java runs, or once while it is about to commit; count who won and who lost.
 
     Args:
         lake: the table.
         stamps: ordering values, one for each write.
         same: whether both write to the same file groups.
-        late: begin once Java has written a data file, and not as soon as it has begun.
+        late: commit once, begun when Java has written a data file, and not as soon as it has begun.
     """
     ends: Counter[str] = Counter()
     theirs = _make_rows(0, next(stamps), "theirs")
@@ -75,6 +75,8 @@ def race(lake: IndexedLake, stamps: Iterator[int], *, same: bool, late: bool) ->
                 ends["ours won"] += 1
             except ConflictError:
                 ends["ours lost"] += 1
+            if late:
+                break
         if running.result():
             lake.note(theirs, "upsert")
             ends["java won"] += 1
