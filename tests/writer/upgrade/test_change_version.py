@@ -162,7 +162,7 @@ def test_a_table_that_was_opened_before_goes_on(tmp_path: Path) -> None:
     mine.upsert([row(1, 2), row(2, 2)], QUICK)
     assert mine.config.version == 9
     change(HoodieTable.open(mine.uri), 6)
-    mine.refresh()
+    mine = mine.refresh()
     assert sorted(mine.scan().to_arrow()["ts"].to_pylist()) == [2, 2]
     mine.delete(["k1"], QUICK)
     assert len(HoodieTable.open(mine.uri).timeline.select_writes()) == 3
