@@ -128,8 +128,9 @@ def test_expressions_in_turn(java: JavaSession, kind: Kind, tmp_path: Path) -> N
 def test_java_goes_on_with_our_table(java: JavaSession, kind: Kind, tmp_path: Path) -> None:
     """The table is ours from its first byte; some changes move rows to other partitions."""
     HoodieTable.create(
-        tmp_path / "table", SCHEMA, record_key="id", ordering="ts", partition_by=["part"],
-        table_type=kind.table_type, table_version=kind.version, name="round_trips",
+        tmp_path / "table", SCHEMA, record_key="id", ordering="ts",
+        partition_by=["part"] if kind.partitioned else [], table_type=kind.table_type, table_version=kind.version,
+        name="round_trips",
     )  # fmt: skip
     lake = SharedLake(java, tmp_path / "table", kind)
     rows = [make_row(number) for number in range(ROWS)]
