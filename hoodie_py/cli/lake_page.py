@@ -36,11 +36,19 @@ td.why { overflow-wrap: anywhere }
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table of the lake: its report, or why there is none."""
+    """A table of the lake: its report, or why there is none. ``is_refused``: the table has a feature that is not
+    handled, which is no failure.
+    """
 
     uri: str
     report: ServiceReport | None = None
     error: str = ""
+    is_refused: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the table cannot be looked at, or a step failed."""
+        return not self.is_refused if self.report is None else bool(self.report.failed)
 
 
 def make_page(states: Sequence[TableState], when: datetime) -> str:

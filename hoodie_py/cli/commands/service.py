@@ -152,8 +152,10 @@ class Work:
             states.append(uri if isinstance(uri, TableState) else self._serve(uri))
         self._print(states)
         if self.html is not None:
-            self.html.write_text(make_page(states, datetime.now(UTC)), encoding="utf-8")
-        return any(each.report is None or each.report.failed for each in states)
+            unready = self.html.with_name(f".{self.html.name}.new")  # a browser never sees half a page
+            unready.write_text(make_page(states, datetime.now(UTC)), encoding="utf-8")
+            unready.replace(self.html)
+        return any(each.has_failed for each in states)
 
     def _find(self) -> Iterator[str | TableState]:
         """Yield the tables, and the places that cannot be looked into."""
@@ -173,7 +175,7 @@ class Work:
     def _serve(self, uri: str) -> TableState:
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import show_spinner
-        from hoodie_py.errors import HoodieError
+        from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 
         try:
             with show_spinner(f"looking at {uri}"):
@@ -190,7 +192,7 @@ class Work:
                 should_stop=self.stopped.is_set,
             )
         except HoodieError as error:
-            return TableState(uri, error=str(error))
+            return TableState(uri, error=str(error), is_refused=isinstance(error, UnsupportedFeatureError))
         return TableState(uri, report)
 
     def _tell(self, table: str, step: ServiceStep) -> None:

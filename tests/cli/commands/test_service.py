@@ -78,6 +78,18 @@ def test_words_that_make_no_sense(hoodie, tmp_path: Path) -> None:
     assert str(tmp_path / "none") in hoodie("service", tmp_path / "none", status=1).stdout
 
 
+def test_a_table_that_is_only_read_is_no_failure(hoodie, tmp_path: Path) -> None:
+    base = grown(tmp_path / "t")
+    properties = base / ".hoodie/hoodie.properties"
+    text = properties.read_text().replace("hoodie.table.version=9", "hoodie.table.version=5")
+    properties.write_text(
+        "\n".join(line for line in text.split("\n") if "checksum" not in line and "layout" not in line)
+    )
+    assert "only read" in hoodie("service", tmp_path, "--html", tmp_path / "page.html").stdout
+    assert "cannot be looked at" in (tmp_path / "page.html").read_text()
+    assert not list(tmp_path.glob(".page*"))
+
+
 def test_a_failed_step_is_told_and_sets_the_status(hoodie, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hoodie_py.writer.compaction import compact
 

@@ -14,6 +14,7 @@ from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import cluster
+from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services.services import SERVICES
@@ -103,6 +104,19 @@ def test_a_run_does_what_is_due(kind: Kind, tmp_path: Path) -> None:
     assert contents(table) == contents(tmp_path) == rows
     assert not table.services(options=KEEP).due
     assert str(report) == "\n".join(each.text for each in report.steps)
+
+
+def test_an_engine_runs_the_tasks(tmp_path: Path) -> None:
+    class Engine(LocalRunner):
+        ran = 0
+
+        def run(self, tasks: Any, on_rows: Any) -> Any:
+            Engine.ran += len(tasks)
+            return super().run(tasks, on_rows)
+
+    table = grown(tmp_path, Kind(9, True))
+    assert table.services(run=True, engine=Engine(1), options=QUICK).steps[0].service == "compaction"
+    assert Engine.ran == 2
 
 
 def test_small_files_are_put_together_and_a_lone_one_stays(tmp_path: Path) -> None:
