@@ -176,7 +176,7 @@ def _make_span(path: Path, table: HoodieTable, cost: _Cost) -> Span:
     number = len(cost.cpu)
     timeline = path / ".hoodie" / "timeline"
     active = timeline if timeline.is_dir() else path / ".hoodie"
-    archive = {*_files(timeline / "history"), *_files(path / ".hoodie" / "archived")}
+    archive = [*_files(timeline / "history"), *_files(path / ".hoodie" / "history")]
     every, inner = _files(path), _files(path / ".hoodie" / "metadata")
     return Span(
         commits=number,
