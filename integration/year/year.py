@@ -61,7 +61,7 @@ class Kind:
 @dataclass(frozen=True, slots=True)
 class Span:
     """Means of a part of the commits: processor seconds, wall seconds and calls of the store for one of them; what is
-    there at its end.
+    there at its end. Files of the archive, also of the metadata table's, are counted apart.
     """
 
     commits: int
@@ -176,8 +176,9 @@ def _make_span(path: Path, table: HoodieTable, cost: _Cost) -> Span:
     number = len(cost.cpu)
     timeline = path / ".hoodie" / "timeline"
     active = timeline if timeline.is_dir() else path / ".hoodie"
-    archive = [*_files(timeline / "history"), *_files(path / ".hoodie" / "history")]
-    every, inner = _files(path), _files(path / ".hoodie" / "metadata")
+    archive = [each for each in _files(path) if {"archived", "history"} & {*each.parts}]
+    every = _files(path)
+    inner = [each for each in _files(path / ".hoodie" / "metadata") if not {"archived", "history"} & {*each.parts}]
     return Span(
         commits=number,
         cpu=statistics.fmean(cost.cpu),
