@@ -27,6 +27,7 @@ from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.run_guard import forget_finished
 from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight, up_to_six
 from hoodie_py.writer.upgrade.prepare import check_settled, count_logs, needs_rollback, settle_table
 from hoodie_py.writer.upgrade.step import Facts, Step, apply_changes, check_key_generator
@@ -207,6 +208,7 @@ class _Run:
     def finish(self, holding: HeldLock) -> None:
         """Do what comes after the properties, also for a run that died there."""
         snapshot = self.session.look()
+        forget_finished(self.session, snapshot)
         for path in list_leftovers(self.session.files, snapshot.config):
             holding.ensure_held()
             self.session.files.delete_with_checksum(path)
