@@ -26,6 +26,7 @@ _QUICK = (
     "test_we_clean_and_java_goes_on[v9-part-mdt]",
     "test_a_restore_to_the_others_savepoint[v9-part-mdt-ours-java]",
     "test_we_cluster_and_java_goes_on[v9-part-mdt]",
+    "test_both_go_on_after_a_change_of_version[v6-part-mdt-to-9-ours]",
     "test_java_plans_and_we_cluster[v6-part-mdt-cow]",
     "test_a_lock_file_of_ours_keeps_java_out_and_javas_keeps_us_out[v9-part-mdt]",
 )

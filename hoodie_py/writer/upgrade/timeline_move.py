@@ -41,6 +41,7 @@ from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.upgrade.archive_move import move_archive, remove_archive
 
 _THREADS = 16
+_BEFORE_ALL = "00000001"  # bootstraps, and partitions of the metadata table, have no time
 _FORMAT = "%Y%m%d%H%M%S"
 
 
@@ -157,7 +158,7 @@ def choose_completion_times(states: Sequence[tuple[FileInfo, Instant]], zone: tz
     completed = [(info, instant) for info, instant in states if instant.is_completed]
     written = {info.name: _format(info, zone) for info, _ in completed}
     first = min((time for time in written.values() if time is not None), default="")
-    moved = [info.name for info, instant in completed if instant.request_time < first]
+    moved = [info.name for info, instant in completed if _BEFORE_ALL < instant.request_time < first]
     if len(moved) > 1:  # a file that was not copied is older than the next instant
         written |= dict.fromkeys(moved)
     compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == COMMIT)

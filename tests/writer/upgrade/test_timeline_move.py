@@ -42,6 +42,11 @@ def test_no_delta_commit_completes_after_a_later_compaction_was_planned() -> Non
     assert times(*files, has_logs=False)["01000"] == "09000"
 
 
+def test_a_bootstrap_is_no_sign_of_a_copy() -> None:
+    found = times(("00000000000000010.deltacommit", 2), ("20260101000001000.deltacommit", 3))
+    assert found == {"00010": "02000", "01000": "03000"}
+
+
 def test_files_that_were_copied_tell_nothing() -> None:
     copied = [(f"2026010100000{n}000.deltacommit", 50) for n in range(5)]
     assert times(*copied, ("20260101000055000.deltacommit", 58)) == {
