@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -176,3 +177,11 @@ class Actor:
         if any(value is not None for value in extra):
             return made.append_column(EXTRA, pa.array(extra, pa.int32()))
         return made
+
+
+def without_extra(operation: Any) -> Any:
+    """Return an operation whose rows do not bring the column extra."""
+    if not hasattr(operation, "changes"):
+        return operation
+    rows = tuple(replace(each, row=replace(each.row, extra=-1)) for each in operation.changes)
+    return replace(operation, changes=rows)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from integration.histories.acting import without_extra
 from integration.histories.findings import Counts
 from integration.histories.model import Kind
 from integration.histories.moved import Moved, moved
@@ -126,7 +126,7 @@ class Histories(RuleBasedStateMachine):
 
     def _do(self, operation: Operation, fault: Fault | None) -> None:
         assert self.table is not None
-        self.table.do(operation if self.table.kind.grows else _without_extra(operation), fault)
+        self.table.do(operation if self.table.kind.grows else without_extra(operation), fault)
 
     @rule(changes=_SOME, fault=_FAULT)
     def upsert(self, changes: tuple[Change, ...], fault: Fault | None) -> None:
@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(write=_ONE_WRITE, other=st.one_of(_ONE_WRITE, _PLANS, st.builds(Overwrite, _ONE)))
     def during(self, write: Upsert | DeleteKeys, other: Upsert | DeleteKeys | Schedule | RunPlan | Compact) -> None:
-        self._do(During(_without_extra(write), _without_extra(other)), None)
+        self._do(During(without_extra(write), without_extra(other)), None)
 
     @rule(choice=_ANY)
     def look_back(self, choice: int) -> None:
@@ -227,14 +227,6 @@ class Histories(RuleBasedStateMachine):
             finally:
                 self.findings.moved.append(moved(self.table.kind, self.table.events))
                 shutil.rmtree(self.uri, ignore_errors=True)
-
-
-def _without_extra(operation: Any) -> Any:
-    """Return an operation whose rows do not bring the column extra."""
-    if not hasattr(operation, "changes"):
-        return operation
-    rows = tuple(replace(each, row=replace(each.row, extra=-1)) for each in operation.changes)
-    return replace(operation, changes=rows)
 
 
 def run(
