@@ -37,7 +37,7 @@ from integration.histories.operations import (
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
 from integration.histories.table_under_test import TableUnderTest
 
-STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "1200"))
+STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "600"))
 SEED = int(os.environ.get("HOODIE_HISTORY_SEED", "7"))  # always the same histories here, others with `make histories`
 AT_ONCE = 10
 EVENT = Kind(9, merge_on_read=True, mode=EVENT_TIME)
@@ -75,13 +75,13 @@ def test_tables_are_what_their_models_say(tmp_path: Path, monkeypatch: pytest.Mo
     findings, part = Findings(), 0
     try:
         while findings.counts.steps < STEPS:
-            run(str(base), findings, histories=AT_ONCE, steps=40, seed_=SEED * 1000 + part)
+            run(str(base), findings, histories=AT_ONCE, steps=40, seed_=SEED * 1000 + part, ranges=10)
             part += 1
     finally:
         shutil.rmtree(memory, ignore_errors=True)
     counts = findings.counts
     print(f"seed {SEED}: {counts.steps} steps, {findings.histories_with_other_answers} histories with other answers")
-    if STEPS >= 1200:
+    if STEPS >= 600:
         assert counts.cut_short > STEPS // 50
         assert findings.histories_with_other_answers > 0
 
