@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cow", action="store_true", help="copy-on-write")
     parser.add_argument("--no-metadata", action="store_true", help="without a metadata table")
     parser.add_argument("--no-statistics", action="store_true", help="no statistics in the metadata table")
-    parser.add_argument("--clustered", action="store_true", help="cluster inline, too")
+    parser.add_argument("--no-clustering", action="store_true", help="all services but clustering")
     parser.add_argument("--checks", type=int, default=40, help="how often the past is compared")
     parser.add_argument("--java", action="store_true", help="at the end Java Hudi reads the table and goes on")
     parser.add_argument("--keep", type=Path, help="folder that is free: the table and its model stay there")
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="file for the figures")
     asked = parser.parse_args(arguments)
     os.environ.setdefault("HOODIE_PY_READ_THREADS", "1")  # the table is small
-    kind = Kind(asked.version, not asked.cow, not asked.no_metadata, asked.clustered, not asked.no_statistics)
+    kind = Kind(asked.version, not asked.cow, not asked.no_metadata, not asked.no_clustering, not asked.no_statistics)
     model = YearModel()
     with tempfile.TemporaryDirectory(prefix="hoodie-year-", dir=asked.base) as folder:
         if asked.kept is not None:
