@@ -120,7 +120,7 @@ def run_year(
     """
     model = model or YearModel()
     began = time.monotonic()
-    _create(path, kind, model)
+    create_table(path, kind, model)
     table, counts = open_counted(str(path))
     year, every = Year(str(kind), commits), max(1, commits // checks)
     for tenth in range(10):
@@ -140,7 +140,8 @@ def run_year(
     return year
 
 
-def _create(path: Path, kind: Kind, model: YearModel) -> None:
+def create_table(path: Path, kind: Kind, model: YearModel) -> None:
+    """Make the table with its first rows and its indexes."""
     table = HoodieTable.create(
         path, SCHEMA, record_key="id", ordering="ts", partition_by="part", table_version=kind.version,
         table_type="MERGE_ON_READ" if kind.merge_on_read else "COPY_ON_WRITE",
