@@ -18,6 +18,7 @@ from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_build.rebuild import rebuild_partitions
 from hoodie_py.writer.metadata_build.record_portions import find_maker
@@ -126,8 +127,10 @@ def finish_metadata_table(session: WriteSession, holding: HeldLock) -> list[str]
     told: list[str] = []
     files = session.files.sub(METADATA_TABLE)
     metadata = _load(files)
-    for path in [] if metadata is None else list_leftovers(files, metadata):
-        files.delete_with_checksum(path)
+    if metadata is not None and config.metadata_partitions:
+        for path in list_leftovers(files, metadata):
+            files.delete_with_checksum(path)
+        remove_finished(files, load_timeline(files, metadata))  # markers of a compaction that died after it completed
     left = list(config.metadata_partitions_inflight)
     if config.metadata_partitions and not left and _is_behind(snapshot):
         left = list(config.metadata_partitions)
