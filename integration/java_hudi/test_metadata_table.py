@@ -195,19 +195,19 @@ def test_each_goes_on_after_many_commits_of_the_other(java: JavaSession, kind: I
 def take_long_turns(lake: IndexedLake, commits: int = 25) -> None:
     """Have this package commit many times in a row, then Java."""
     for ours, write in ((True, lake.put), (False, lake.write)):
-        before = count_services(lake)
+        before = list_services(lake)
         for each in range(commits):
             ts = 10 + 2 * each + (0 if ours else 100)
             write([make_row(number, ts, price=each * 1.0) for number in (each % 24, (5 * each + 1) % 24, 30 + each)])
-        after = count_services(lake)
-        assert after["commit"] >= before["commit"] + 2
-        assert after["clean"] > before["clean"]
+        done = Counter(action for _, action in list_services(lake) - before)
+        assert done["commit"] >= 2
+        assert done["clean"] >= 1
         lake.check_all()
         lake.change(200) if ours else lake.turn(201)
         lake.check_all()
 
 
-def count_services(lake: IndexedLake) -> Counter[str]:
-    """Count completed compactions and cleans of the metadata table."""
+def list_services(lake: IndexedLake) -> set[tuple[str, str]]:
+    """List completed compactions and cleans of the metadata table that are not archived."""
     timeline = HoodieTable.open(lake.path / ".hoodie/metadata").timeline.select_completed()
-    return Counter(each.action for each in timeline if each.action in ("commit", "clean"))
+    return {(each.request_time, each.action) for each in timeline if each.action in ("commit", "clean")}
