@@ -95,7 +95,8 @@ def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyChanges:
     if commit.kind not in ("write", "clustering"):
         return KeyChanges.collect((), ())
     said = LogStats(commit.snapshot.timeline)
-    changes = [each for each in list_group_changes(commit) if _may_change_keys(said, each)]
+    in_buckets = commit.session.settings.index.is_bucket
+    changes = [each for each in list_group_changes(commit) if _may_change_keys(said, each, in_buckets=in_buckets)]
     if commit.kind == "clustering":  # the new files have the same keys as the replaced ones
         changes = [each for each in changes if each.after is not None]
     options = commit.session.settings.options
@@ -104,8 +105,12 @@ def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyChanges:
     return KeyChanges.collect([each.group for each in changes], found)
 
 
-def _may_change_keys(said: LogStats, change: GroupChange) -> bool:
-    if change.after is None or change.before is None:
+def _may_change_keys(said: LogStats, change: GroupChange, *, in_buckets: bool) -> bool:
+    """Whether a change may add keys to a file group, or take some away.
+
+    In a bucket a row counts as an update whether the group has its key or not.
+    """
+    if change.after is None or change.before is None or (in_buckets and change.log is not None):
         return True
     if change.inserts or change.deletes:
         return True

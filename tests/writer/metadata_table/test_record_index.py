@@ -92,6 +92,22 @@ def test_updates_write_nothing_to_the_index(tmp_path: Path) -> None:
     assert len(logs_of(base, result.instant)) == 1
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_keys_that_come_back_to_a_bucket_are_in_the_index(version: int, tmp_path: Path) -> None:
+    """In a bucket each row counts as an update; once compacted, the file group does not have the deleted key."""
+    options = {**QUICK, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = HoodieTable.create(tmp_path, schema, record_key="id", ordering="ts", table_version=version)
+    table.index.build("record_index", options=options)
+    table.upsert([{"id": "a", "ts": 1}, {"id": "b", "ts": 1}], options)
+    table.delete(["a"], options)
+    table.compact(options=options)
+    table.upsert([{"id": "a", "ts": 2}, {"id": "c", "ts": 2}], options)
+    for key in ("a", "b", "c"):
+        assert table.scan(["id"], filter=f"id = '{key}'").to_arrow()["id"].to_pylist() == [key]
+    assert table.verify(data=False).is_right
+
+
 def test_a_delete_that_loses_against_the_row_leaves_the_key(tmp_path: Path) -> None:
     base = writable("mdt_all_mor_v9", tmp_path)
     table = HoodieTable.open(base)
