@@ -37,7 +37,7 @@ from integration.histories.operations import (
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
 from integration.histories.table_under_test import TableUnderTest
 
-STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "300"))
+STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "250"))
 SEED = int(os.environ.get("HOODIE_HISTORY_SEED", "7"))  # always the same histories here, others with `make histories`
 AT_ONCE = 10
 EVENT = Kind(9, merge_on_read=True, mode=EVENT_TIME)
