@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
-from hoodie_py.formats.timeline.instants import COMMIT, RESTORE, SAVEPOINT, Instant
+from hoodie_py.formats.timeline.instants import COMMIT, LOG_COMPACTION, RESTORE, SAVEPOINT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
@@ -125,15 +125,16 @@ def _has_inserts(stat: WriteStat) -> bool:
 
 
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
-    """Refuse a write whose file groups a pending compaction has planned.
+    """Refuse a write whose file groups a pending compaction or log compaction has planned.
 
-    A replaced group can never be compacted. Up to version 6 a plan that is newer than ``before`` lacks the write's log
-    files.
+    A replaced group can never be compacted. Up to version 6 a compaction's plan that is newer than ``before`` lacks the
+    write's log files.
     """
     by_slice = not now.config.has_logs_named_by_commit
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
-    for instant in now.timeline.timeline.select_pending_compactions():
-        is_new = by_slice and instant.request_time not in known
+    timeline = now.timeline.timeline
+    for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
+        is_new = by_slice and instant.action != LOG_COMPACTION and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.replaced_groups
         if at_stake:
             plan = now.timeline.read_pending_plan(instant)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.writer.log_compaction import plan, run
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
@@ -63,6 +63,19 @@ def test_rows_stay_and_later_changes_still_count(kind: Kind, seed: int, tmp_path
     assert data(table) == data(other)
     table.clean(1, QUICK)
     assert (orphans(tmp_path / "t"), leftovers(tmp_path / "t")) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_what_a_plan_names_is_not_replaced(kind: Kind, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", kind)
+    instant = plan.schedule(table._open_session(SMALL, None))
+    before = data(table)
+    with pytest.raises(ConflictError, match="is about to rewrite a file group"):
+        table.insert_overwrite_table([row(40, 9)], SMALL)
+    assert table.log_compact(options=SMALL).instant == instant
+    assert data(table) == before
+    table.insert_overwrite_table([row(40, 9)], SMALL)
+    assert [each["id"] for each in data(table)] == [row(40)["id"]]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
