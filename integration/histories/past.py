@@ -91,6 +91,8 @@ class Past:
             return
         if found != want and self.by_request and self.is_archived:  # as in Java, it has the active commits alone
             self.counts.ranges["without archived commits"] += 1
+            if not warned:
+                raise Difference(f"{what} leaves out archived commits without a warning")
             want = way.select(self.model.changed_in(commits & self._active(table)), plain)
         tell_apart(what, found, want)
 

@@ -33,6 +33,7 @@ from hoodie_py.options.read import (
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
@@ -184,6 +185,7 @@ class RangeSnapshot(Snapshot):
         Raises:
             InvalidQueryError: files are gone, and the options do not allow reading the latest slices instead.
         """
+        self._warn_of_archived()
         if self.instants is None:
             return []
         slices = self._find_slices(predicate, options)
@@ -225,6 +227,20 @@ class RangeSnapshot(Snapshot):
         )
         self._check_unneeded(missing, slices)
         return [self.view.make_readable(each) for each in slices]
+
+    def _warn_of_archived(self) -> None:
+        """Warn where a range of request times leaves out archived commits, as in Java, which says nothing."""
+        span = self.commit_range
+        if not span.starts_archived or self._falls_back:
+            return
+        left_out = sum(time > span.start for time in self.timeline.read_archive().completion_times)
+        if left_out:
+            text = (
+                f"{format_count(left_out, 'commit')} of the range {span} are archived. Up to table version 6 a range "
+                "begins with the active timeline, so rows of files that only these commits wrote are missing. "
+                f"{FALLBACK_TO_FULL_SCAN}=true reads the latest rows of all commits."
+            )
+            warnings.warn(HoodieWarning(text), stacklevel=2)
 
     def _list_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> list[FileSlice]:
         if self.commit_range.end is not None:

@@ -5,6 +5,7 @@ more ranges are in integration/test_corpus.py.
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,18 @@ def test_an_archived_commit_whose_metadata_is_lost_is_an_error_and_not_an_empty_
     assert prices(table.incremental()) == {"a": 1, "b": 2}
     with pytest.raises(InvalidTableError, match="does not have a commit's metadata"):
         table.incremental(options={FALLBACK: "false"}).to_arrow()
+
+
+def test_a_range_of_version_6_says_which_archived_commits_it_leaves_out(corpus: Corpus) -> None:
+    table = HoodieTable.open(corpus("archived_timeline_mor_v6"))
+    first = table.timeline.select_writes().instants[0].request_time
+    for end in (None, str(int(first) - 1)):
+        with pytest.warns(HoodieWarning, match=r"[0-9]+ commits of the range .* are archived"):
+            table.incremental(end=end).to_arrow()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.incremental(first).to_arrow()
+        table.incremental(options={FALLBACK: "true"}).to_arrow()
 
 
 def test_a_commit_that_ended_after_a_compaction_was_planned(tmp_path: Path) -> None:
