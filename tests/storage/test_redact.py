@@ -44,7 +44,9 @@ def everything(thing: Any, error: BaseException | None) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_canary_stays_hidden(name: str) -> None:
-    store = open_store("s3://b/t", {name: CANARY, "endpoint_url": "http://127.0.0.1:1"})
+    of_other_clouds = name in {"account_key", "sas_token", "connection_string", "api_key"}  # S3 refuses their names
+    options = {name: CANARY, "endpoint_url": "http://127.0.0.1:1"}
+    store = open_store("memory://t" if of_other_clouds else "s3://b/t", options)
     for text in (f"the key {CANARY} is not known", f"GET http://x/?X-Amz-Credential={CANARY}"):
         shaky, _ = faulty(store, before=[ValueError(text)])
         with pytest.raises(StorageFault) as caught:

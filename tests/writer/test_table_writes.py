@@ -241,7 +241,7 @@ def test_the_sentence_says_what_happened(tmp_path: Path) -> None:
     table = opened(tmp_path)
     text = str(table.upsert([row(1, 2), row(50)], options=QUICK))
     assert "1 rows inserted, 1 updated, 0 deleted" in text
-    assert "2 file groups were replaced" in str(table.insert_overwrite([row(0)], options=QUICK))
+    assert "Replaced: 2 file groups." in str(table.insert_overwrite([row(0)], options=QUICK))
 
 
 @pytest.mark.parametrize(
