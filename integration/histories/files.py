@@ -8,7 +8,7 @@ rows that come from other commits do not take part. So an update that loses agai
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from integration.histories.rules import Log, Rules, Version, merge
@@ -71,6 +71,7 @@ def merge_files(
         base = max((each for each in some if each.base is not None), key=lambda each: each.commit, default=None)
         taken = frozenset() if base is None else base.takes
         logs = [each for each in some if each.base is None and each.commit not in taken]
+        logs = _drop_lone_folds(logs)
         folded = frozenset().union(*(each.folds for each in logs))
         logs = sorted((each for each in logs if each.commit not in folded), key=lambda each: each.place)
         rows = {} if base is None or base.base is None else base.base
@@ -78,3 +79,17 @@ def merge_files(
             rows = {key: version for key, version in rows.items() if version.commit in base_rows_of}
         found += merge(rules, rows, (each.log for each in logs)).values()
     return found
+
+
+def _drop_lone_folds(logs: Sequence[File]) -> list[File]:
+    """Leave out what log compactions wrote where none of the log files that it stands for is read.
+
+    Readers, Java's too, put it in the place of one of these, so in a range without them it has no place.
+    """
+    folds = {each.commit: each.folds for each in logs if each.folds}
+    plain = {each.commit for each in logs if not each.folds}
+
+    def has_source(commit: str) -> bool:
+        return any(source in plain or (source in folds and has_source(source)) for source in folds[commit])
+
+    return [each for each in logs if not each.folds or has_source(each.commit)]

@@ -126,13 +126,26 @@ def holds(
         return False
     one, other = simplify_range(found, version), simplify_range(data, version)
     if one.kind != other.kind:
-        promoted = promote_range(other, one.kind)
-        if promoted is None or promoted.least is None or promoted.greatest is None:
-            return False
-        other = promoted
+        promoted = _promote_either(one, other)
+        if promoted is None:  # readers leave out ranges of floats of a column that became one of doubles
+            return (found.kind.type, data.kind.type) == (ValueType.FLOAT, ValueType.DOUBLE)
+        one, other = promoted
     least, greatest = (key(each, one.kind) for each in (one.least, one.greatest))
     low, high = (key(each, one.kind) for each in (other.least, other.greatest))
     return bool(least <= low and high <= greatest)
+
+
+def _promote_either(one: ColumnRange, other: ColumnRange) -> tuple[ColumnRange, ColumnRange] | None:
+    """Return two ranges of one kind; None if neither kind holds the other. Entries keep the type from before a column
+    became wider until their partition is written again, and readers promote them.
+    """
+    for promoted, pair in (
+        (promote_range(other, one.kind), lambda each: (one, each)),
+        (promote_range(one, other.kind), lambda each: (each, other)),
+    ):
+        if promoted is not None and promoted.least is not None and promoted.greatest is not None:
+            return pair(promoted)
+    return None
 
 
 def _check(

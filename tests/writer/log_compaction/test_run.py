@@ -92,6 +92,15 @@ def test_writers_go_on_while_a_plan_is_pending(kind: Kind, tmp_path: Path) -> No
     assert data(table.refresh()) == before
 
 
+def test_a_range_of_the_log_compaction_alone_has_no_rows(tmp_path: Path) -> None:
+    """As in Java: readers put what it wrote in the place of a block that it stands for."""
+    table = filled(tmp_path / "t", KINDS[2])
+    before = table.timeline.select_writes().instants[-1].completion_time
+    assert table.log_compact(options=SMALL).instant is not None
+    assert table.incremental(before).to_arrow().num_rows == 0
+    assert table.incremental().to_arrow().num_rows == len(data(table))
+
+
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[2]], ids=str)
 def test_a_failed_run_is_taken_back_and_a_plan_can_be_rolled_back(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -195,6 +196,18 @@ def test_a_range_of_more_values_holds_for_some_of_them(some: list[int | None], o
 
 def _is_between(least: object, value: int, greatest: object) -> bool:
     return isinstance(least, int) and isinstance(greatest, int) and least <= value <= greatest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(ValueType.INT, ValueType.LONG), (ValueType.LONG, ValueType.DOUBLE), (ValueType.FLOAT, ValueType.DOUBLE)],
+)
+def test_a_range_from_before_its_column_became_wider_holds(old: ValueType, new: ValueType) -> None:
+    found, data = (ColumnRange("c", ValueKind(each), 0, 2, nulls=0, values=3) for each in (old, new))
+    assert holds(found, data, 2)
+    if new is ValueType.LONG:
+        assert not holds(replace(found, greatest=1), data, 2)
+    assert not holds(replace(found, kind=ValueKind(ValueType.STRING), least="0", greatest="2"), data, 2)
 
 
 def test_what_a_range_says_of_nulls_must_hold() -> None:
