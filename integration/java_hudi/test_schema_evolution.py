@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,14 @@ KINDS = [
     for metadata in (True, False)
     for kind in [Kind(version, True, metadata, mor)]
 ]
+
+
+@pytest.fixture(autouse=True)
+def _rows_by_rows(java: JavaSession) -> Iterator[None]:
+    """Have Java read Parquet row by row: in vectors it refuses nested columns that changed their type."""
+    java.sql("set spark.sql.parquet.enableVectorizedReader=false")
+    yield
+    java.sql("set spark.sql.parquet.enableVectorizedReader=true")
 
 
 def make_rows(fields: dict[str, pa.DataType], ids: list[int], ts: int) -> pa.Table:
