@@ -59,6 +59,7 @@ def answers(base: Path) -> list[Any]:
 
 
 @every_kind
+@pytest.mark.filterwarnings("ignore:[0-9,]+ commits? of the range .* archived")  # up to version 6
 def test_archived_instants_answer_as_before(kind: Kind, tmp_path: Path) -> None:
     base = written(kind, tmp_path / "t")
     known, before = everything(base), answers(base)

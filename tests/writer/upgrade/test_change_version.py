@@ -92,6 +92,7 @@ def check_whole(table: HoodieTable) -> None:
     ],
     ids=lambda each: str(each) if isinstance(each, Kind) else None,
 )
+@pytest.mark.filterwarnings("ignore:[0-9,]+ commits? of the range .* archived")  # up to version 6
 def test_the_rows_stay(kind: Kind, path: tuple[int, ...], options: dict[str, str], tmp_path: Path) -> None:
     table = fill(kind, tmp_path / "t", options)
     archived = {each.request_time: each.action for each in table._snapshot.timeline.read_archive().instants}
