@@ -103,4 +103,15 @@ def check(java: JavaSession, path: Path, kind: Kind) -> None:
         assert set(some["id"].to_pylist()) == wanted
     if kind.metadata:
         report = HoodieTable.open(path).verify(metadata=True, data=False)
-        assert report.is_right, str(report)
+        # Java puts numbers of both scales together in the range of a partition (docs/divergences.md).
+        wrong = [
+            each
+            for part in report.parts
+            for each in part.findings
+            if not (part.name == "partition_stats" and each.place.endswith(" dec"))
+        ]
+        assert wrong == []
+        for text in ("dec = 1", "dec > 2.5"):
+            plain = HoodieTable.open(path).scan(["id"], text, options={"hoodie.metadata.enable": "false"}).count()
+            skipping = {"hoodie.enable.data.skipping": "true"}
+            assert HoodieTable.open(path).scan(["id"], text, options=skipping).count() == plain
