@@ -93,7 +93,7 @@ def javas(lake: SharedLake, ts: int) -> None:
     merge = (
         f"merge into dml t using (select '{first}' id, '{part[first]}' part, {ts}.25D price, {ts}L ts union all "
         f"select '{second}' id, '{part[second]}' part, {ts}.75D price, {ts}L ts) s on t.id = s.id "
-        "when matched then update set t.price = s.price, t.ts = s.ts"
+        "when matched then update set t.id = s.id, t.price = s.price, t.ts = s.ts"  # version 6 wants the key
     )
     for key, price in ((first, ts + 0.25), (second, ts + 0.75)):
         lake.rows[key] = {**lake.rows[key], "price": price, "ts": ts}
