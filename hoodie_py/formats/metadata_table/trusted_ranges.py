@@ -8,9 +8,12 @@ looks like statistics (Hudi ``ParquetUtils``, and ``Statistics`` of parquet-mr):
 * Floats: a row group with a NaN has the bounds 0.0 and 0.0, which are merged like any others.
 * Times stored as INT96 have none: *all null* in statistics of version 1.
 * Integers and dates that are all null have the bounds 0 and 0.
+* Decimals whose scale grew: the bounds of a partition put numbers of the old scale and of the new one together, as if
+  they had one scale. Those of files have the scale of the file.
 
 So bounds of texts count only if nothing is counted as null, or if the column is too small for a long value; bounds of
-floats only if 0 is outside of them. Statistics of log files are made from the records and always hold.
+floats only if 0 is outside of them; bounds of decimals only in statistics of files. Statistics of log files are made
+from the records and always hold.
 """
 
 from __future__ import annotations
@@ -65,6 +68,8 @@ def read_trusted_ranges(
     no_nulls, all_null, no_rows = says & (nulls == 0), says & (nulls >= values) & (values >= 0), says & (values == 0)
     holds = says & ~all_null
     exact = np.zeros(len(statistics), np.bool_) if of_partitions else _are_logs(fields["fileName"])
+    if pa.types.is_decimal(type_):
+        holds &= not of_partitions
     if _may_be_long(type_):
         small = to_numbers(fields["totalUncompressedSize"], _SMALL) < _SMALL
         full = exact | small | (nulls == 0)

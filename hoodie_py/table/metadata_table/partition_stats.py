@@ -5,9 +5,6 @@ of the column. Files without them, as they were written before the column was in
 So the range of a column is only used where it counts as many values as there are record keys: each file has
 statistics of those.
 
-Ranges of decimals are not used. Where the scale of a column grew, Java 1.2.0 puts together numbers of the old scale and
-of the new one, as if they had one scale.
-
 The statistics are those of the table's newest state. A scan of the past does not use them. Nor does a scan whose
 snapshot is older than the metadata table.
 """
@@ -84,7 +81,7 @@ def make_partition_stats_filters(request: FilterRequest) -> list[SliceFilter]:
     """Return the filter of a scan; none where the table has no such index, or it does not tell of this scan."""
     if not request.is_current or not request.view.has(PARTITION_STATS) or not request.config.populate_meta_fields:
         return []
-    columns = {name: type_ for name, type_ in find_ranged_columns(request).items() if not pa.types.is_decimal(type_)}
+    columns = find_ranged_columns(request)
     return [PartitionStatsFilter(request, columns)] if columns else []
 
 

@@ -15,7 +15,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
-from hoodie_py.writer.services.report import DueService
+from hoodie_py.writer.services.report import DueService, State
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
@@ -57,8 +57,8 @@ def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService
     times = tuple(each.request_time for each in dead)
     if dead and FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
         return DueService(FAILED_WRITES, "not due", f"{why}; {FAILED_WRITES_POLICY} is NEVER", figures, times)
-    state = "due" if dead or rollbacks or undone else "waits" if alive else "not due"
-    return DueService(FAILED_WRITES, state, why, figures, times)  # type: ignore[arg-type]
+    state: State = "due" if dead or rollbacks or undone else "waits" if alive else "not due"
+    return DueService(FAILED_WRITES, state, why, figures, times)
 
 
 def _say(instants: list[Instant], one: str, more: str) -> str:
@@ -97,8 +97,8 @@ def judge_plans(session: WriteSession, snapshot: Snapshot) -> DueService:
         figures[each.kind] = int(figures.get(each.kind, 0)) + 1
     shown = ", ".join(map(str, plans[:4])) + (f" and {len(plans) - 4} more" if len(plans) > 4 else "")
     times = tuple(each.instant.request_time for each in free)
-    state = "due" if free else "waits" if plans else "not due"
-    return DueService(PENDING_PLANS, state, shown or "no plan is pending", figures, times)  # type: ignore[arg-type]
+    state: State = "due" if free else "waits" if plans else "not due"
+    return DueService(PENDING_PLANS, state, shown or "no plan is pending", figures, times)
 
 
 def judge_index_builds(snapshot: Snapshot) -> DueService:

@@ -17,8 +17,10 @@ def test_limited_rows_are_rows_of_the_table(corpus: Callable[[str], Path], name:
     table = HoodieTable.open(corpus(name))
     try:
         rows = [repr(row) for row in table.scan().to_arrow().to_pylist()]
-    except HoodieError:
-        pytest.skip("The table cannot be read.")
+    except HoodieError as error:
+        with pytest.raises(type(error)):
+            HoodieTable.open(corpus(name)).scan(limit=1_000_000).to_arrow()
+        return
     for limit in (1, len(rows) // 2):
         scan = HoodieTable.open(corpus(name)).scan(limit=limit)
         limited = [repr(row) for row in scan.to_arrow().to_pylist()]

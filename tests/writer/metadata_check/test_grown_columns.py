@@ -45,5 +45,6 @@ def test_grown_columns(table_type: str, version: int, tmp_path: Path) -> None:
     for text in ("dec = 1", "dec > 3.5", "f < 2", "f = 9", "i >= 6", "i = 3", "z = '9'"):
         rows = table.scan(["id"], text, options={"hoodie.metadata.enable": "false"}).count()
         assert table.scan(["id"], text, options=SKIPPING).count() == rows > 0
-    found = {text: str(table.scan(["id"], text, options=SKIPPING).explain()) for text in ("i >= 6", "dec > 3.5")}
-    assert ["partition_stats" in each for each in found.values()] == [True, False]  # Java's may mix two scales
+    found = table.scan(["id"], "dec > 100", options=SKIPPING).explain()
+    assert "partition_stats left out 0 of" in str(found)  # Java's may mix two scales
+    assert "partition_stats left out 0 of" not in str(table.scan(["id"], "i > 100", options=SKIPPING).explain())
