@@ -151,11 +151,17 @@ def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
 
 
 def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:
-    """Combine archive files, newest first: the newest file's entry of each (request time, action)."""
+    """Combine archive files, newest first: of each (request time, action) the entry that completed last, and among
+    equal ones the newest file's.
+
+    A metadata table has several of one request time: each partition that is built anew begins with the same few.
+    """
     found: dict[tuple[str, str], ArchivedInstant] = {}
     for instants in files:
         for instant in instants:
-            found.setdefault((instant.request_time, instant.action), instant)
+            known = found.get((instant.request_time, instant.action))
+            if known is None or known.completion_time < instant.completion_time:
+                found[instant.request_time, instant.action] = instant
     return found
 
 

@@ -74,11 +74,24 @@ def check_index_files(view: MetadataView, partition: str) -> None:
     later = [each for each in instants if times[each.request_time] > first and each.action in (COMMIT, DELTA_COMMIT)]
     for instant, metadata in zip(later, view.timeline.read_all_metadata(later), strict=True):
         for stat in metadata.write_stats.get(partition, ()):
-            is_old = times[instant.request_time] <= starts.get(stat.file_id or "", first)
-            if not is_old and stat.path is not None and sizes.get(stat.path, -1) < stat.file_size_in_bytes:
+            start = starts.get(stat.file_id or "", first)
+            if times[instant.request_time] <= start or stat.path is None:
+                continue
+            if sizes.get(stat.path, -1) < stat.file_size_in_bytes and not _was_built_since(view, start, instant):
                 text = "A file of an index in the metadata table is gone, or cut short."
                 raise InvalidTableError(text, path=stat.path, hint=HINT)
     view.checked.add(partition)
+
+
+def _was_built_since(view: MetadataView, start: str, commit: Instant) -> bool:
+    """Say whether a file group was made after a commit, though its first request time says nothing about that.
+
+    The instant that built it may have left the active timeline; the archive is read only where a file seems lost.
+    """
+    if not start.startswith(FIRST_TIME):
+        return False
+    built = view.timeline.find_completion_time(start)
+    return built is not None and built > (commit.completion_time or commit.request_time)
 
 
 def _find_first(group: FileSlice) -> str:

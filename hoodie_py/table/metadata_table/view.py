@@ -22,8 +22,10 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import InvalidTableError, TableNotFoundError
+from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
+from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.payloads.metadata_table import HoodieMetadataPayload
@@ -91,12 +93,20 @@ class MetadataView:
         """Request times of the completed writes of the table that the metadata table does not have, oldest first."""
         own = self.timeline.timeline.select_completed().select_actions(DELTA_COMMIT)
         there = {each.request_time for each in own}
-        first = next(iter(own), None)
-        return tuple(
-            each.request_time
-            for each in self._around.list_completed_writes()
-            if each.request_time not in there and not (first is not None and _is_before(each, first))
-        )
+        missing = [each for each in self._around.list_completed_writes() if each.request_time not in there]
+        first = self._find_first(own) if missing else None
+        return tuple(each.request_time for each in missing if first is None or not _is_before(each, first))
+
+    def _find_first(self, own: Timeline) -> Instant | None:
+        """Return the oldest active commit that has files of all writes before it.
+
+        Commits that only build another partition, maybe long after the list of files, have the same early times.
+        """
+        for each in own:
+            is_early = each.request_time.startswith(FIRST_TIME)
+            if not is_early or FILES_PARTITION in self.timeline.read_metadata(each).write_stats:
+                return each
+        return None
 
     @property
     def is_local(self) -> bool:

@@ -68,8 +68,8 @@ class ArchiveResult:
 class Archive(Protocol):
     """What the layouts of the timeline differ in."""
 
-    def find_archived(self, oldest: str) -> set[tuple[str, str]]:
-        """Return request time and action of archived instants that may still be active, from a request time on."""
+    def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
+        """Return those of the instants, oldest first, that an archival which died has written already."""
         ...
 
     def add(self, active: Sequence[ActiveFiles]) -> str:
@@ -139,11 +139,11 @@ def archive_instants(
     if not active:
         return []
     into = _open_archive(timeline, settings, ensure_held)
-    archived = into.find_archived(active[0].instant.request_time)
+    archived = into.find_archived(active)
     made: list[str] = []
     for start in range(0, len(active), _AT_ONCE):
         some = active[start : start + _AT_ONCE]
-        new = [each for each in some if (each.instant.request_time, each.instant.action) not in archived]
+        new = [each for each in some if each.instant not in archived]
         if new:
             made.append(into.add(new))
         _remove_markers(timeline.files, some)

@@ -41,10 +41,8 @@ class LogArchive:
         """Path of the archive."""
         return self.timeline.config.find_history_folder()
 
-    def find_archived(self, oldest: str) -> set[tuple[str, str]]:
-        """Return request time and action of the completed instants in the newest file, from a request time on.
-
-        An archival that died has written them, and not yet removed them from the active timeline.
+    def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
+        """Return those of the instants that are in the newest file: an archival that died has written them already.
 
         Raises:
             CorruptFileError: the file is damaged.
@@ -56,7 +54,8 @@ class LogArchive:
         path = f"{self.folder}/{make_archive_file_name(number)}"
         with locate_errors(path=path):
             entries = parse_archived_log(read_bounded(self.timeline.files, path, "archive_bytes"))
-        return {(each.request_time, each.action) for each in entries if each.request_time >= oldest}
+        found = {(each.request_time, each.action) for each in entries}
+        return {each.instant for each in active if (each.instant.request_time, each.instant.action) in found}
 
     def add(self, active: Sequence[ActiveFiles]) -> str:
         """Add a file with the entries of instants, and return its path.

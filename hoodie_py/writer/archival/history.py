@@ -35,7 +35,7 @@ from hoodie_py.formats.timeline.history_files import (
     read_history_batches,
     write_history,
 )
-from hoodie_py.formats.timeline.instants import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
+from hoodie_py.formats.timeline.instants import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, Instant
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.archive import History, load_history, read_manifest
 from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline
@@ -63,22 +63,25 @@ class HistoryArchive:
         """Path of the history."""
         return self.timeline.config.find_history_folder()
 
-    def find_archived(self, oldest: str) -> set[tuple[str, str]]:
-        """Return request time and action of the history's instants, from a request time on.
+    def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
+        """Return those of the instants, oldest first, that an archival which died has written already.
 
-        An archival that died has written them, and not yet removed them from the active timeline.
+        The first commits of a metadata table's partitions have the same few request times each time they are built,
+        so the completion time tells whether it is the same instant.
 
         Raises:
             CorruptFileError: the history is damaged.
-            StorageError: the store refused.
+            StorageError: the history cannot be read.
         """
-        found: set[tuple[str, str]] = set()
+        oldest = active[0].instant.request_time
+        found: set[tuple[str, str, str]] = set()
         for each in load_history(self.files, self.folder).files:
             if each.max_time >= oldest:
                 with locate_errors(path=f"{self.folder}/{each.name}"):
                     rows = parse_history_parquet(self._read(each), contents=False)
-                found.update((row.request_time, row.action) for row in rows)
-        return found
+                found.update((row.request_time, row.action, row.completion_time) for row in rows)
+        instants = (each.instant for each in active)
+        return {each for each in instants if (each.request_time, each.action, _find_completion(each)) in found}
 
     def add(self, active: Sequence[ActiveFiles]) -> str:
         """Add a file of instants, oldest first, and return its path.
@@ -95,9 +98,7 @@ class HistoryArchive:
     def add_instants(self, instants: Sequence[ArchivedInstant]) -> str:
         """Add a file of instants with their contents; order and errors as for ``add``."""
         now = load_history(self.files, self.folder)
-        name = make_history_file_name([each.request_time for each in instants], 0)
-        if any(each.name == name for each in now.files):
-            raise InvalidTableError("The history has a file with other instants of these times.", file=name)
+        name = _choose_name(now, [each.request_time for each in instants], 0)
         added = self._create(now, name, [make_history_rows(instants)])
         self._replace(now, [*now.files, added])
         return f"{self.folder}/{name}"
@@ -123,7 +124,7 @@ class HistoryArchive:
         chosen = choose_merged(now.files, level, self.settings.batch, self.settings.file_bytes)
         if not chosen:
             return False
-        name = make_history_file_name([time for each in chosen for time in (each.min_time, each.max_time)], level + 1)
+        name = _choose_name(now, [time for each in chosen for time in (each.min_time, each.max_time)], level + 1)
         batches = (rows for each in chosen for rows in self._iterate_rows(each))
         merged = self._create(now, name, batches)
         self._replace(now, [*(each for each in now.files if each not in chosen), merged])
@@ -180,6 +181,24 @@ class HistoryArchive:
             self.files.delete_with_checksum(path)
 
 
+def _choose_name(now: History, times: Sequence[str], level: int) -> str:
+    """Return a name that no file of the history has, of a level or above it.
+
+    Files can be of the same times: each partition of a metadata table that is built anew begins with the same few.
+    """
+    taken = {each.name for each in now.files}
+    for number in range(level, _LAST_LEVEL + 1):
+        name = make_history_file_name(times, number)
+        if name not in taken:
+            return name
+    raise InvalidTableError("The history has a file of other instants of these times at each level.", file=name)
+
+
+def _find_completion(instant: Instant) -> str:
+    """Return the completion time that the history has of an instant."""
+    return instant.completion_time or instant.request_time
+
+
 def _read_row(timeline: ActiveTimeline, active: ActiveFiles) -> ArchivedInstant:
     """Read what the history keeps of an instant: its completed file, and the plan of a table service."""
     instant = active.instant
@@ -192,9 +211,8 @@ def _read_row(timeline: ActiveTimeline, active: ActiveFiles) -> ArchivedInstant:
         plan = timeline.read(active.requested)
     elif action in (REPLACE_COMMIT, CLUSTERING):
         plan = timeline.read(active.inflight) or timeline.read(active.requested)
-    completion_time = instant.completion_time or instant.request_time
     metadata = timeline.read(instant)
-    return ArchivedInstant(instant.request_time, completion_time, instant.action, metadata or None, plan or None)
+    return ArchivedInstant(instant.request_time, _find_completion(instant), instant.action, metadata or None, plan or None)
 
 
 def choose_merged(files: Iterable[HistoryFile], level: int, batch: int, most_bytes: int) -> list[HistoryFile]:

@@ -10,7 +10,7 @@ from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.archive import HistoryFile, parse_history_file_name
 from hoodie_py.formats.timeline.history_files import HISTORY_SCHEMA, write_history
-from hoodie_py.table.timeline.archive import load_history
+from hoodie_py.table.timeline.archive import load_archive, load_history
 from hoodie_py.writer.archival.active_files import ActiveTimeline, collect_active_files
 from hoodie_py.writer.archival.history import HistoryArchive, choose_merged
 from hoodie_py.writer.settings import ArchivalSettings
@@ -67,6 +67,12 @@ def add(names: Names, *numbers: int, held: list[bool] | None = None) -> str:
     return into.add(collect_active_files(into.timeline, wanted))
 
 
+def find_archived(names: Names) -> set[str]:
+    into = archive_of(names)
+    active = collect_active_files(into.timeline, list(names.snapshot().timeline))
+    return {each.request_time for each in into.find_archived(active)}
+
+
 def current(names: Names) -> list[str]:
     return [each.name for each in load_history(TableFiles.open(names.root), HISTORY).files]
 
@@ -80,8 +86,20 @@ def test_levels_grow_and_old_files_go(names: Names) -> None:
     assert {"_version_", f"{at(1)}_{at(8)}_2.parquet"} < left
     assert len([name for name in left if name.startswith("manifest_")]) == 4  # two, and one for each merge just made
     assert f"{at(1)}_{at(2)}_0.parquet" not in left
-    assert archive_of(names).find_archived(at(1)) == {(at(number), "deltacommit") for number in range(1, 9)}
-    assert archive_of(names).find_archived(at(9)) == set()
+    names.done(9)
+    assert find_archived(names) == {at(number) for number in range(1, 9)}
+
+
+def test_instants_of_the_same_time_are_told_apart(names: Names) -> None:
+    add(names, 1)
+    completed = next(path for path in (names.root / ".hoodie/timeline").iterdir() if path.name.startswith(f"{at(1)}_"))
+    completed.rename(completed.with_name(completed.name.replace("_" + at(1)[:4], "_2031")))
+    assert find_archived(names) == set()
+    add(names, 1)
+    assert current(names) == [f"{at(1)}_{at(1)}_0.parquet", f"{at(1)}_{at(1)}_1.parquet"]
+    assert find_archived(names) == {at(1)}
+    loaded = load_archive(TableFiles.open(names.root), names.snapshot().config)
+    assert [each.completion_time[:4] for each in loaded.instants] == ["2031"]
 
 
 def test_a_manifest_without_its_number_does_not_count_and_is_replaced(names: Names) -> None:

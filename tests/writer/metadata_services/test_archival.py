@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable
@@ -52,3 +54,39 @@ def test_both_timelines_stay_short(name: str, tmp_path: Path) -> None:
     shutil.rmtree(base / ".hoodie/metadata/files")  # reads did use it
     with pytest.warns(match="metadata table"):
         HoodieTable.open(base).scan().count()
+
+
+def test_a_partition_that_was_built_anew_is_trusted_after_its_first_commit_was_archived_again(tmp_path: Path) -> None:
+    """Its first commit has the same time as that of another partition, long ago."""
+    base = writable("mdt_files_mor_v9", tmp_path)
+    table = HoodieTable.open(base)
+    table.index.build("column_stats")
+    for _ in range(7):
+        upsert(base)
+    table.index.drop("column_stats")
+    table.index.build("column_stats")
+    timeline = base / ".hoodie/metadata/.hoodie/timeline"
+    began = {tuple(path.stem.split("_")) for path in timeline.glob("00000*_*.deltacommit")}
+    assert began
+    for _ in range(4):
+        upsert(base)
+    assert not began & {tuple(path.stem.split("_")) for path in timeline.glob("00000*_*.deltacommit")}
+    archived = pa.concat_tables(pq.read_table(path) for path in (timeline / "history").glob("*.parquet"))
+    assert began <= set(zip(archived["instantTime"].to_pylist(), archived["completionTime"].to_pylist(), strict=True))
+    where = "id >= '0'"
+    listed = HoodieTable.open(base).scan(filter=where, options={"hoodie.metadata.enable": "false"})
+    assert HoodieTable.open(base).scan(filter=where).count() == listed.count()
+
+
+def test_a_partition_built_late_does_not_hide_that_the_metadata_table_is_behind(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    for _ in range(7):
+        upsert(base)
+    last = HoodieTable.open(base).timeline.select_completed().last
+    assert last is not None
+    HoodieTable.open(base).index.build("column_stats")
+    for path in (base / ".hoodie/metadata/.hoodie/timeline").glob(f"{last.request_time}*"):
+        path.unlink()
+    view = open_metadata_view(open_snapshot(str(base)))
+    assert view is not None
+    assert view.unlisted == (last.request_time,)
