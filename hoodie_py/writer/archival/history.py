@@ -212,7 +212,9 @@ def _read_row(timeline: ActiveTimeline, active: ActiveFiles) -> ArchivedInstant:
     elif action in (REPLACE_COMMIT, CLUSTERING):
         plan = timeline.read(active.inflight) or timeline.read(active.requested)
     metadata = timeline.read(instant)
-    return ArchivedInstant(instant.request_time, _find_completion(instant), instant.action, metadata or None, plan or None)
+    return ArchivedInstant(
+        instant.request_time, _find_completion(instant), instant.action, metadata or None, plan or None
+    )
 
 
 def choose_merged(files: Iterable[HistoryFile], level: int, batch: int, most_bytes: int) -> list[HistoryFile]:
