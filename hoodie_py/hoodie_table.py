@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.table.table_queries import TableQueries
+from hoodie_py.table.table_frames import TableFrames
 from hoodie_py.writer.table_alterations import TableAlterations
 from hoodie_py.writer.table_clustering import TableClustering
 from hoodie_py.writer.table_services import TableServices
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableQueries, TableStates, TableAlterations, TableClustering, TableServices, TableVersions):
+class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, TableServices, TableVersions):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a

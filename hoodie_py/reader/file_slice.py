@@ -85,6 +85,12 @@ class FileSlice:
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...]
 
+    def __repr__(self) -> str:
+        place = f"{self.partition_path}/{self.file_id}" if self.partition_path else self.file_id
+        base = "no base file" if self.base_file is None else "a base file"
+        logs = f"{len(self.log_files)} log file{'' if len(self.log_files) == 1 else 's'}"
+        return f"FileSlice({place!r}, {self.base_instant}, {base}, {logs})"
+
 
 @dataclass(frozen=True, slots=True)
 class BlockRules:

@@ -79,6 +79,9 @@ class ReadInfo:
     keys: WantedKeys | None = None
     mappings: FileMappings | None = None
 
+    def __repr__(self) -> str:
+        return f"ReadInfo({self.config.name!r}, {self.files.uri}, {len(self.schema)} columns)"
+
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
         """Return the facts for reading rows in the form of the files that they go to, not in that of a query.
 

@@ -1,6 +1,25 @@
-"""Words of messages that depend on numbers."""
+"""Words of messages that depend on numbers, and how notebooks print what is a sentence."""
 
 from __future__ import annotations
+
+from typing import Protocol
+
+
+class Printer(Protocol):
+    """What IPython hands to ``_repr_pretty_``."""
+
+    def text(self, text: str) -> None:
+        """Print a text."""
+        ...
+
+
+class Sentence:
+    """A result whose ``str`` is a sentence: notebooks and IPython show it; ``repr`` has every field."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Printer, _cycle: bool) -> None:
+        printer.text(str(self))
 
 
 def format_count(number: int, one: str) -> str:

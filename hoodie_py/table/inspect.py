@@ -62,6 +62,9 @@ class TableInspect:
         self._view = view
         self._planned = view if planned is None else planned
 
+    def __repr__(self) -> str:
+        return f"TableInspect({self._files.uri}: timeline, files, slices, log_blocks, stats, compaction_plan)"
+
     def timeline(self, *, archived: bool = False, limit: int | None = None, before: str | None = None) -> pa.Table:
         """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones.
 

@@ -145,6 +145,19 @@ class TableConfig:
     table_format: str = "native"
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        facts = [repr(self.name), self.table_type, f"version {self.version}"]
+        facts += [
+            f"{what} {', '.join(names)}"
+            for what, names in (
+                ("key", self.record_key_fields),
+                ("partitioned by", self.partition_fields),
+                ("ordering", self.ordering_fields),
+            )
+            if names
+        ]
+        return f"TableConfig({', '.join([*facts, self.merge_mode.value])})"
+
     @classmethod
     def from_bytes(cls, data: bytes) -> TableConfig:
         """Parse a ``hoodie.properties`` file.

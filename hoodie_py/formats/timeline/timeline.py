@@ -26,6 +26,8 @@ from hoodie_py.formats.timeline.instants import (
 
 __all__ = ["Instant", "InstantFile", "Timeline", "parse_instant_file"]
 
+_SHOWN = 30  # instants in a notebook
+
 
 class Timeline:
     """Instants of a table, oldest first; immutable.
@@ -109,6 +111,14 @@ class Timeline:
     def __repr__(self) -> str:
         span = f", {self._instants[0].request_time} to {self._instants[-1].request_time}" if self._instants else ""
         return f"Timeline({len(self)} instants{span})"
+
+    def _repr_html_(self) -> str:
+        shown = self._instants[-_SHOWN:]
+        more = f", the last {len(shown)}" if len(shown) < len(self) else ""
+        head = "<tr><th>requested</th><th>completed</th><th>action</th><th>state</th></tr>"
+        cells = ((each.request_time, each.completion_time or "", each.action, each.state) for each in shown)
+        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+        return f"<table><caption>Timeline of {len(self)} instants{more}</caption>{head}{rows}</table>"
 
     @property
     def instants(self) -> tuple[Instant, ...]:

@@ -44,6 +44,10 @@ class ChangesTask:
     merger: Merger | None = None
     limit: int | None = None
 
+    def __repr__(self) -> str:
+        commits = f"{len(self.steps)} commit{'' if len(self.steps) == 1 else 's'}"
+        return f"ChangesTask({commits}, {len(self.columns)} columns)"
+
     @property
     def size(self) -> int:
         """Bytes of the files to read, a measure of the work."""

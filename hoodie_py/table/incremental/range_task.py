@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RangeTask(ScanTask):
     """The rows of a slice of a range's files; the predicate has the range's filter.
 

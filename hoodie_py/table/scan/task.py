@@ -39,6 +39,10 @@ class ScanTask:
     merger: Merger | None = None
     limit: int | None = None
 
+    def __repr__(self) -> str:
+        where = "" if self.predicate is None else f", where {self.predicate}"
+        return f"{type(self).__name__}({self.file_slice!r}, {len(self.columns)} columns{where})"
+
     @property
     def size(self) -> int:
         """Bytes of the slice's files, a measure of the work."""

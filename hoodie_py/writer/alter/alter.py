@@ -16,6 +16,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.merge_config import DELETE_FIELD
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.alter.changes import Changes, change_columns
@@ -34,7 +35,7 @@ _OF_ANY_COLUMNS = (names.COLUMN_STATS, names.RECORD_INDEX, names.BLOOM_FILTERS)
 
 
 @dataclass(frozen=True, slots=True)
-class AlterResult:
+class AlterResult(Sentence):
     """What an alteration did, or would do.
 
     Attributes:

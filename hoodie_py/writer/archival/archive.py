@@ -23,6 +23,7 @@ from typing import Protocol
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, collect_active_files
 from hoodie_py.writer.archival.archive_logs import LogArchive
@@ -37,7 +38,7 @@ _THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ArchiveResult:
+class ArchiveResult(Sentence):
     """What an archival did.
 
     Attributes:

@@ -18,6 +18,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.bootstrap_sources import check_sources, delete_source
 from hoodie_py.writer.clean.plan import (
@@ -41,7 +42,7 @@ _PARALLEL = 8
 
 
 @dataclass(frozen=True, slots=True)
-class CleanResult:
+class CleanResult(Sentence):
     """Completed cleans; ``instants`` is empty if there was nothing to remove.
 
     ``earliest`` is the request time of the earliest commit whose files were all kept; None if the policy has none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hoodie_py.runtime.wording import format_count
+from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.writer.handles.data_file import TaskResult
 
@@ -66,7 +66,7 @@ class ClusteringReport:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringResult:
+class ClusteringResult(Sentence):
     """A completed clustering; ``instant`` is None if there was nothing to do. ``seconds`` is wall-clock time, sizes are
     in bytes.
     """

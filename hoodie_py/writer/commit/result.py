@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.runtime.wording import format_count
+from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.writer.archival.archive import ArchiveResult
 from hoodie_py.writer.clean.clean import CleanResult
 from hoodie_py.writer.clustering.report import ClusteringResult
@@ -16,7 +16,7 @@ from hoodie_py.writer.records import WriteOperation
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(Sentence):
     """A committed write; ``instant`` is None if there was nothing to write, so that nothing was committed.
 
     Attributes:

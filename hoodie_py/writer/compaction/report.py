@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hoodie_py.runtime.wording import format_count
+from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.writer.handles.data_file import TaskResult
 
@@ -83,7 +83,7 @@ class PlanReport:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(Sentence):
     """A completed compaction; ``instant`` is None if there was nothing to do.
 
     ``rows_updated``, ``rows_deleted`` and ``rows_inserted`` count what the log files changed in the base rows.

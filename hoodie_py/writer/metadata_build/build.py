@@ -30,7 +30,7 @@ from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.runtime.wording import format_count
+from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.handles.markers import Markers
@@ -57,7 +57,7 @@ OnRecords = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltIndex:
+class BuiltIndex(Sentence):
     """A partition that was built."""
 
     name: str

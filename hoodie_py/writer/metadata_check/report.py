@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from hoodie_py.runtime.wording import Sentence
+
 MOST_FINDINGS = 100  # of one partition of the metadata table; the others are only counted
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Sentence):
     """One thing that is wrong. ``place`` is a file, a key or a partition of the table."""
 
     part: str  # the partition of the metadata table; "data" for the table's own files
@@ -51,7 +53,7 @@ class PartReport:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Sentence):
     """The result of ``HoodieTable.verify``."""
 
     table: str

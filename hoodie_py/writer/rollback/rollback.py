@@ -30,6 +30,7 @@ from hoodie_py.formats.timeline.instants import (
     ROLLBACK,
     Instant,
 )
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.rollback.attempt import undo_attempt
@@ -50,7 +51,7 @@ _UNDONE = (COMMIT, DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackResult:
+class RollbackResult(Sentence):
     """What a rollback did.
 
     Attributes:

@@ -26,6 +26,7 @@ from hoodie_py.formats.timeline.savepoints import (
     write_restore_metadata,
     write_restore_plan,
 )
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
@@ -45,7 +46,7 @@ from hoodie_py.writer.transaction.run_guard import guard_run
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreResult:
+class RestoreResult(Sentence):
     """What a restore did.
 
     Attributes:

@@ -17,6 +17,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, RESTORE, SAVEPOINT, Instant
 from hoodie_py.formats.timeline.savepoints import SavepointMetadata, write_savepoint_metadata
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
@@ -24,7 +25,7 @@ from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 
 
 @dataclass(frozen=True, slots=True)
-class Savepoint:
+class Savepoint(Sentence):
     """A savepoint.
 
     Attributes:

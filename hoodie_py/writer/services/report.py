@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.scan.html_table import format_html_table
 
 State = Literal["due", "not due", "waits", "not handled", "unknown"]
@@ -14,7 +15,7 @@ State = Literal["due", "not due", "waits", "not handled", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class DueService:
+class DueService(Sentence):
     """One table service: whether it is due, and why or why not.
 
     Attributes:
@@ -41,7 +42,7 @@ class DueService:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceStep:
+class ServiceStep(Sentence):
     """A step that was taken.
 
     Attributes:

@@ -20,6 +20,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatur
 from hoodie_py.formats.config.table_config import TIMELINE_LAYOUT, WRITABLE_VERSIONS, TableConfig
 from hoodie_py.options.write import COMPLEX_KEY_CHECK
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
@@ -40,7 +41,7 @@ _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class VersionChange:
+class VersionChange(Sentence):
     """What an upgrade or downgrade did, or would do.
 
     Attributes:

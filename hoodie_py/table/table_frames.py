@@ -1,0 +1,70 @@
+"""TableFrames: the rows of a table as what dataframe libraries take, in one call.
+
+Each method is a scan of the state that the table object shows. ``scan`` has more arguments: a time of the past,
+a merger, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.table.table_queries import TableQueries
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow.compute as pc
+
+
+class TableFrames(TableQueries):
+    """The rows of a table in the state that this object shows, as data frames."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return all rows through Arrow's C stream interface, so that polars, DuckDB and pandas take a table."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+    ) -> pa.Table:
+        """Return rows as a ``pyarrow.Table``; ``columns`` and ``filter`` as for ``scan``."""
+        return self.scan(columns=columns, filter=filter).to_arrow()
+
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+        **options: Any,
+    ) -> pandas.DataFrame:
+        """Return rows as a pandas DataFrame; ``columns`` and ``filter`` as for ``scan``.
+
+        Further options go to pyarrow's ``Table.to_pandas``.
+        """
+        return self.scan(columns=columns, filter=filter).to_pandas(**options)
+
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+    ) -> polars.DataFrame:
+        """Return rows as a polars DataFrame; ``columns`` and ``filter`` as for ``scan``."""
+        return self.scan(columns=columns, filter=filter).to_polars()
+
+    def head(
+        self,
+        n: int = 5,
+        columns: Sequence[str] | None = None,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+    ) -> pa.Table:
+        """Return the first rows that are found, in no order; no more is read than they need.
+
+        Args:
+            n: most rows.
+            columns: as for ``scan``.
+            filter: as for ``scan``.
+        """
+        return self.scan(columns=columns, filter=filter, limit=n).to_arrow()
