@@ -11,6 +11,7 @@ _.insert_overwrite_table
 _.incremental
 _.follow
 _.to_polars
+_.scan_polars
 _.to_duckdb
 _.with_columns
 _.buffered

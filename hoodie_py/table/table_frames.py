@@ -6,7 +6,7 @@ a merger, ...
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow.compute as pc
+
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.table.timeline.time_travel import AsOf
 
 
 class TableFrames(TableQueries):
@@ -53,6 +56,31 @@ class TableFrames(TableQueries):
     ) -> polars.DataFrame:
         """Return rows as a polars DataFrame; ``columns`` and ``filter`` as for ``scan``."""
         return self.scan(columns=columns, filter=filter).to_polars()
+
+    def scan_polars(
+        self,
+        filter: str | pc.Expression | None = None,  # noqa: A002
+        as_of: AsOf | None = None,
+        query_type: str | None = None,
+        merger: Merger | None = None,
+        memory_limit: int | None = None,
+        integrity: str = "default",
+        options: Mapping[str, Any] | None = None,
+    ) -> polars.LazyFrame:
+        """Make a polars LazyFrame; nothing is read until it is collected, and then what the query needs.
+
+        Columns, slices and the conditions that mean the same in both libraries are pushed down. Arguments and errors as
+        for ``scan``.
+        """
+        return self.scan(
+            filter=filter,
+            as_of=as_of,
+            query_type=query_type,
+            merger=merger,
+            memory_limit=memory_limit,
+            integrity=integrity,
+            options=options,
+        ).to_polars_lazy()
 
     def head(
         self,

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.arrow_expression import from_expression
-from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.predicate import And, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql
 
 
@@ -25,7 +25,7 @@ def as_predicate(
     if isinstance(filter, str):
         return parse_sql(filter, schema)
     if isinstance(filter, pc.Expression):
-        return from_expression(filter, schema)
+        return _find_nodes(filter, from_expression(filter, schema), schema)
     if isinstance(filter, Predicate):
         missing = sorted(filter.columns - set(schema.names))
         if missing:
@@ -34,3 +34,12 @@ def as_predicate(
     raise InvalidQueryError(
         f"A filter is SQL text or a pyarrow.compute.Expression, not {type(filter).__name__}.",
     )
+
+
+def _find_nodes(expression: pc.Expression, whole: Predicate, schema: pa.Schema) -> Predicate:
+    """Return what an expression says of single columns as nodes, which prune files as SQL's do, and what is left."""
+    from hoodie_py.table.filter.arrow_tree import find_parts
+
+    known = find_parts(expression, schema)
+    nodes = known.nodes if known.is_all else (*known.nodes, whole.root)
+    return Predicate(nodes[0] if len(nodes) == 1 else And(nodes))

@@ -315,6 +315,12 @@ class Predicate:
         return text[1:-1] if isinstance(self.root, (And, Or, Not, Comparison, InList, Like, IsNull)) else text
 
 
+def join_filters(*filters: Predicate | None) -> Predicate | None:
+    """Return the filter that rows pass which pass all of some filters; None if there are none."""
+    roots: list[Node] = [each.root for each in filters if each is not None]
+    return None if not roots else Predicate(roots[0] if len(roots) == 1 else And(tuple(roots)))
+
+
 def iterate_nodes(node: Node) -> Iterator[Node]:
     """Yield the node and all nodes below it, without recursion."""
     pending = [node]

@@ -34,7 +34,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
-from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.predicate import Predicate, join_filters
 from hoodie_py.table.incremental.commit_range import (
     EARLIEST,
     CommitRange,
@@ -45,7 +45,7 @@ from hoodie_py.table.incremental.commit_range import (
 )
 from hoodie_py.table.incremental.path_glob import compile_glob
 from hoodie_py.table.incremental.range_task import RangeTask
-from hoodie_py.table.incremental.row_range import join_filters, make_instant_range, make_row_filter
+from hoodie_py.table.incremental.row_range import make_instant_range, make_row_filter
 from hoodie_py.table.incremental.touched_slices import (
     find_certain_files,
     find_written_files,

@@ -49,11 +49,5 @@ def make_row_filter(instants: InstantRange) -> Predicate:
     return Predicate(And((*bounds, *others)))
 
 
-def join_filters(*filters: Predicate | None) -> Predicate | None:
-    """Return the filter that rows pass which pass all of some filters; None if there are none."""
-    roots: list[Node] = [each.root for each in filters if each is not None]
-    return None if not roots else Predicate(roots[0] if len(roots) == 1 else And(tuple(roots)))
-
-
 def _compare(operator: str, time: str) -> Comparison:
     return Comparison(operator, _TIME, Literal(time, _TEXT))

@@ -12,9 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import import_module
 from operator import itemgetter
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,6 +23,7 @@ from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.table.dataframes.source import import_extra
 from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.scan.query import Query, Request, SnapshotQuery, Task
@@ -170,17 +169,53 @@ class Scan(Request):
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``."""
-        _import_extra("pandas")
+        import_extra("pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a polars DataFrame."""
-        frame: polars.DataFrame = _import_extra("polars").DataFrame(self.to_arrow())
+        frame: polars.DataFrame = import_extra("polars").DataFrame(self.to_arrow())
         return frame
+
+    def to_polars_lazy(self) -> polars.LazyFrame:
+        """Return a polars LazyFrame, which reads the columns and rows that its query needs when it is collected.
+
+        Conditions that mean the same to both are pushed down and leave out files; polars applies the others.
+        """
+        from hoodie_py.table.dataframes.polars_frame import make_lazy_frame
+
+        return make_lazy_frame(self)
+
+    def narrow(
+        self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, limit: int | None = None
+    ) -> Scan:
+        """Return a scan of some of the columns, of the rows that pass another filter as well, and no more of them.
+
+        Raises:
+            InvalidQueryError: an unknown or repeated column, or a filter behind a limit, which comes first.
+        """
+        if predicate is not None and self.limit is not None:
+            raise InvalidQueryError("A scan with a limit takes no further filter.", hint="Set the limit last.")
+        from hoodie_py.table.filter.predicate import join_filters
+
+        wanted = self.columns if columns is None else choose_columns(columns, self.schema)
+        options = self.options
+        if options.batch_rows == choose_batch_rows(len(self.columns)):
+            options = replace(options, batch_rows=choose_batch_rows(len(wanted)))
+        limits = [each for each in (self.limit, limit) if each is not None]
+        return Scan(
+            self.snapshot,
+            wanted,
+            join_filters(self.predicate, predicate),
+            options,
+            min(limits) if limits else None,
+            self.merger,
+            self.query,
+        )
 
     def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
         """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view."""
-        target: duckdb.DuckDBPyConnection = _import_extra("duckdb").connect() if connection is None else connection
+        target: duckdb.DuckDBPyConnection = import_extra("duckdb").connect() if connection is None else connection
         return target.register(name, self.to_arrow())
 
     def count(self) -> int:
@@ -213,20 +248,6 @@ class Scan(Request):
                 ("columns", ", ".join(self.columns)),
             ],
         )
-
-
-def _import_extra(package: str) -> ModuleType:
-    """Import a package that an extra of the same name installs.
-
-    Raises:
-        UnsupportedFeatureError: it is not installed.
-    """
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as error:
-        raise UnsupportedFeatureError(
-            f"{package} is not installed.", hint=f"pip install 'hoodie_py[{package}]'"
-        ) from error
 
 
 def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:
