@@ -46,6 +46,14 @@ class TableFiles:
 
     Paths are relative to the base path with ``/`` as separator; ``""`` is the base path. Every method raises
     StorageError (FileMissingError for a missing file), and InvalidTableError for a path outside the table.
+
+    Examples:
+        >>> trips.files.exists(".hoodie/hoodie.properties")
+        True
+        >>> [entry.path for entry in trips.files.list("la") if entry.path.endswith(".parquet")] == [
+        ...     file_slice.base_file.path for file_slice in trips.file_slices(filter="city = 'la'")
+        ... ]
+        True
     """
 
     def __init__(self, store: Store) -> None:

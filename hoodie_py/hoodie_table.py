@@ -14,6 +14,7 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_frames import TableFrames
 from hoodie_py.writer.table_alterations import TableAlterations
 from hoodie_py.writer.table_clustering import TableClustering
+from hoodie_py.writer.table_compaction import TableCompaction
 from hoodie_py.writer.table_services import TableServices
 from hoodie_py.writer.table_states import TableStates
 from hoodie_py.writer.table_versions import TableVersions
@@ -28,18 +29,24 @@ if TYPE_CHECKING:
     from hoodie_py.writer.clean.clean import CleanResult
     from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.compaction.local_runner import Runner
-    from hoodie_py.writer.compaction.report import CompactionResult, OnProgress, PlanReport
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
     from hoodie_py.writer.metadata_check.report import VerifyReport
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
-class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, TableServices, TableVersions):
+class HoodieTable(
+    TableFrames, TableStates, TableAlterations, TableCompaction, TableClustering, TableServices, TableVersions
+):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a
     compaction planned or run, a clean, a rollback. ``refresh`` shows the current state.
+
+    Examples:
+        >>> table = HoodieTable.open("trips")
+        >>> table.scan(columns=["id", "price"], filter="price > 15").to_arrow().to_pydict()
+        {'id': ['c', 'b'], 'price': [30.0, 20.0]}
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -61,6 +68,10 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
             InvalidTableError: its properties or timeline are broken.
             UnsupportedFeatureError: a table version or format that is not handled.
             StorageError: the store refused or failed.
+
+        Examples:
+            >>> HoodieTable.open("trips").scan().count()
+            3
         """
         return cls(open_snapshot(fspath(uri), storage_options=storage_options, timezone=timezone))
 
@@ -113,6 +124,15 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
             UnsupportedFeatureError: a column type, version or key generator that is not handled.
             CommitStateUnknownError: the store did not say whether it wrote the table's properties.
             StorageError: the store refused or failed.
+
+        Examples:
+            >>> from datetime import UTC, datetime
+            >>> schema = pa.schema(
+            ...     [("sensor", pa.string()), ("at", pa.timestamp("us", "UTC")), ("value", pa.float64())]
+            ... )
+            >>> readings = HoodieTable.create("readings", schema, record_key="sensor", ordering="at")
+            >>> readings.upsert([{"sensor": "s1", "at": datetime(2026, 1, 1, tzinfo=UTC), "value": 0.5}]).rows_inserted
+            1
         """
         from hoodie_py.writer.create import create as given
         from hoodie_py.writer.create.create import create_table
@@ -136,44 +156,89 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
         return cls(open_snapshot(files, timezone=timezone))
 
     def refresh(self) -> HoodieTable:
-        """Return the table in its current state."""
+        """Return the table in its current state.
+
+        Examples:
+            >>> other = HoodieTable.open("trips")
+            >>> trips.delete(["a"]).rows_deleted
+            1
+            >>> other.scan().count(), other.refresh().scan().count()
+            (3, 2)
+        """
         return HoodieTable(open_snapshot(self.files, timezone=self._snapshot.timezone, earlier=self._snapshot))
 
     @property
     def files(self) -> TableFiles:
-        """Access to the table's files."""
+        """Access to the table's files.
+
+        Examples:
+            >>> trips.files.exists(".hoodie/hoodie.properties")
+            True
+        """
         return self._snapshot.files
 
     @property
     def uri(self) -> str:
-        """Base path of the table, without credentials."""
+        """Base path of the table, without credentials.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> Path(trips.uri).name
+            'trips'
+        """
         return self._snapshot.files.uri
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties: name, type, version, record key fields, ordering fields, merge mode, ..."""
+        """The table's properties: name, type, version, record key fields, ordering fields, merge mode, ...
+
+        Examples:
+            >>> trips.config.table_type, trips.config.merge_mode.value
+            ('MERGE_ON_READ', 'EVENT_TIME_ORDERING')
+        """
         return self._snapshot.config
 
     @property
     def timeline(self) -> Timeline:
-        """The active timeline: instants with request time, completion time, action and state, oldest first."""
+        """The active timeline: instants with request time, completion time, action and state, oldest first.
+
+        Examples:
+            >>> [(instant.action, instant.state) for instant in trips.timeline]
+            [('deltacommit', 'completed'), ('deltacommit', 'completed')]
+        """
         return self._snapshot.timeline.timeline
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of a full scan, Hudi's meta columns first."""
+        """Schema of a full scan, Hudi's meta columns first.
+
+        Examples:
+            >>> trips.schema.names[-4:]
+            ['id', 'city', 'price', 'ts']
+        """
         return self._snapshot.schema.arrow
 
     @property
     def inspect(self) -> TableInspect:
-        """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans."""
+        """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans.
+
+        Examples:
+            >>> trips.inspect.timeline()["action"].to_pylist()
+            ['deltacommit', 'deltacommit']
+        """
         from hoodie_py.table.inspect import TableInspect
 
         return TableInspect(self._snapshot.view, self._snapshot.choose_view())
 
     @property
     def index(self) -> TableIndexes:
-        """The table's indexes, in its metadata table: ``build``, ``drop`` and ``show`` them."""
+        """The table's indexes, in its metadata table: ``build``, ``drop`` and ``show`` them.
+
+        Examples:
+            >>> built = trips.index.build("record_index")
+            >>> [index.name for index in built]
+            ['files', 'record_index']
+        """
         from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
 
         return TableIndexes(lambda: self._snapshot, self._open_session, self._refresh)
@@ -196,132 +261,16 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
 
         Raises:
             StorageError: the store refused. Files that cannot be read are findings of the report.
+
+        Examples:
+            >>> print(trips.verify())
+            Checked trips at ... (data 2): nothing is wrong, in ... s.
         """
         from hoodie_py.table.scan.arguments import read_option_texts
         from hoodie_py.writer.metadata_check.verify import verify_table
 
         texts = read_option_texts(options)
         return verify_table(self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress)
-
-    @overload
-    def schedule_compaction(
-        self,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        dry_run: Literal[False] = False,
-        lock: Lock | None = None,
-    ) -> str | None: ...
-
-    @overload
-    def schedule_compaction(
-        self,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        *,
-        dry_run: Literal[True],
-        lock: Lock | None = None,
-    ) -> PlanReport: ...
-
-    def schedule_compaction(
-        self,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        dry_run: bool = False,
-        lock: Lock | None = None,
-    ) -> str | PlanReport | None:
-        """Plan a compaction of the table's current state.
-
-        All file groups with log files are planned, in the order and within the limits of the strategy. If the options
-        name a trigger or a trigger's threshold, a plan also needs enough changes since the last compaction.
-
-        Args:
-            strategy: name of a Hudi compaction strategy, or several joined by commas; wins over the options'.
-            options: Hudi's writer options: strategy, triggers, lock provider, ...
-            dry_run: write nothing, and return a report of the plan and its reasons.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
-
-        Returns:
-            The instant of the plan; None when there is nothing to compact; with ``dry_run`` the report.
-
-        Raises:
-            UnsupportedFeatureError: the table has a feature that compaction does not handle.
-            ConflictError: another writer holds the lock, or a pending write is in the way.
-            InvalidQueryError: an unknown strategy or a bad option.
-            CommitStateUnknownError: the store did not say whether it wrote the plan.
-        """
-        from hoodie_py.writer.compaction import plan as compaction_plan
-
-        session = self._open_session(options, lock, strategy)
-        if dry_run:
-            return compaction_plan.dry_run(session)
-        instant = compaction_plan.schedule(session)
-        return self._refresh(instant, changed=instant is not None)
-
-    def run_compaction(
-        self,
-        instant: str | None = None,
-        engine: Engine | None = None,
-        options: Mapping[str, Any] | None = None,
-        merger: Merger | None = None,
-        lock: Lock | None = None,
-        on_progress: OnProgress | None = None,
-        override_merger: bool = False,
-    ) -> CompactionResult:
-        """Carry out a planned compaction.
-
-        Args:
-            instant: instant of the plan; None for the oldest pending plan.
-            engine: a SparkSession, classic or Connect, which runs one Spark task for each file group; None for threads
-                of this process.
-            options: Hudi's writer options: codec, bloom filter, metadata table, ...
-            merger: the RecordMerger whose id the table names.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
-            on_progress: called with a Progress while the compaction runs.
-            override_merger: allow a merger that is not the table's. Its results are stored for good.
-
-        Raises:
-            ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
-            InvalidQueryError: there is no such pending plan, or the merger is not the table's.
-            InvalidTableError: the plan does not fit the table.
-            UnsupportedFeatureError: the table has a feature that compaction does not handle.
-            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
-            CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
-            StorageError: the store refused; the table did not change.
-        """
-        from hoodie_py.writer.compaction import compact as compaction
-        from hoodie_py.writer.precombine.merge_options import check_compaction_options
-
-        session = self._open_session(options, lock)
-        check_compaction_options(self.config, session.settings.options)
-        result = compaction.run(
-            session,
-            instant,
-            runner=self._make_runner(engine),
-            merger=merger,
-            override_merger=override_merger,
-            on_progress=on_progress,
-        )
-        return self._refresh(result, changed=result.instant is not None)
-
-    def compact(
-        self,
-        engine: Engine | None = None,
-        strategy: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        merger: Merger | None = None,
-        lock: Lock | None = None,
-        on_progress: OnProgress | None = None,
-        override_merger: bool = False,
-    ) -> CompactionResult:
-        """Plan a compaction and carry it out; with nothing to plan, carry out the oldest pending plan.
-
-        Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
-        """
-        from hoodie_py.writer.precombine.merge_options import check_merger
-
-        check_merger(self.config, merger, override=override_merger)  # before there is a plan
-        instant = self.schedule_compaction(strategy, options, lock=lock)
-        return self.run_compaction(instant, engine, options, merger, lock, on_progress, override_merger)
 
     def rollback(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
@@ -340,6 +289,13 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
             InvalidQueryError: there is no such pending instant.
             ConflictError: another writer works on the instant, or the table has changed since.
             UnsupportedFeatureError: only Java Hudi can undo an instant of this kind or state.
+
+        Examples:
+            >>> instant = trips.schedule_compaction()
+            >>> trips.rollback(instant).action
+            'compaction'
+            >>> trips.timeline.select_pending().instants
+            ()
         """
         from hoodie_py.writer.rollback import rollback
 
@@ -389,6 +345,14 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
             ConflictError: another writer holds the lock, or finished the clean first.
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
             StorageError: the store failed; the clean stays pending, and the next clean finishes it.
+
+        Examples:
+            >>> for price in (1.0, 2.0):
+            ...     rows = trips.insert_overwrite_table(
+            ...         [{"id": "z", "city": "la", "price": price, "ts": 1}]
+            ...     ).rows_inserted
+            >>> print(trips.clean(retain_commits=1))
+            Clean ... removed 3 files from 2 partitions in ... s.
         """
         from hoodie_py.writer.clean import clean
 
@@ -418,6 +382,10 @@ class HoodieTable(TableFrames, TableStates, TableAlterations, TableClustering, T
             ConflictError: another writer holds the lock, or archives at the same time.
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store failed; the next archival goes on where this one ended.
+
+        Examples:
+            >>> trips.archive().instants  # two commits are too few
+            ()
         """
         from hoodie_py.writer.archival import archive
 

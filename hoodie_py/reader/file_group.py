@@ -58,6 +58,13 @@ class FileGroupReader:
 
     Raises:
         InvalidQueryError: an unknown or repeated column.
+
+    Examples:
+        >>> reader = FileGroupReader(trips.file_slices(filter="city = 'sf'")[0], trips, columns=["id", "price"])
+        >>> [batch.to_pylist() for batch in reader.to_batches()]
+        [[{'id': 'b', 'price': 20.0}], [{'id': 'a', 'price': 12.0}]]
+        >>> reader.stats.updates
+        1
     """
 
     def __init__(

@@ -42,6 +42,11 @@ class BaseFile:
     """One columnar file: path relative to the table, size in bytes, the instant that wrote it, its file group.
 
     Base files of a metadata-only bootstrap have a ``source``.
+
+    Examples:
+        >>> base = trips.file_slices(filter="city = 'la'")[0].base_file
+        >>> base.path.startswith("la/"), base.instant == trips.timeline.instants[0].request_time
+        (True, True)
     """
 
     path: str
@@ -63,7 +68,15 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file: its path relative to the table, its size in bytes, and what its name says."""
+    """One log file: its path relative to the table, its size in bytes, and what its name says.
+
+    Examples:
+        >>> log_file = trips.file_slices(filter="city = 'sf'")[0].log_files[0]
+        >>> log_file.size > 0, log_file.path.startswith("sf/.")
+        (True, True)
+        >>> trips.inspect.log_blocks(log_file.path)["type"].to_pylist()
+        ['AVRO_DATA']
+    """
 
     path: str
     size: int
@@ -77,7 +90,14 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A file group at an instant: ``log_files`` are in read order and hold no change-data (``.cdc``) files."""
+    """A file group at an instant: ``log_files`` are in read order and hold no change-data (``.cdc``) files.
+
+    Examples:
+        >>> for file_slice in trips.file_slices():
+        ...     print(file_slice.partition_path, file_slice.base_file is not None, len(file_slice.log_files))
+        la True 0
+        sf True 1
+    """
 
     partition_path: str
     file_id: str

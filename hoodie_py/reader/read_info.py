@@ -60,6 +60,12 @@ class ReadInfo:
         keys: the only record keys that the query wants, where its filter tells and base files are HFiles.
         mappings: where columns are matched by id, their names in files of each instant; None where names match.
         committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
+
+    Examples:
+        >>> import pickle
+        >>> info = trips.read_info(trips.file_slices()[0])
+        >>> info.schema == trips.schema, len(pickle.dumps(info)) < 65536
+        (True, True)
     """
 
     files: TableFiles
@@ -134,6 +140,13 @@ class ReadOptions:
         readers: how many slices are read at the same time and share ``memory_limit``.
         column_threads: whether the columns of base files are decoded on Arrow's threads, as there are fewer slices than
             cores.
+
+    Examples:
+        >>> reader = FileGroupReader(
+        ...     trips.file_slices(filter="city = 'sf'")[0], trips, options=ReadOptions(batch_rows=1)
+        ... )
+        >>> [batch.num_rows for batch in reader.to_batches()]
+        [1, 1]
     """
 
     batch_rows: int = DEFAULT_BATCH_ROWS
@@ -146,7 +159,14 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class SpillStats:
-    """Spill files of a read: how many, and their bytes."""
+    """Spill files of a read: how many, and their bytes.
+
+    Examples:
+        >>> reader = FileGroupReader(trips.file_slices(filter="city = 'sf'")[0], trips)
+        >>> rows = sum(batch.num_rows for batch in reader.to_batches())
+        >>> reader.stats.spill
+        SpillStats(files=... bytes=0)
+    """
 
     files: int = 0
     bytes: int = 0
@@ -164,6 +184,12 @@ class ReadStats:
         skipped_blocks, corrupt_blocks, rollback_blocks: log blocks that do not count, are corrupt, are rollbacks.
         log_bytes: bytes of log files read.
         spill: files written to disk to stay within ``memory_limit``.
+
+    Examples:
+        >>> reader = FileGroupReader(trips.file_slices(filter="city = 'sf'")[0], trips)
+        >>> rows = sum(batch.num_rows for batch in reader.to_batches())
+        >>> rows, reader.stats.updates, reader.stats.log_records
+        (2, 1, 1)
     """
 
     base_rows: int = 0

@@ -37,6 +37,11 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
         MergeError: a merger cannot be pickled.
         UnsupportedFeatureError: PySpark 4.0 found "hoodie" without ``register`` and cannot replace it. There, mergers
             and S3 settings need another name, or ``hoodie_py.spark.read``.
+
+    Examples:
+        >>> register(spark)
+        >>> spark.read.format("hoodie").load(trips.uri).count()
+        3
     """
     from pyspark.errors import AnalysisException
 
@@ -82,6 +87,15 @@ def read(
 
     Raises:
         HoodieError: there is no table, it cannot be read, or the query is not valid.
+
+    Examples:
+        >>> read(spark, trips.uri, columns=["id", "price"], filter="price > 15").orderBy("id").show()
+        +---+-----+
+        | id|price|
+        +---+-----+
+        |  b| 20.0|
+        |  c| 30.0|
+        +---+-----+
     """
     from hoodie_py.spark.reading.hybrid import load
 
@@ -129,6 +143,11 @@ def write(
         MergeError: the table needs a merger that was not supplied, or record versions cannot be merged.
         CommitStateUnknownError: the store did not say whether the commit was written; nothing was rolled back.
         HoodieError: Spark did not run the tasks; the table is unchanged.
+
+    Examples:
+        >>> rows = spark.createDataFrame([("d", "la", 5.0, 1)], "id string, city string, price double, ts long")
+        >>> write(rows, trips.uri).rows_inserted
+        1
     """
     from hoodie_py.options.source import OPERATION
     from hoodie_py.spark.distributed.write_table import write_table
@@ -163,6 +182,10 @@ def update(
 
     Raises:
         HoodieError: see ``write``.
+
+    Examples:
+        >>> update(spark, trips.uri, {"price": "price * 2"}, where="city = 'sf'").rows_updated
+        2
     """
     from hoodie_py.spark.distributed.change_table import open_modifier
 
@@ -179,7 +202,12 @@ def delete(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> WriteResult:
-    """Delete the rows that match a Spark SQL filter, with Spark's workers; other arguments and errors as ``update``."""
+    """Delete the rows that match a Spark SQL filter, with Spark's workers; other arguments and errors as ``update``.
+
+    Examples:
+        >>> delete(spark, trips.uri, where="price > 25").rows_deleted
+        1
+    """
     from hoodie_py.spark.distributed.change_table import open_modifier
 
     given = {**(options or {}), **named, "path": path}
@@ -222,6 +250,11 @@ def merge_into(
 
     Raises:
         HoodieError: see ``write``.
+
+    Examples:
+        >>> news = spark.createDataFrame([("a", 15.0)], "id string, price double")
+        >>> merge_into(news, trips.uri, on="id", when_matched=Update({"price": "source.price"})).rows_updated
+        1
     """
     from hoodie_py.spark.distributed.change_table import open_modifier
     from hoodie_py.writer.dml.modify import MergeRequest

@@ -54,6 +54,20 @@ def read_blob(
             leads out of an allowed folder.
         FileMissingError: there is no such file.
         StorageError: the store refused or failed.
+
+    Examples:
+        >>> place = pa.struct(
+        ...     [
+        ...         pa.field("external_path", pa.string(), nullable=False),
+        ...         pa.field("offset", pa.int64()),
+        ...         pa.field("length", pa.int64()),
+        ...         pa.field("managed", pa.bool_(), nullable=False),
+        ...     ]
+        ... )
+        >>> kind = pa.field("type", pa.string(), nullable=False)
+        >>> blob = pa.struct([kind, ("data", pa.binary()), ("reference", place)])
+        >>> read_blob(pa.array([{"type": "INLINE", "data": b"abc", "reference": None}], blob)).to_pylist()
+        [b'abc']
     """
     if isinstance(column, pa.ChunkedArray):
         chunks = []

@@ -54,6 +54,12 @@ class TableInspect:
     """Facts about one loaded table; every method returns a ``pyarrow.Table``.
 
     ``view`` has what is in the folders, ``planned`` what reads plan from; None if that is the same.
+
+    Examples:
+        >>> trips.inspect.timeline().select(["action", "state"]).to_pylist()
+        [{'action': 'deltacommit', 'state': 'completed'}, {'action': 'deltacommit', 'state': 'completed'}]
+        >>> trips.inspect.slices().num_rows
+        2
     """
 
     def __init__(self, view: FileSystemView, planned: FileSystemView | None = None) -> None:

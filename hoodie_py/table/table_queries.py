@@ -37,6 +37,10 @@ class TableQueries:
         Args:
             as_of: instant of the past; None for now.
             filter: leaves out partitions that cannot hold rows for it.
+
+        Examples:
+            >>> [(file_slice.partition_path, len(file_slice.log_files)) for file_slice in trips.file_slices()]
+            [('la', 0), ('sf', 1)]
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         if filter is None:
@@ -78,6 +82,13 @@ class TableQueries:
         Raises:
             InvalidQueryError: an unknown or repeated column, a bad filter, instant or number.
             UnsupportedFeatureError: a kind of query that is not handled.
+
+        Examples:
+            >>> trips.scan(columns=["id", "price"], filter="city = 'sf' and price < 15").to_arrow().to_pylist()
+            [{'id': 'a', 'price': 12.0}]
+            >>> first = trips.timeline.instants[0]
+            >>> trips.scan(columns=["id", "price"], filter="id = 'a'", as_of=first.request_time).to_arrow().to_pylist()
+            [{'id': 'a', 'price': 10.0}]
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return make_query(
@@ -127,6 +138,11 @@ class TableQueries:
             InvalidQueryError: a bad range or argument, or the range's files are gone; the message names the range that
                 the timeline has.
             UnsupportedFeatureError: the table has no meta fields.
+
+        Examples:
+            >>> first = trips.timeline.instants[0]
+            >>> trips.incremental(start=first.completion_time, columns=["id", "price"]).to_arrow().to_pylist()
+            [{'id': 'a', 'price': 12.0}]
         """
         from hoodie_py.table.incremental.query import make_incremental_scan
 
@@ -184,6 +200,13 @@ class TableQueries:
         Raises:
             InvalidQueryError: the table has no change data, a bad range or argument, or the range's files are gone; the
                 message names the range that can be had.
+
+        Examples:
+            >>> updates = trips.changes(
+            ...     columns=["op", "before", "after"], as_structs=True, filter="op = 'u'"
+            ... ).to_arrow()
+            >>> updates["before"].to_pylist()[0]["price"], updates["after"].to_pylist()[0]["price"]
+            (10.0, 12.0)
         """
         from hoodie_py.table.changes.query import make_changes_scan
 
@@ -246,6 +269,14 @@ class TableQueries:
             InvalidQueryError: a token of another table, or of a commit that this one does not have (any more), or
                 another bad argument; while it iterates, if commits can no longer be had without a gap.
             UnsupportedFeatureError: the table has no meta fields.
+
+        Examples:
+            >>> for batch in trips.follow(start="earliest", poll=None, columns=["id", "price"]):
+            ...     token = batch.token
+            >>> trips.upsert([{"id": "b", "city": "sf", "price": 25.0, "ts": 9}]).rows_updated
+            1
+            >>> [batch.rows.to_pylist() for batch in trips.follow(start=token, poll=None, columns=["id", "price"])]
+            [[{'id': 'b', 'price': 25.0}]]
         """
         from hoodie_py.table.changes.query import make_changes_scan
         from hoodie_py.table.incremental.follow import TableFollower
@@ -286,6 +317,12 @@ class TableQueries:
         Args:
             file_slice: one of ``file_slices``.
             as_of: the same instant as for ``file_slices``.
+
+        Examples:
+            >>> import pickle
+            >>> info = trips.read_info(trips.file_slices()[0])
+            >>> info.config.name, len(pickle.dumps(info)) < 65536
+            ('trips', True)
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return snapshot.read_info(file_slice)

@@ -37,6 +37,13 @@ class LockTests:
     Class attributes:
         patience: seconds that a test waits for a lock that becomes free.
         short: seconds that a test waits for a lock that does not become free.
+
+    Examples:
+        >>> import pytest
+        >>> class TestMyLock(LockTests):
+        ...     @pytest.fixture
+        ...     def make_lock(self):
+        ...         return lambda: MachineLock(trips.files)  # each call makes the lock of one more writer
     """
 
     patience: ClassVar[float] = 30.0

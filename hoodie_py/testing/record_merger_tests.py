@@ -55,7 +55,12 @@ _TRIPLES = 300
 
 
 class MergerReport(UserWarning):
-    """A fact about a merger that is not a fault."""
+    """A fact about a merger that is not a fault.
+
+    Examples:
+        >>> issubclass(MergerReport, UserWarning)  # so ``pytest -W error::hoodie_py.testing.MergerReport`` fails on one
+        True
+    """
 
 
 class RecordMergerTests:
@@ -69,6 +74,16 @@ class RecordMergerTests:
         props: merge properties that the merger gets.
         rows: field values to try; by default made from the schema.
         examples: the number of random batches.
+
+    Examples:
+        >>> class Latest(RecordMerger):
+        ...     strategy_id = "5d6b8a0e-7b2c-4d0e-9f1a-3c4d5e6f7a45"
+        ...
+        ...     def merge(self, older, newer, context, props):
+        ...         return newer
+        >>> class TestLatest(RecordMergerTests):
+        ...     merger = Latest
+        >>> TestLatest().test_batch_form_equals_row_form()
     """
 
     merger: ClassVar[Merger]

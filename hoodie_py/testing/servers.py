@@ -22,6 +22,12 @@ class LocalS3:
         endpoint_url: address of the server.
         storage_options: options for ``HoodieTable.open``, s3fs and fsspec.
         env: the same options as environment variables, for other programs.
+
+    Examples:
+        >>> s3.uri, s3.bucket
+        ('s3://lake', 'lake')
+        >>> HoodieTable.create(f"{s3.uri}/trips", trips.schema, record_key="id", storage_options=s3.storage_options).uri
+        's3://lake/trips'
     """
 
     uri: str
@@ -59,6 +65,14 @@ def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
 
     Raises:
         UnsupportedFeatureError: the server's package is not installed.
+
+    Examples:
+        >>> with local_s3(bucket="media") as server:
+        ...     table = HoodieTable.create(
+        ...         f"{server.uri}/t", trips.schema, record_key="id", storage_options=server.storage_options
+        ...     )
+        >>> table.uri
+        's3://media/t'
     """
     try:
         from moto.server import ThreadedMotoServer

@@ -42,7 +42,15 @@ def unasked(size: int) -> memoryview:
 
 
 class StorageTests:
-    """Subclass it and define the fixture ``store``, an empty store for each test; pytest runs the tests."""
+    """Subclass it and define the fixture ``store``, an empty store for each test; pytest runs the tests.
+
+    Examples:
+        >>> import pytest
+        >>> class TestMyStore(StorageTests):
+        ...     @pytest.fixture
+        ...     def store(self, tmp_path):
+        ...         return TableFiles.open(str(tmp_path)).store
+    """
 
     def test_reads_what_was_put(self, store: Store) -> None:
         for content in (b"", b"x", bytes(range(256)) * 4096):
@@ -254,7 +262,15 @@ class StorageTests:
 
 
 class ConditionalStorageTests:
-    """More tests for stores with conditional writes; the fixture ``store`` as for ``StorageTests``."""
+    """More tests for stores with conditional writes; the fixture ``store`` as for ``StorageTests``.
+
+    Examples:
+        >>> import pytest
+        >>> class TestMyConditionalStore(ConditionalStorageTests):
+        ...     @pytest.fixture
+        ...     def store(self, tmp_path):
+        ...         return TableFiles.open(str(tmp_path)).store
+    """
 
     def test_replaces_the_version_it_read(self, store: Store) -> None:
         store.put("l/f", b"one")

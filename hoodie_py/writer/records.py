@@ -16,7 +16,12 @@ from hoodie_py.arrow.arrays import join_chunks, to_booleans
 
 
 class WriteOperation(StrEnum):
-    """List the operations of a write (Hudi ``WriteOperationType``): names as in commits, values as in Hudi's option."""
+    """List the operations of a write (Hudi ``WriteOperationType``): names as in commits, values as in Hudi's option.
+
+    Examples:
+        >>> trips.insert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}]).operation is WriteOperation.INSERT
+        True
+    """
 
     UPSERT = "upsert"
     INSERT = "insert"

@@ -61,6 +61,13 @@ class TableAlterations(TableWrites):
             ConflictError: another writer changed the table, or is at work.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
             StorageError: the store refused; the table is unchanged.
+
+        Examples:
+            >>> result = trips.alter(add={"tip": pa.float64()}, rename={"price": "fare"})
+            >>> trips.schema.names[-4:]
+            ['city', 'fare', 'ts', 'tip']
+            >>> trips.scan(["id", "fare", "tip"], filter="id = 'a'").to_arrow().to_pylist()
+            [{'id': 'a', 'fare': 12.0, 'tip': None}]
         """
         from hoodie_py.writer.alter import alter
         from hoodie_py.writer.alter.changes import Changes

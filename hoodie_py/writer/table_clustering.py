@@ -56,6 +56,11 @@ class TableClustering(TableWrites):
             ConflictError: another writer holds the lock, or a pending write is in the way.
             InvalidQueryError: a bad option, or a sort column that the table lacks.
             CommitStateUnknownError: the store did not say whether it wrote the plan.
+
+        Examples:
+            >>> instant = trips.schedule_clustering()
+            >>> len(instant), trips.timeline.select_pending().last.action
+            (17, 'clustering')
         """
         from hoodie_py.writer.clustering import plan
 
@@ -93,6 +98,11 @@ class TableClustering(TableWrites):
             MergeError: the table needs a merger that nobody supplied, or versions do not merge.
             CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
             StorageError: the store refused; the table did not change.
+
+        Examples:
+            >>> instant = trips.schedule_clustering()
+            >>> trips.run_clustering(instant).rows_written
+            3
         """
         from hoodie_py.writer.clustering import cluster
         from hoodie_py.writer.precombine.merge_options import check_compaction_options
@@ -115,6 +125,11 @@ class TableClustering(TableWrites):
         """Plan a clustering and carry it out; with nothing to plan, carry out the oldest pending plan.
 
         Arguments and errors as for ``schedule_clustering`` and ``run_clustering``.
+
+        Examples:
+            >>> result = trips.cluster(options={"hoodie.clustering.plan.strategy.sort.columns": "price"})
+            >>> print(result)
+            Clustering ... wrote 3 rows of 2 file groups into 2 new ones in ... s: ... bytes read, ... written.
         """
         from hoodie_py.writer.precombine.merge_options import check_merger
 
@@ -142,6 +157,14 @@ class TableClustering(TableWrites):
             InvalidTableError: the plan does not fit the table.
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
             StorageError: the store refused; the table did not change.
+
+        Examples:
+            >>> schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+            >>> counts = HoodieTable.create("counts", schema, record_key="id")
+            >>> for n in range(6):
+            ...     rows = counts.upsert([{"id": "a", "n": n}]).rows_updated
+            >>> counts.log_compact(options={"hoodie.log.compaction.blocks.threshold": "5"}).file_groups
+            1
         """
         from hoodie_py.writer.log_compaction import plan, run
 

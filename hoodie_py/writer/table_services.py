@@ -56,6 +56,14 @@ class TableServices(TableWrites):
             InvalidQueryError: a bad option, or no service has such a name.
             UnsupportedFeatureError: the table is of a version that is only read.
             StorageError: the store refused to list the table. Later failures are in the report.
+
+        Examples:
+            >>> report = trips.services(options={"hoodie.compact.inline.max.delta.commits": "1"})
+            >>> [service.name for service in report.due]
+            ['compaction']
+            >>> report = trips.services(run=True, options={"hoodie.compact.inline.max.delta.commits": "1"})
+            >>> [(step.service, step.outcome) for step in report.steps]
+            [('compaction', 'done')]
         """
         from hoodie_py.writer.services.services import ServiceRun, look
 

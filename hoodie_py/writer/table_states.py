@@ -38,6 +38,11 @@ class TableStates(TableWrites):
             ConflictError: another writer holds the lock, or a restore is pending.
             CommitStateUnknownError: the store did not say whether it wrote the savepoint.
             StorageError: the store refused.
+
+        Examples:
+            >>> savepoint = trips.savepoint(user="ana", comment="before the migration")
+            >>> savepoint.user, savepoint.files
+            ('ana', 3)
         """
         from hoodie_py.writer.savepoint.savepoint import create_savepoint
 
@@ -48,6 +53,11 @@ class TableStates(TableWrites):
 
         Raises:
             CorruptFileError: the file of a savepoint is damaged.
+
+        Examples:
+            >>> savepoint = trips.savepoint()
+            >>> trips.savepoints() == [savepoint]
+            True
         """
         from hoodie_py.writer.savepoint.savepoint import list_savepoints
 
@@ -61,6 +71,13 @@ class TableStates(TableWrites):
         Raises:
             InvalidQueryError: there is no such savepoint.
             ConflictError: another writer holds the lock, or a restore is pending.
+
+        Examples:
+            >>> savepoint = trips.savepoint()
+            >>> trips.delete_savepoint(savepoint.instant).files
+            3
+            >>> trips.savepoints()
+            []
         """
         from hoodie_py.writer.savepoint.savepoint import delete_savepoint
 
@@ -88,6 +105,15 @@ class TableStates(TableWrites):
             ConflictError: a writer is at work.
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store refused; the next restore goes on.
+
+        Examples:
+            >>> savepoint = trips.savepoint()
+            >>> trips.delete("price > 0").rows_deleted
+            3
+            >>> print(trips.restore(savepoint.instant))
+            The table is as it was at ...: 1 later instants and 2 files were removed, in ... s.
+            >>> trips.scan().count()
+            3
         """
         from hoodie_py.writer.savepoint.restore import restore
 

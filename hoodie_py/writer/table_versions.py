@@ -50,6 +50,11 @@ class TableVersions(TableWrites):
             CorruptFileError: a file of the timeline or of the archive is damaged.
             CommitStateUnknownError: the store did not say whether a file was written.
             StorageError: the store refused; the next run goes on.
+
+        Examples:
+            >>> old = HoodieTable.create("old", trips.schema, record_key="id", table_version=8)
+            >>> old.upgrade(to=9).after
+            9
         """
         return self._change_version(to, True, dry_run, options, merger, lock)
 
@@ -65,6 +70,12 @@ class TableVersions(TableWrites):
         """Bring the table to an earlier table version, 8 or 6; arguments and errors as for ``upgrade``.
 
         Indexes that the version does not know are dropped. What it cannot hold otherwise is refused.
+
+        Examples:
+            >>> trips.downgrade(to=8).after
+            8
+            >>> trips.config.version
+            8
         """
         return self._change_version(to, False, dry_run, options, merger, lock)
 

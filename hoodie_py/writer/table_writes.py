@@ -63,6 +63,19 @@ class TableWrites:
             MergeError: the table needs a merger that was not supplied, or versions do not merge.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
             StorageError: the store refused; the table is unchanged.
+
+        Examples:
+            >>> rows = [
+            ...     {"id": "a", "city": "sf", "price": 14.0, "ts": 3},
+            ...     {"id": "d", "city": "la", "price": 5.0, "ts": 3},
+            ... ]
+            >>> result = trips.upsert(rows)
+            >>> result.rows_updated, result.rows_inserted
+            (1, 1)
+            >>> trips.upsert(pa.table({"id": ["a"], "city": ["sf"], "price": [1.0], "ts": [2]})).rows_in_logs
+            1
+            >>> trips.scan(["id", "price"], filter="id = 'a'").to_arrow().to_pylist()  # ts 2 came late
+            [{'id': 'a', 'price': 14.0}]
         """
         from hoodie_py.writer.records import WriteOperation
 
@@ -79,6 +92,10 @@ class TableWrites:
 
         If the table already has a key, it has two rows of that key then, as in Java Hudi. The options' policy about
         duplicates can drop such rows or refuse them.
+
+        Examples:
+            >>> trips.insert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}]).rows_inserted
+            1
         """
         from hoodie_py.writer.records import WriteOperation
 
@@ -94,6 +111,10 @@ class TableWrites:
         """Add many records, sorted if the options ask for it, without searching for their keys.
 
         Arguments and errors as for ``upsert``.
+
+        Examples:
+            >>> trips.bulk_insert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}]).rows_inserted
+            1
         """
         from hoodie_py.writer.records import WriteOperation
 
@@ -116,6 +137,12 @@ class TableWrites:
             lock: the lock of the table's other writers.
             partitions: paths of the partitions to replace, also where no row is for them; all rows must be in them.
                 None: the partitions that the rows are in.
+
+        Examples:
+            >>> trips.insert_overwrite([{"id": "z", "city": "la", "price": 1.0, "ts": 1}]).groups_replaced
+            1
+            >>> sorted(trips.scan(["id"]).to_arrow()["id"].to_pylist())
+            ['a', 'b', 'z']
         """
         from hoodie_py.writer.records import WriteOperation
 
@@ -142,6 +169,12 @@ class TableWrites:
             ConflictError: another writer changed the table, or a compaction or clustering of the partitions is pending.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
             StorageError: the store refused; the table is unchanged.
+
+        Examples:
+            >>> trips.delete_partition("la").groups_replaced
+            1
+            >>> trips.scan().count()
+            2
         """
         given = (paths,) if isinstance(paths, str) else tuple(paths)
         result = self._make_writer(options, None, lock).delete_partition(given)
@@ -154,7 +187,14 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Replace all rows of the table; arguments and errors as for ``upsert``."""
+        """Replace all rows of the table; arguments and errors as for ``upsert``.
+
+        Examples:
+            >>> trips.insert_overwrite_table([{"id": "z", "city": "la", "price": 1.0, "ts": 1}]).groups_replaced
+            2
+            >>> trips.scan(["id"]).to_arrow()["id"].to_pylist()
+            ['z']
+        """
         from hoodie_py.writer.records import WriteOperation
 
         return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock)
@@ -174,6 +214,14 @@ class TableWrites:
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
+
+        Examples:
+            >>> trips.delete(["b"]).rows_deleted
+            1
+            >>> trips.delete("price > 25").rows_deleted
+            1
+            >>> trips.scan().count()
+            1
         """
         from pyarrow import compute as pc
 
@@ -204,6 +252,12 @@ class TableWrites:
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
+
+        Examples:
+            >>> trips.update(set={"price": "price * 2"}, where="city = 'sf'").rows_updated
+            2
+            >>> trips.scan(["id", "price"]).to_arrow().sort_by("id").to_pylist()
+            [{'id': 'a', 'price': 24.0}, {'id': 'b', 'price': 40.0}, {'id': 'c', 'price': 30.0}]
         """
         from hoodie_py.writer.dml.modify import Modifier
 
@@ -243,6 +297,17 @@ class TableWrites:
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
+
+        Examples:
+            >>> news = [
+            ...     {"id": "a", "city": "sf", "price": 15.0, "ts": 5},
+            ...     {"id": "e", "city": "la", "price": 9.0, "ts": 5},
+            ... ]
+            >>> result = trips.merge(
+            ...     news, on="id", when_matched=Update({"price": "source.price"}), when_not_matched=Insert()
+            ... )
+            >>> result.rows_updated, result.rows_inserted
+            (1, 1)
         """
         from hoodie_py.writer.dml.modify import MergeRequest, Modifier
 

@@ -43,7 +43,12 @@ UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"  # placehold
 
 
 class MergeMode(StrEnum):
-    """Which of two versions of a record a merge keeps (Hudi RecordMergeMode)."""
+    """Which of two versions of a record a merge keeps (Hudi RecordMergeMode).
+
+    Examples:
+        >>> trips.config.merge_mode is MergeMode.EVENT_TIME_ORDERING
+        True
+    """
 
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"

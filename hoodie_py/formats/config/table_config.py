@@ -106,6 +106,12 @@ class TableConfig:
     ``key_generator`` is Hudi's type name without ``_AVRO``, or the class name of a user's generator. ``payload_class``
     counts only for ``is_payload_based`` tables, ``legacy_payload_class`` never. ``properties`` has every key of the
     file with its unchanged value.
+
+    Examples:
+        >>> trips.config.name, trips.config.version, trips.config.table_type
+        ('trips', 9, 'MERGE_ON_READ')
+        >>> trips.config.record_key_fields, trips.config.ordering_fields, trips.config.partition_fields
+        (('id',), ('ts',), ('city',))
     """
 
     name: str

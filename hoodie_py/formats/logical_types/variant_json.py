@@ -39,7 +39,7 @@ _MOST_DIGITS = 38
 
 
 def variant_to_json(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Print a column of variants as JSON texts; null stays null.
+    r"""Print a column of variants as JSON texts; null stays null.
 
     A variant that is null in the sense of JSON gives the text ``null``.
 
@@ -47,6 +47,11 @@ def variant_to_json(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunked
         InvalidQueryError: the column is not a struct of ``metadata`` and ``value``.
         CorruptFileError: bytes that are no variant; ``where`` names the row.
         UnsupportedFeatureError: a shredded column, a value that is nested too deeply, or texts that are too long.
+
+    Examples:
+        >>> column = pa.array([{"metadata": b"\x01\x01\x00\x01n", "value": b"\x02\x01\x00\x00\x02\x0c\x05"}])
+        >>> variant_to_json(column).to_pylist()
+        ['{"n":5}']
     """
     if isinstance(values, pa.ChunkedArray):
         return pa.chunked_array([variant_to_json(chunk) for chunk in values.chunks], pa.string())

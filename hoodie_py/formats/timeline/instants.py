@@ -55,6 +55,11 @@ class Instant:
     ``completion_time`` is None until the action has completed. Times are digits and compare as strings. ``action`` is
     the name the current state has on disk: a pending ``compaction`` becomes a completed ``commit``. ``is_legacy`` marks
     a completed instant whose file name lacks the completion time although the layout has one.
+
+    Examples:
+        >>> first = trips.timeline.instants[0]
+        >>> first.action, first.state, len(first.request_time), first.completion_time > first.request_time
+        ('deltacommit', 'completed', 17, True)
     """
 
     request_time: str

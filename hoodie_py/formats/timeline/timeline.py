@@ -34,6 +34,12 @@ class Timeline:
 
     Instants come in any order, of every state that has a file. ``undone`` are completed writes that are left out,
     because a rollback has undone them.
+
+    Examples:
+        >>> [instant.action for instant in trips.timeline]
+        ['deltacommit', 'deltacommit']
+        >>> trips.timeline.last.is_completed
+        True
     """
 
     def __init__(self, instants: Iterable[Instant] = (), layout: int = 2, undone: Sequence[Instant] = ()) -> None:

@@ -68,6 +68,19 @@ class RecordMerger(ABC):
         payload_classes: names of the Java payload classes that this merger replaces.
         projection_compatible: True if ``mandatory_fields`` names every column that ``merge`` reads; else the reader
             loads all columns of the table.
+
+    Examples:
+        >>> class HighestPrice(RecordMerger):
+        ...     strategy_id = "0b1f4a52-7a4f-4b9a-9d0c-5a2b8a5a8f10"
+        ...
+        ...     def merge(self, older, newer, context, props):
+        ...         if older.is_delete or newer.is_delete:
+        ...             return newer
+        ...         return newer if context.get_value(newer, "price") > context.get_value(older, "price") else older
+        >>> trips.upsert([{"id": "a", "city": "sf", "price": 1.0, "ts": 3}]).rows_in_logs
+        1
+        >>> trips.scan(["id", "price"], filter="id = 'a'", merger=HighestPrice).to_arrow().to_pylist()
+        [{'id': 'a', 'price': 12.0}]
     """
 
     strategy_id: ClassVar[str]

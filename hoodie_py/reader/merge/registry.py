@@ -33,6 +33,17 @@ def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
 
     Raises:
         TypeError: not a RecordMerger class, or a class without strategy id and payload class.
+
+    Examples:
+        >>> @register_merger
+        ... class Latest(RecordMerger):
+        ...     strategy_id = "5d6b8a0e-7b2c-4d0e-9f1a-3c4d5e6f7a44"
+        ...
+        ...     def merge(self, older, newer, context, props):
+        ...         return newer
+        >>> table = HoodieTable.create("latest", trips.schema, record_key="id", merge_strategy_id=Latest.strategy_id)
+        >>> table.config.merge_mode.value
+        'CUSTOM'
     """
     if not (isinstance(cls, type) and issubclass(cls, RecordMerger)):
         raise TypeError(f"register_merger takes a RecordMerger class, not {cls!r}.")

@@ -64,6 +64,19 @@ class BufferedBatch:
         rows: int64 handles in the row store; -1 for a delete without data.
         order: the ordering values.
         codes: int8 operation codes (``HoodieOperation.code``); -1 for none.
+
+    Examples:
+        >>> import pyarrow.compute as pc
+        >>> class Cheapest(RecordMerger):
+        ...     strategy_id = "6a7c0a2e-5b1d-4f0e-9a35-0d6f2c1b7e11"
+        ...
+        ...     def merge(self, older, newer, context, props):
+        ...         return min(older, newer, key=lambda record: context.get_value(record, "price"))
+        ...
+        ...     def merge_batch(self, older: BufferedBatch, newer: BufferedBatch, context, props) -> BufferedBatch:
+        ...         return newer.where(pc.less(newer.column("price"), older.column("price")), older)
+        >>> trips.scan(["id", "price"], filter="id = 'a'", merger=Cheapest).to_arrow().to_pylist()
+        [{'id': 'a', 'price': 10.0}]
     """
 
     context: ArrowRecordContext

@@ -19,7 +19,18 @@ T = TypeVar("T")
 
 
 class RecordContext(ABC, Generic[T]):
-    """Access to the records of one file group. Most methods take a BufferedRecord or bare data."""
+    """Access to the records of one file group. Most methods take a BufferedRecord or bare data.
+
+    Examples:
+        >>> class AddPrices(RecordMerger):
+        ...     strategy_id = "9a0a8a57-9e0b-4a63-8a4d-2f0c6d1a7b33"
+        ...
+        ...     def merge(self, older, newer, context: RecordContext, props):
+        ...         total = context.get_value(older, "price") + context.get_value(newer, "price")
+        ...         return context.replace(newer, price=total)
+        >>> trips.scan(["id", "price"], filter="id = 'a'", merger=AddPrices).to_arrow().to_pylist()
+        [{'id': 'a', 'price': 22.0}]
+    """
 
     @abstractmethod
     def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:

@@ -21,7 +21,14 @@ T = TypeVar("T")
 
 
 class HoodieOperation(enum.Enum):
-    """What a version did to its record. Where codes are used, -1 means that no operation is known."""
+    """What a version did to its record. Where codes are used, -1 means that no operation is known.
+
+    Examples:
+        >>> HoodieOperation("D")
+        <HoodieOperation.DELETE: 'D'>
+        >>> BufferedRecord.of_delete("a").operation is HoodieOperation.DELETE
+        True
+    """
 
     INSERT = "I"
     UPDATE_BEFORE = "-U"
@@ -91,6 +98,14 @@ class _Default(enum.Enum):
 
 
 DEFAULT_ORDERING: Final = _Default.DEFAULT_ORDERING
+"""The ordering value that leaves the decision to commit time; it is less than every other value.
+
+Examples:
+    >>> BufferedRecord.of_delete("a").ordering_value is DEFAULT_ORDERING
+    True
+    >>> DEFAULT_ORDERING < 0
+    True
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +119,12 @@ class BufferedRecord(Generic[T]):
         record: the data, opaque: a RecordContext reads its values. None only for a delete without data.
         schema_id: ``context.decode_schema(schema_id)`` is the schema of ``record``; None without data.
         operation: what this version did; None where it is not known.
+
+    Examples:
+        >>> reader = FileGroupReader(trips.file_slices(filter="city = 'sf'")[0], trips)
+        >>> record = next(record for record in reader.buffered_records() if record.record_key == "a")
+        >>> record.ordering_value, record.is_delete, reader.context.get_value(record, "price")
+        (2, False, 12.0)
     """
 
     record_key: str

@@ -284,6 +284,12 @@ class MappingRecordContext(TableRecordContext[dict[str, Any]]):
 
     A column that a dict does not have is absent, which is not null. Keys are by default those of the meta column
     ``_hoodie_record_key``; ``table_schema`` has all columns of the table, where rows hold only some of them.
+
+    Examples:
+        >>> context = MappingRecordContext(pa.schema([("_hoodie_record_key", pa.string()), ("price", pa.float64())]))
+        >>> record = context.construct("a", {"price": 2.0})
+        >>> context.get_value(context.replace(record, price=3.0), "price")
+        3.0
     """
 
     def __init__(

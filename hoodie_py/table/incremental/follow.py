@@ -70,6 +70,11 @@ class FollowedBatch:
         token: what ``start`` takes to go on: after this batch if it is the last of its step, else before the step.
         is_last: whether the step ends with this batch, so that the token has moved.
         commits: the step's commits, as their rows have them in ``_hoodie_commit_time``, in order.
+
+    Examples:
+        >>> batch = list(trips.follow(start=trips.timeline.instants[0].completion_time, poll=None))[-1]
+        >>> batch.rows["id"].to_pylist(), batch.is_last, len(batch.commits)
+        (['a'], True, 1)
     """
 
     rows: pa.RecordBatch
@@ -97,6 +102,14 @@ class TableFollower(Iterator[FollowedBatch]):
 
     It is its own context manager. ``close`` may be called from any thread: it ends a wait at once and a read after the
     batch in hand.
+
+    Examples:
+        >>> from contextlib import closing
+        >>> with closing(trips.follow(poll=None, columns=["id"])) as follower:
+        ...     sum(batch.rows.num_rows for batch in follower)
+        3
+        >>> list(trips.follow(start=follower.token, poll=None))  # nothing is new
+        []
     """
 
     def __init__(

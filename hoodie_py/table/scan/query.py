@@ -30,6 +30,12 @@ class Task(Protocol):
 
     ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
     mode.
+
+    Examples:
+        >>> for task in trips.scan(columns=["id"]).tasks():
+        ...     print(task.size > 0, task.schema.names)
+        True ['id']
+        True ['id']
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -51,24 +51,46 @@ class Scan(Request):
     """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
 
     ``query`` says what is read, and of which kind.
+
+    Examples:
+        >>> scan = trips.scan(columns=["id", "price"])
+        >>> scan
+        Scan('trips', at ..., 2 columns)
+        >>> pa.table(scan).num_rows  # a scan is an Arrow stream, so other libraries take it as it is
+        3
     """
 
     query: Query = field(default_factory=SnapshotQuery)
 
     @property
     def query_type(self) -> str:
-        """The kind of query: "snapshot" merges base and log files, "read_optimized" reads base files only, ..."""
+        """The kind of query: "snapshot" merges base and log files, "read_optimized" reads base files only, ...
+
+        Examples:
+            >>> trips.scan().query_type, trips.incremental().query_type
+            ('snapshot', 'incremental')
+        """
         return self.query.kind
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the result."""
+        """Schema of the result.
+
+        Examples:
+            >>> trips.scan(columns=["id", "price"]).schema.names
+            ['id', 'price']
+        """
         columns = self.query.find_schema(self.snapshot)
         return make_nullable(columns.field(name) for name in self.columns)
 
     @property
     def instant(self) -> str | None:
-        """The instant the scan is pinned to; None for a table without commits."""
+        """The instant the scan is pinned to; None for a table without commits.
+
+        Examples:
+            >>> trips.scan().instant == trips.timeline.last.request_time
+            True
+        """
         return self.snapshot.instant
 
     @cached_property
@@ -76,7 +98,12 @@ class Scan(Request):
         return tuple(self.query.make_tasks(self))
 
     def tasks(self) -> list[Task]:
-        """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit."""
+        """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit.
+
+        Examples:
+            >>> sum(batch.num_rows for task in trips.scan().tasks() for batch in task.to_batches())
+            3
+        """
         return list(self._tasks)
 
     def explain(self) -> Explanation:
@@ -84,6 +111,14 @@ class Scan(Request):
 
         Raises:
             UnsupportedFeatureError: the scan does not show the table at one instant.
+
+        Examples:
+            >>> print(trips.scan(filter="city = 'la'").explain())
+            A snapshot query of 'trips' at ..., where city = 'la'.
+            1 partition that may hold wanted rows by their values: 1 file slice.
+            No index was asked. The table has no metadata table.
+            To read: 1 file slice of 1 partition, 1 file of 3.2 KiB.
+            Planning took 2 requests that read ... bytes.
         """
         from hoodie_py.table.scan.explanation import explain_snapshot
 
@@ -104,12 +139,21 @@ class Scan(Request):
 
         Raises:
             HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+
+        Examples:
+            >>> sum(batch.num_rows for batch in trips.scan(columns=["id"], batch_rows=1).to_batches())
+            3
         """
         with closing(self._read_limited()) as batches:
             yield from map(itemgetter(1), batches)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as a table, those of a file slice next to each other."""
+        """Return the rows as a table, those of a file slice next to each other.
+
+        Examples:
+            >>> trips.scan(columns=["id", "price"]).to_arrow().sort_by("id").to_pydict()
+            {'id': ['a', 'b', 'c'], 'price': [12.0, 20.0, 30.0]}
+        """
         batches = sorted(self._read_limited(), key=itemgetter(0))
         return pa.Table.from_batches([batch for _, batch in batches], self.schema)
 
@@ -160,7 +204,13 @@ class Scan(Request):
         return count_threads(self.options.options)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""
+        """Return the rows as a stream.
+
+        Examples:
+            >>> with trips.scan(columns=["id"]).to_arrow_batch_reader() as reader:
+            ...     print(reader.read_all().num_rows)
+            3
+        """
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -168,12 +218,22 @@ class Scan(Request):
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``."""
+        """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``.
+
+        Examples:
+            >>> trips.scan(columns=["id", "price"]).to_pandas().sort_values("id")["price"].tolist()
+            [12.0, 20.0, 30.0]
+        """
         import_extra("pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a polars DataFrame."""
+        """Return the rows as a polars DataFrame.
+
+        Examples:
+            >>> trips.scan(columns=["id", "price"]).to_polars().sort("id")["price"].to_list()
+            [12.0, 20.0, 30.0]
+        """
         frame: polars.DataFrame = import_extra("polars").DataFrame(self.to_arrow())
         return frame
 
@@ -181,6 +241,12 @@ class Scan(Request):
         """Return a polars LazyFrame, which reads the columns and rows that its query needs when it is collected.
 
         Conditions that mean the same to both are pushed down and leave out files; polars applies the others.
+
+        Examples:
+            >>> import polars as pl
+            >>> frame = trips.scan().to_polars_lazy()
+            >>> frame.filter(pl.col("city") == "sf").select(pl.col("price").sum()).collect().item()
+            32.0
         """
         from hoodie_py.table.dataframes.polars_frame import make_lazy_frame
 
@@ -193,6 +259,10 @@ class Scan(Request):
 
         Raises:
             InvalidQueryError: an unknown or repeated column, or a filter behind a limit, which comes first.
+
+        Examples:
+            >>> trips.scan(filter="city = 'sf'").narrow(columns=["id"], limit=1).count()
+            1
         """
         if predicate is not None and self.limit is not None:
             raise InvalidQueryError("A scan with a limit takes no further filter.", hint="Set the limit last.")
@@ -214,12 +284,23 @@ class Scan(Request):
         )
 
     def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
-        """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view."""
+        """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view.
+
+        Examples:
+            >>> connection = trips.scan().to_duckdb("trips")
+            >>> connection.sql("SELECT city, sum(price) FROM trips GROUP BY city ORDER BY city").fetchall()
+            [('la', 30.0), ('sf', 32.0)]
+        """
         target: duckdb.DuckDBPyConnection = import_extra("duckdb").connect() if connection is None else connection
         return target.register(name, self.to_arrow())
 
     def count(self) -> int:
-        """Return the number of rows, reading no more columns than the merge and the filter need."""
+        """Return the number of rows, reading no more columns than the merge and the filter need.
+
+        Examples:
+            >>> trips.scan(filter="price > 15").count()
+            2
+        """
         if self.limit is not None:
             return sum(batch.num_rows for batch in replace(self, columns=()).to_batches())
         return sum(

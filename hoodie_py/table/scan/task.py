@@ -29,6 +29,12 @@ class ScanTask:
 
     ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
     mode.
+
+    Examples:
+        >>> import pickle
+        >>> tasks = [pickle.dumps(task) for task in trips.scan(columns=["id"]).tasks()]
+        >>> [batch.num_rows for task in tasks for batch in pickle.loads(task).to_batches()]
+        [1, 1, 1]
     """
 
     file_slice: FileSlice

@@ -42,6 +42,14 @@ class AlterResult(Sentence):
         changes: one sentence for each change of a column.
         schema: the columns after it, without meta columns.
         instant, completion_time: of its commit; None if there is none.
+
+    Examples:
+        >>> result = trips.alter(add={"tip": pa.float64()})
+        >>> print(result)
+        Altered at ...:
+          tip is added, of type double
+        >>> result.schema.names[-1]
+        'tip'
     """
 
     changes: tuple[str, ...]

@@ -48,6 +48,13 @@ class ArchiveResult(Sentence):
         why: what keeps these.
         seconds: wall-clock time.
         dry_run: whether nothing was done; ``instants`` could go then.
+
+    Examples:
+        >>> for ts in range(3, 7):
+        ...     count = trips.upsert([{"id": "a", "city": "sf", "price": 1.0, "ts": ts}]).rows_updated
+        >>> result = trips.archive(options={"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+        >>> len(result.instants), result.active
+        (1, 5)
     """
 
     instants: tuple[str, ...] = ()

@@ -46,6 +46,13 @@ class CleanResult(Sentence):
     """Completed cleans; ``instants`` is empty if there was nothing to remove.
 
     ``earliest`` is the request time of the earliest commit whose files were all kept; None if the policy has none.
+
+    Examples:
+        >>> for price in (1.0, 2.0):
+        ...     rows = trips.insert_overwrite_table([{"id": "z", "city": "la", "price": price, "ts": 1}]).rows_inserted
+        >>> result = trips.clean(retain_commits=1)
+        >>> result.files_deleted
+        3
     """
 
     instants: tuple[str, ...] = ()

@@ -62,6 +62,13 @@ class CleanReport:
 
     ``earliest`` is the request time of the earliest retained commit; None if the policy has none. ``sources`` are the
     source files of a bootstrap that go with their base files.
+
+    Examples:
+        >>> for price in (1.0, 2.0):
+        ...     rows = trips.insert_overwrite_table([{"id": "z", "city": "la", "price": price, "ts": 1}]).rows_inserted
+        >>> report = trips.clean(retain_commits=1, dry_run=True)
+        >>> len(report.slices), len(report.removed)
+        (4, 2)
     """
 
     table: str

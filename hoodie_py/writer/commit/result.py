@@ -36,6 +36,15 @@ class WriteResult(Sentence):
         clustering: result of an inline clustering.
         clean: result of an inline clean.
         archive: result of an inline archival; None if nothing was due.
+
+    Examples:
+        >>> result = trips.upsert(
+        ...     [{"id": "a", "city": "sf", "price": 14.0, "ts": 3}, {"id": "d", "city": "sf", "ts": 3}]
+        ... )
+        >>> result.rows_inserted, result.rows_updated, result.rows_in_logs
+        (1, 1, 1)
+        >>> print(result)
+        Upsert ... wrote 2 file groups in ... s: 1 rows inserted, 1 updated, 0 deleted; ... bytes. 1 of these are ...
     """
 
     operation: WriteOperation

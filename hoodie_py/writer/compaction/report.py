@@ -34,6 +34,11 @@ class PlannedSlice:
 class PlanReport:
     """What scheduling a compaction would do. ``slices`` has every slice, taken or not. ``not_due`` says why no plan
     would be made, whatever the slices are; None if one would.
+
+    Examples:
+        >>> report = trips.schedule_compaction(dry_run=True)
+        >>> len(report.slices), len(report.taken)
+        (2, 1)
     """
 
     table: str
@@ -88,6 +93,13 @@ class CompactionResult(Sentence):
 
     ``rows_updated``, ``rows_deleted`` and ``rows_inserted`` count what the log files changed in the base rows.
     ``seconds`` is wall-clock time, sizes are in bytes.
+
+    Examples:
+        >>> result = trips.compact()
+        >>> print(result)
+        Compaction ... merged 1 file group in ... s: 2 rows written, 1 updated, 0 inserted and 0 deleted; ... ...
+        >>> result.file_groups, result.rows_updated
+        (1, 1)
     """
 
     instant: str | None = None
@@ -129,7 +141,14 @@ class CompactionResult(Sentence):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a compaction; ``rows`` counts written rows, also of unfinished groups if the engine counts."""
+    """The progress of a compaction; ``rows`` counts written rows, also of unfinished groups if the engine counts.
+
+    Examples:
+        >>> seen = []
+        >>> rows = trips.compact(on_progress=seen.append).rows_written
+        >>> seen[-1].file_groups_done, seen[-1].file_groups
+        (1, 1)
+    """
 
     instant: str
     file_groups: int

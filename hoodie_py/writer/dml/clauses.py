@@ -19,6 +19,12 @@ class Update:
         set: an expression for each column to change; a value that is no text is taken as it is. None: all columns take
             the source's values.
         where: condition; None for all rows.
+
+    Examples:
+        >>> news = [{"id": "a", "price": 15.0}]
+        >>> update = Update({"price": "source.price"}, where="source.price > target.price")
+        >>> trips.merge(news, on="id", when_matched=update).rows_updated
+        1
     """
 
     set: Mapping[str, Any] | None = None
@@ -27,7 +33,13 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the row. ``where`` is a condition; None for all rows."""
+    """Delete the row. ``where`` is a condition; None for all rows.
+
+    Examples:
+        >>> result = trips.merge([{"id": "a"}], on="id", when_matched=Delete(where="target.price < 20"))
+        >>> result.rows_deleted
+        1
+    """
 
     where: str | None = None
 
@@ -39,6 +51,11 @@ class Insert:
     Attributes:
         values: an expression for each column; other columns are null. None: all columns take the source's values.
         where: condition; None for all rows.
+
+    Examples:
+        >>> news = [{"id": "e", "city": "la", "price": 9.0, "ts": 4}, {"id": "f", "city": "la", "price": -1.0, "ts": 4}]
+        >>> trips.merge(news, on="id", when_not_matched=Insert(where="source.price > 0")).rows_inserted
+        1
     """
 
     values: Mapping[str, Any] | None = None

@@ -27,6 +27,11 @@ _MINUTE = 60.0
 class FileSystemLock:
     """A file that only one can create. ``expire_minutes`` is the age from which a lock file counts as left by a dead
     writer, 0 for never; ``pause`` is the seconds between attempts. ``now`` returns seconds since 1970.
+
+    Examples:
+        >>> lock = FileSystemLock(trips.files, expire_minutes=5)
+        >>> trips.upsert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}], lock=lock).rows_inserted
+        1
     """
 
     def __init__(

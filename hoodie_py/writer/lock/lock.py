@@ -26,6 +26,24 @@ class Lock(Protocol):
     """Keeps other writers away. Your own lock (ZooKeeper, DynamoDB, ...) needs these three methods.
 
     It may have an attribute ``renew_every``: seconds between renewals, or None if it needs none. The default is 30.
+
+    Examples:
+        >>> import threading
+        >>> class OneProcess(Lock):
+        ...     def __init__(self):
+        ...         self._lock = threading.Lock()
+        ...
+        ...     def acquire(self, timeout):
+        ...         if not self._lock.acquire(timeout=timeout):
+        ...             raise ConflictError("Another thread writes.")
+        ...
+        ...     def renew(self):
+        ...         pass
+        ...
+        ...     def release(self):
+        ...         self._lock.release()
+        >>> trips.upsert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}], lock=OneProcess()).rows_inserted
+        1
     """
 
     def acquire(self, timeout: float) -> None:
@@ -45,7 +63,12 @@ class Lock(Protocol):
 
 
 class NoLock:
-    """No lock, for tables that certainly have no other writer."""
+    """No lock, for tables that certainly have no other writer.
+
+    Examples:
+        >>> trips.delete(["a"], lock=NoLock()).rows_deleted
+        1
+    """
 
     renew_every: float | None = None
 

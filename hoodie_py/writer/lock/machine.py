@@ -33,6 +33,11 @@ _SHARED_FILE = 0o666
 class MachineLock:
     """Excludes the other threads and processes of this machine, of all users. The location of ``files`` identifies the
     table.
+
+    Examples:
+        >>> lock = MachineLock(trips.files)
+        >>> trips.delete(["a"], lock=lock).rows_deleted
+        1
     """
 
     renew_every: float | None = None

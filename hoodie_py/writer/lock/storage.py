@@ -74,6 +74,14 @@ class StorageLock:
 
     Raises:
         InvalidQueryError: the renewal interval is too long for the validity.
+
+    Examples:
+        >>> table = HoodieTable.create(
+        ...     f"{s3.uri}/locked", trips.schema, record_key="id", storage_options=s3.storage_options
+        ... )
+        >>> lock = StorageLock(table.files)
+        >>> table.upsert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}], lock=lock).rows_inserted
+        1
     """
 
     def __init__(

@@ -60,6 +60,12 @@ class RollbackResult(Sentence):
         left: "requested" if it can be run again, "gone" if nothing of it is left.
         rollback: request time of the instant that records the rollback; None if none is needed.
         files_deleted: number of removed data files.
+
+    Examples:
+        >>> instant = trips.schedule_compaction()
+        >>> result = trips.rollback(instant)
+        >>> result.action, result.instant == instant
+        ('compaction', True)
     """
 
     instant: str

@@ -56,6 +56,14 @@ class RestoreResult(Sentence):
         files_deleted: number of removed data files.
         metadata_partitions: partitions of the metadata table that were built anew.
         seconds: how long it took.
+
+    Examples:
+        >>> savepoint = trips.savepoint()
+        >>> trips.delete(["a"]).rows_deleted
+        1
+        >>> result = trips.restore(savepoint.instant)
+        >>> len(result.undone), trips.scan().count()
+        (1, 3)
     """
 
     savepoint: str

@@ -34,6 +34,11 @@ class Savepoint(Sentence):
         comment: why.
         saved_at: when, in milliseconds since 1970.
         files: number of files that it names.
+
+    Examples:
+        >>> savepoint = trips.savepoint(comment="before the migration")
+        >>> savepoint.comment, savepoint.instant == trips.timeline.select_writes().last.request_time
+        ('before the migration', True)
     """
 
     instant: str

@@ -24,6 +24,11 @@ class DueService(Sentence):
         why: the reason, with its figures, in words.
         figures: the figures alone, by name.
         instants: request times of the pending instants that it would undo or finish.
+
+    Examples:
+        >>> service = trips.services().services[0]
+        >>> service.name, service.state
+        ('failed writes', 'not due')
     """
 
     name: str
@@ -50,6 +55,11 @@ class ServiceStep(Sentence):
         text: what was done, or why it failed.
         outcome: "done", "conflict" (another writer came first; the next turn tries again) or "failed".
         seconds: wall-clock time.
+
+    Examples:
+        >>> report = trips.services(run=True, options={"hoodie.compact.inline.max.delta.commits": "1"})
+        >>> [(step.service, step.outcome) for step in report.steps]
+        [('compaction', 'done')]
     """
 
     service: str
@@ -67,6 +77,11 @@ class ServiceReport:
 
     After a run ``steps`` tell what was done, and ``services`` what is due after that.
     ``is_whole``: the run was not stopped between two steps.
+
+    Examples:
+        >>> report = trips.services()
+        >>> len(report.services), report.due
+        (9, ())
     """
 
     table: str

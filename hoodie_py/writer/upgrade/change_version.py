@@ -49,6 +49,11 @@ class VersionChange(Sentence):
         actions: what was done, one sentence each.
         seconds: how long it took.
         dry_run: whether nothing was done.
+
+    Examples:
+        >>> change = trips.downgrade(to=8, dry_run=True)
+        >>> change.before, change.after, change.dry_run
+        (9, 8, True)
     """
 
     before: int
