@@ -34,7 +34,12 @@ class TableFrames(TableQueries):
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
     ) -> pa.Table:
-        """Return rows as a ``pyarrow.Table``; ``columns`` and ``filter`` as for ``scan``."""
+        """Return rows as a ``pyarrow.Table``; ``columns`` and ``filter`` as for ``scan``.
+
+        Examples:
+            >>> trips.to_arrow(columns=["id", "price"], filter="city = 'la'").to_pylist()
+            [{'id': 'c', 'price': 30.0}]
+        """
         return self.scan(columns=columns, filter=filter).to_arrow()
 
     def to_pandas(
@@ -46,6 +51,10 @@ class TableFrames(TableQueries):
         """Return rows as a pandas DataFrame; ``columns`` and ``filter`` as for ``scan``.
 
         Further options go to pyarrow's ``Table.to_pandas``.
+
+        Examples:
+            >>> trips.to_pandas(columns=["id", "price"])["price"].sum()
+            62.0
         """
         return self.scan(columns=columns, filter=filter).to_pandas(**options)
 
@@ -54,7 +63,12 @@ class TableFrames(TableQueries):
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
     ) -> polars.DataFrame:
-        """Return rows as a polars DataFrame; ``columns`` and ``filter`` as for ``scan``."""
+        """Return rows as a polars DataFrame; ``columns`` and ``filter`` as for ``scan``.
+
+        Examples:
+            >>> trips.to_polars(columns=["id", "price"]).sort("id")["price"].to_list()
+            [12.0, 20.0, 30.0]
+        """
         return self.scan(columns=columns, filter=filter).to_polars()
 
     def scan_polars(
@@ -94,5 +108,9 @@ class TableFrames(TableQueries):
             n: most rows.
             columns: as for ``scan``.
             filter: as for ``scan``.
+
+        Examples:
+            >>> trips.head(2, columns=["id"]).num_rows
+            2
         """
         return self.scan(columns=columns, filter=filter, limit=n).to_arrow()
