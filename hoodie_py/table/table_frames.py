@@ -53,8 +53,8 @@ class TableFrames(TableQueries):
         Further options go to pyarrow's ``Table.to_pandas``.
 
         Examples:
-            >>> trips.to_pandas(columns=["id", "price"])["price"].sum()
-            62.0
+            >>> trips.to_pandas(columns=["id", "price"]).sort_values("id")["price"].tolist()
+            [12.0, 20.0, 30.0]
         """
         return self.scan(columns=columns, filter=filter).to_pandas(**options)
 
@@ -85,6 +85,11 @@ class TableFrames(TableQueries):
 
         Columns, slices and the conditions that mean the same in both libraries are pushed down. Arguments and errors as
         for ``scan``.
+
+        Examples:
+            >>> import polars as pl
+            >>> trips.scan_polars().filter(pl.col("price") > 15).select("id").collect().height
+            2
         """
         return self.scan(
             filter=filter,
