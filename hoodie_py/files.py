@@ -38,7 +38,10 @@ __all__ = ["FileInfo", "RangedFile", "TableFiles"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_EXTRAS = {"s3fs": "pip install 'hoodie_py[s3]'"}
+_EXTRAS = {
+    package: f"pip install 'hoodie_py[{extra}]'"
+    for package, extra in (("s3fs", "s3"), ("gcsfs", "gcs"), ("adlfs", "azure"))
+}
 
 
 class TableFiles:

@@ -15,25 +15,33 @@ from hoodie_storage.errors import AccessDeniedError, NotFoundError, ShortReadErr
 from hoodie_storage.redact import Redactor
 
 _NO_CREDENTIALS = frozenset(
-    {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}
-)
+    {
+        "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError",
+        "GoogleAuthError", "ClientAuthenticationError",
+    }
+)  # fmt: skip
 _UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # the second of versitygw, with status 404
 _UNREACHABLE = frozenset(
-    {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError"}
-)
+    {
+        "EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError",
+        "ServiceRequestTimeoutError",
+    }
+)  # fmt: skip
 _BROKEN_OFF = frozenset(
     {
         "HTTPClientError", "ConnectionError", "ConnectionClosedError", "IncompleteRead", "IncompleteReadError",
         "ResponseParserError", "ResponseStreamingError", "ClientPayloadError", "ClientConnectionError",
-        "ServerDisconnectedError", "ProtocolError",
+        "ServerDisconnectedError", "ProtocolError", "ServiceResponseError", "ChecksumError",
+        "ServiceRequestError",  # Azure's for every failure of its client; its cause tells more
     }
 )  # fmt: skip
-_TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeoutError"})
+_TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeoutError", "ServiceResponseTimeoutError"})
 _REFUSED_STATUS = frozenset({429, 503})
 _PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_ERRNO = frozenset({errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, errno.ECONNRESET})
 # The status of its errors was not sent by a server: the answer could not be parsed.
 _PARSER = "aiohttp.http_exceptions"
+_FORBIDDEN = "Forbidden:"  # how gcsfs begins an OSError for status 403
 _DEEPEST = 8
 _LONGEST = 1000
 
@@ -41,15 +49,34 @@ _CREDENTIALS_HINT = (
     "Check the credentials and their permissions: the storage options key, secret and token, or the environment "
     "variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."
 )
+_GOOGLE_CREDENTIALS_HINT = (
+    "Check the credentials and their permissions: the storage option token, or the environment variable "
+    "GOOGLE_APPLICATION_CREDENTIALS, or `gcloud auth application-default login`."
+)
+_AZURE_CREDENTIALS_HINT = (
+    "Check the credentials and their permissions: the storage options account_name and account_key, sas_token, "
+    "connection_string, or tenant_id, client_id and client_secret, or the environment variables AZURE_STORAGE_*. With "
+    "anon=False and none of these Azure's own search for credentials is used."
+)
 _ENDPOINT_HINT = (
     "Check the address: the storage option endpoint_url, or the environment variable AWS_ENDPOINT_URL, and whether a "
     "server listens there."
 )
+_GOOGLE_ENDPOINT_HINT = (
+    "Check the address: the storage option endpoint_url, or the environment variable STORAGE_EMULATOR_HOST."
+)
+_AZURE_ENDPOINT_HINT = "Check the address: the storage options account_name, account_host and connection_string."
 _REGION_HINT = (
     "The bucket is in another region: name it in the storage option client_kwargs={'region_name': ...}, or in the "
     "environment variable AWS_REGION."
 )
 _LOCAL_HINT = "Check the owner and mode of the file and its folders."
+_CREDENTIALS_HINTS = {
+    "file": _LOCAL_HINT,
+    "gs": _GOOGLE_CREDENTIALS_HINT,
+    **dict.fromkeys(("abfs", "abfss", "az"), _AZURE_CREDENTIALS_HINT),
+}
+_ENDPOINT_HINTS = {"gs": _GOOGLE_ENDPOINT_HINT, **dict.fromkeys(("abfs", "abfss", "az"), _AZURE_ENDPOINT_HINT)}
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
@@ -101,9 +128,14 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Say whether the store certainly did nothing and a retry may help: it was busy, or not reached."""
+    """Say whether the store certainly did nothing and a retry may help: it was busy, or not reached.
+
+    Or the request was not sent, because Google's login failed for a reason that passes (``retryable``).
+    """
     status = find_http_status(error)
-    return status in _REFUSED_STATUS if status else is_unreachable(error)
+    if status:
+        return status in _REFUSED_STATUS
+    return is_unreachable(error) or any(getattr(each, "retryable", False) is True for each in iterate_causes(error))
 
 
 def is_passing(error: BaseException) -> bool:
@@ -115,7 +147,7 @@ def is_passing(error: BaseException) -> bool:
         return False
     return (
         is_timeout(error)
-        or is_unreachable(error)
+        or is_refusal(error)
         or any(
             isinstance(each, ConnectionError)
             or _is_one_of(each, _BROKEN_OFF)
@@ -130,13 +162,13 @@ def may_have_happened(error: BaseException) -> bool:
     status = find_http_status(error)
     if status:
         return status >= 500 and status not in _REFUSED_STATUS
-    if is_unreachable(error):
+    if is_refusal(error):
         return False
     return is_passing(error)
 
 
-def make_fault(error: Exception, operation: str, path: str, redact: Redactor, *, local: bool = False) -> StorageFault:
-    """Return the fault to raise instead of an exception.
+def make_fault(error: Exception, operation: str, path: str, redact: Redactor, protocol: str = "s3") -> StorageFault:
+    """Return the fault to raise instead of an exception; ``protocol`` is fsspec's name of the store, for the hints.
 
     The exception becomes its cause, unless its text has a secret.
     """
@@ -144,7 +176,7 @@ def make_fault(error: Exception, operation: str, path: str, redact: Redactor, *,
         error.operation = error.operation or operation
         error.path = error.path or path
         return error
-    kind, hint = _choose_fault(error, local=local)
+    kind, hint = _choose_fault(error, protocol)
     fault = kind(redact(_describe(error, kind)), operation=operation, path=path, hint=hint)
     if all(redact(str(each)) == str(each) for each in _iterate_printed(error)):
         fault.__cause__ = error
@@ -163,23 +195,24 @@ def _iterate_printed(error: BaseException) -> Iterator[BaseException]:
             waiting += [each.__cause__, each.__context__]
 
 
-def _choose_fault(error: Exception, *, local: bool) -> tuple[type[StorageFault], str | None]:
+def _choose_fault(error: Exception, protocol: str) -> tuple[type[StorageFault], str | None]:
     status = find_http_status(error)
-    if status in {401, 403} or isinstance(error, PermissionError):
-        return AccessDeniedError, _LOCAL_HINT if local else _CREDENTIALS_HINT
     if (
-        any(_is_one_of(each, _NO_CREDENTIALS) for each in iterate_causes(error))
+        status in {401, 403}
+        or isinstance(error, PermissionError)
+        or any(_is_one_of(each, _NO_CREDENTIALS) for each in iterate_causes(error))
         or _find_error_code(error) in _UNKNOWN_USER
+        or (protocol == "gs" and str(error).startswith(_FORBIDDEN))
     ):
-        return AccessDeniedError, _CREDENTIALS_HINT
+        return AccessDeniedError, _CREDENTIALS_HINTS.get(protocol, _CREDENTIALS_HINT)
     if status == 404 or isinstance(error, FileNotFoundError | NotADirectoryError):
         return NotFoundError, None
-    if status == 301 or (status == 400 and "region" in str(error)):
+    if protocol == "s3" and (status == 301 or (status == 400 and "region" in str(error))):
         return StorageFault, _REGION_HINT
     if status == 416 or isinstance(error, EOFError):
         return ShortReadError, None
     if is_unreachable(error):
-        return StorageFault, _ENDPOINT_HINT
+        return StorageFault, _ENDPOINT_HINTS.get(protocol, _ENDPOINT_HINT)
     if is_timeout(error):
         return TimeoutFault, None
     return StorageFault, None

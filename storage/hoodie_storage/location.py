@@ -16,6 +16,7 @@ from hoodie_storage.redact import redact_uri
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*|/?)\Z", re.DOTALL)
 _CHAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*::|.*::[A-Za-z][A-Za-z0-9+.-]*://", re.DOTALL)
 _S3 = frozenset({"s3", "s3a", "s3n"})
+_GOOGLE = frozenset({"gs", "gcs"})
 _SCHEMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SHOWN = 200
 _LOCAL = frozenset({"file", "local"})
@@ -44,7 +45,7 @@ def parse_location(place: str | os.PathLike[str]) -> Location:
     """Parse a URI or a path.
 
     A local store is a path (``~`` is the home folder, relative paths start at the working directory) or a ``file://``
-    URI; its ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``.
+    URI; its ``uri`` is the absolute path. ``s3a://`` and ``s3n://`` are ``s3://``, ``gcs://`` is ``gs://``.
 
     Raises PathError if the text is not a location.
     """
@@ -65,6 +66,8 @@ def parse_location(place: str | os.PathLike[str]) -> Location:
         raise PathError(f"{redact_uri(text)!r} is no URI", hint=f"Write {scheme}://...")
     if scheme in _S3:
         return _parse_s3(text, rest)
+    if scheme in _GOOGLE:
+        scheme, text = "gs", f"gs:{rest}"
     if scheme == "memory":
         inside = rest.strip("/")
         return Location("memory", f"/{inside}" if inside else "", f"memory://{inside}")

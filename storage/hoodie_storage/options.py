@@ -10,7 +10,7 @@ For S3, from strongest to weakest:
 4. the environment: this module reads endpoint and region. botocore reads keys, profiles and roles, so that it can
    refresh them, and they are never part of a pickled store.
 
-Options of other spellings are passed on unchanged. Values may be text ("true", "10", JSON), because Spark and the
+Options of other spellings, and those of other stores, are passed on unchanged. Values may be text ("true", "10", JSON), because Spark and the
 command line pass text.
 """
 
@@ -82,10 +82,11 @@ _ENVIRONMENT = {
 }
 _FLAGS = frozenset(
     {"anon", "use_ssl", "requester_pays", "version_aware", "cache_regions", "default_fill_cache", "fixed_upload_size",
-     "local_expiry_check", "use_listings_cache"}
+     "local_expiry_check", "use_listings_cache", "assume_container_exists", "check_connection"}
 )  # fmt: skip
-_NUMBERS = frozenset({"max_concurrency", "default_block_size"})
-_MAPPINGS = frozenset({"client_kwargs", "config_kwargs", "s3_additional_kwargs"})
+_NUMBERS = frozenset({"max_concurrency", "default_block_size", "timeout", "connection_timeout", "read_timeout"})
+_MAPPINGS = frozenset({"client_kwargs", "config_kwargs", "s3_additional_kwargs", "session_kwargs"})
+_CLOUDS = frozenset({"gs", "abfs", "abfss", "az"})
 # Options of other libraries that have no effect here.
 _IGNORED = frozenset({"protocol", "aws_s3_allow_unsafe_rename", "aws_conditional_put", "aws_ec2_metadata_disabled"})
 
@@ -100,6 +101,11 @@ def make_fsspec_options(
     if protocol == "s3":
         return _make_s3_options(options, environment, bucket)
     given = {name: value for name, value in options.items() if name != "protocol"}
+    if protocol in _CLOUDS:
+        given = {name: _parse_value(name, value) for name, value in given.items() if value is not None}
+        token = given.get("token")
+        if isinstance(token, str) and token.lstrip().startswith("{"):
+            given["token"] = _parse_json("token", token)  # the content of a service account's key file
     given["use_listings_cache"] = False
     return given
 
@@ -219,15 +225,21 @@ def _parse_value(option: str, value: Any) -> Any:
         return value
     if option in _FLAGS:
         return _parse_flag(value)
+    if option in _MAPPINGS:
+        return _parse_json(option, value)
+    if option not in _NUMBERS:
+        return value
     try:
-        if option in _NUMBERS:
-            return int(value)
-        if option in _MAPPINGS:
-            return json.loads(value)
+        return int(value)
     except ValueError:
-        wanted = "a number" if option in _NUMBERS else "JSON"
-        raise PathError(f"the storage option {option!r} is not {wanted}") from None
-    return value
+        raise PathError(f"the storage option {option!r} is not a number") from None
+
+
+def _parse_json(option: str, value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise PathError(f"the storage option {option!r} is not JSON") from None
 
 
 def _parse_flag(value: Any) -> bool:

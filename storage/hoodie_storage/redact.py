@@ -15,7 +15,12 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _NOT_SECRET = re.compile(r"provider|endpoint|region|^anon", re.IGNORECASE)
-_ENVIRONMENT = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_ENVIRONMENT = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_CLIENT_SECRET",
+)  # fmt: skip
+_IN_CONNECTION_STRING = re.compile(r"(?:AccountKey|SharedAccessSignature)=([^;]+)", re.IGNORECASE)
 # In Azure's URIs the part before the @ is the container, not a user.
 _USERINFO = re.compile(r"(\b(?!abfss?:|wasbs?:)[A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"@?#]*@")
 _QUERY = re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*")
@@ -37,6 +42,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
         known = self._secrets | {os.environ.get(name, "") for name in _ENVIRONMENT}
+        known |= {part for secret in known for part in _IN_CONNECTION_STRING.findall(secret)}
         for secret in sorted(known, key=len, reverse=True):
             if len(secret) >= _SHORTEST:
                 text = text.replace(secret, HIDDEN)

@@ -1,4 +1,4 @@
-"""The backend of every store that has an fsspec file system: S3, memory and others."""
+"""The backend of every store that has an fsspec file system: S3, Google Cloud Storage, Azure, memory and others."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import fsspec.asyn
 import fsspec.core
 
 from hoodie_storage.classify import find_http_status
+from hoodie_storage.conditional import AzureConditions, Conditions, choose_conditions, list_azure_folder
 from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.options import list_spellings
@@ -32,9 +33,7 @@ _WHOLE_FILE = 1024 * 1024 * 1024
 _SMALL_FILE = 1024 * 1024
 _PARALLEL = 16
 _NO_SUCH_RANGE = 416
-# Stores that create files atomically: with a conditional request, or (memory) under the lock below.
-_CREATES = frozenset({"s3", "memory", "gs", "gcs", "abfs", "abfss", "az"})
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 # What fsspec takes out of the arguments of every file system.
 _FSSPEC_OPTIONS = ("skip_instance_cache", "use_listings_cache", "listings_expiry_time", "max_paths")
 _HADOOP = frozenset({"hdfs", "viewfs"})
@@ -55,6 +54,8 @@ def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteB
             check_option_names(location, options)
         if location.protocol in {"s3", "memory"}:
             system, root = fsspec.filesystem(location.protocol, **options), location.root
+        elif location.protocol == "gs":
+            system, root = _find_class("gs")(**options), location.root.partition("://")[2]
         else:
             system, root = fsspec.core.url_to_fs(location.root, **options)
     except OSError as error:
@@ -87,7 +88,7 @@ def check_option_names(location: Location, options: Mapping[str, Any]) -> None:
     Raises UnsupportedStoreError, and ImportError if the store's package is missing.
     """
     known = set(_FSSPEC_OPTIONS)
-    for each in fsspec.get_filesystem_class(location.protocol).__mro__:
+    for each in _find_class(location.protocol).__mro__:
         known |= set(signature(each.__init__).parameters)
     if location.protocol == "s3":
         known |= set(signature(import_module("aiobotocore.session").AioSession.__init__).parameters)
@@ -102,6 +103,17 @@ def check_option_names(location: Location, options: Mapping[str, Any]) -> None:
             )
 
 
+def _find_class(protocol: str) -> Any:
+    """Return the class of a store's file systems. Raises ImportError if the store's package is missing.
+
+    For Google Cloud Storage it is the one for ordinary buckets. fsspec's, which also knows buckets of one zone, asks a
+    second service for the kind of each bucket, and leaves objects of such buckets open for more bytes.
+    """
+    if protocol == "gs":
+        return import_module("gcsfs.core").GCSFileSystem
+    return fsspec.get_filesystem_class(protocol)
+
+
 class RemoteBackend:
     """The ``Backend`` of an fsspec file system, whose listings must not be cached.
 
@@ -113,11 +125,10 @@ class RemoteBackend:
         self._protocol = protocol
         self._seconds = seconds
         self._whole: dict[str, Any] = {}
+        self._conditions = choose_conditions(system, protocol)
         self.parallel = _PARALLEL if system.async_impl else 1
-        if protocol == "s3":
-            system.retries = 1  # s3fs would repeat a write whose answer was lost
-            if "max_concurrency" in signature(system._cat_file).parameters:  # noqa: SLF001
-                self._whole = {"max_concurrency": 1}  # one request, without another before it for the size
+        if protocol == "s3" and "max_concurrency" in signature(system._cat_file).parameters:  # noqa: SLF001
+            self._whole = {"max_concurrency": 1}  # one request, without another before it for the size
 
     def read(self, key: str, most: int | None = None) -> bytes:
         if most is not None:
@@ -144,7 +155,11 @@ class RemoteBackend:
         return list(found)
 
     def list(self, key: str) -> list[FileInfo]:
-        found = self._system.ls(key, detail=True, **self._make_time_limit(0))
+        limit = self._make_time_limit(0)
+        if isinstance(self._conditions, AzureConditions):
+            found = fsspec.asyn.sync(self._system.loop, list_azure_folder, self._system, key, **limit)
+        else:
+            found = self._system.ls(key, detail=True, **limit)
         entries: dict[tuple[str, bool], FileInfo] = {}
         is_file = False
         for info in found:
@@ -169,29 +184,38 @@ class RemoteBackend:
         self._system.pipe_file(key, data, **self._make_time_limit(len(data)))
 
     def create(self, key: str, data: bytes) -> None:
-        self._check_creates("pipe_file")
         if self._protocol == "memory":
+            self._check_memory()
             with _MEMORY_LOCK:
                 self._system.pipe_file(key, data, mode="create")
-        else:
-            self._system.pipe_file(key, data, mode="create", **self._make_time_limit(len(data)))
+            return
+        create = self._find_create("pipe_file")
+        self._system.pipe_file(key, data, **create, **self._make_time_limit(len(data)))
 
     def create_from(self, key: str, source: str) -> None:
         """Copy a local file to a file that does not exist; a large file is sent in parts."""
         if self._protocol == "memory":
             self.create(key, Path(source).read_bytes())
             return
-        self._check_creates("put_file")
-        self._system.put_file(source, key, mode="create", **self._make_time_limit(Path(source).stat().st_size))
+        create = self._find_create("put_file")
+        self._system.put_file(source, key, **create, **self._make_time_limit(Path(source).stat().st_size))
 
-    def _check_creates(self, verb: str) -> None:
-        if self._protocol not in _CREATES:
+    def _find_create(self, verb: str) -> Mapping[str, Any]:
+        """Return the arguments with which a write fails where a file exists."""
+        if self._conditions is None:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
-        write = getattr(self._system, f"_{verb}" if self._system.async_impl else verb)
-        if "mode" not in signature(write).parameters:  # older versions ignore the mode and overwrite the file
+        if not self._conditions.creates(verb):  # older versions ignore the argument and overwrite the file
             raise UnsupportedStoreError(
                 f"the installed package for {self._protocol}:// cannot create a file only where there is none",
-                hint="Install fsspec 2024.12.0 or newer, and s3fs likewise.",
+                hint=f"Install {_PACKAGES[self._protocol]} 2024.12.0 or newer, and fsspec likewise.",
+            )
+        return self._conditions.create
+
+    def _check_memory(self) -> None:
+        if "mode" not in signature(self._system.pipe_file).parameters:
+            raise UnsupportedStoreError(
+                "the installed fsspec cannot create a file only where there is none",
+                hint="Install fsspec 2024.12.0 or newer.",
             )
 
     def read_with_etag(self, key: str) -> tuple[bytes, str]:
@@ -199,9 +223,8 @@ class RemoteBackend:
             with _MEMORY_LOCK:
                 data = bytes(self._system.cat_file(key))
             return data, _hash_content(data)
-        self._check_replace()
         found: tuple[bytes, str] = fsspec.asyn.sync(
-            self._system.loop, self._get_with_etag, key, **self._make_time_limit(_SMALL_FILE)
+            self._system.loop, self._find_conditions().read, key, **self._make_time_limit(_SMALL_FILE)
         )
         return found
 
@@ -212,33 +235,14 @@ class RemoteBackend:
                     raise ChangedError("the file is another version by now")
                 self._system.pipe_file(key, data)
             return _hash_content(data)
-        self._check_replace()
-        bucket, name, _ = self._system.split_path(key)
-        try:
-            done = self._system.call_s3(
-                "put_object", Bucket=bucket, Key=name, Body=data, IfMatch=etag, **self._make_time_limit(len(data))
-            )
-        except Exception as error:
-            if "ParamValidation" in f"{type(error).__name__} {type(error.__cause__).__name__}":
-                raise UnsupportedStoreError(
-                    "the installed package for s3:// cannot replace a file only while it is unchanged",
-                    hint="Install s3fs 2025.2.0 or newer.",
-                ) from error
-            raise
-        return str(done["ETag"])
+        replace = self._find_conditions().replace
+        limit = self._make_time_limit(len(data))
+        return str(fsspec.asyn.sync(self._system.loop, replace, key, data, etag, **limit))
 
-    async def _get_with_etag(self, key: str) -> tuple[bytes, str]:
-        bucket, name, _ = self._system.split_path(key)
-        answer = await self._system._call_s3("get_object", Bucket=bucket, Key=name)  # noqa: SLF001
-        body = answer["Body"]
-        try:
-            return bytes(await body.read()), str(answer["ETag"])
-        finally:
-            body.close()
-
-    def _check_replace(self) -> None:
-        if self._protocol != "s3":
+    def _find_conditions(self) -> Conditions:
+        if self._conditions is None:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot replace a file only while it is unchanged here")
+        return self._conditions
 
     def delete(self, key: str) -> None:
         self._system.rm_file(key, **self._make_time_limit(0))

@@ -38,10 +38,13 @@ from hoodie_storage.verbs import FileInfo
 
 T = TypeVar("T")
 
-# s3fs reads the text behind it as the version of an object.
-_VERSION = "?versionId="
+# s3fs and adlfs read the text behind it as the version of an object.
+_AZURE_VERSION = "?versionid="
+_VERSIONS = {"s3": "?versionId=", **dict.fromkeys(("abfs", "abfss", "az"), _AZURE_VERSION)}
 _MISSING = 404
 _FEW_FOLDERS = 8  # on local disks, listing so few takes less time than starting threads
+# Google Cloud Storage lets an object be replaced about once a second; a busy lock is replaced more often.
+_PATIENT = {"gs": RetryPolicy(attempts=8, first_pause=0.6)}
 _CONFLICT = 409
 _CREATED_MEANWHILE = 412
 
@@ -203,7 +206,8 @@ class Store:
         check_path(path)
         backend, key = self._open_backend(path)
         try:
-            return call_with_retries(lambda: backend.replace(key, data, etag), self._retries, _may_create_again)
+            retries = _PATIENT.get(self._location.protocol, self._retries)
+            return call_with_retries(lambda: backend.replace(key, data, etag), retries, _may_create_again)
         except Exception as error:  # noqa: BLE001 - fsspec's file systems raise anything
             problem = error
         lost = classify.may_have_happened(problem)
@@ -297,8 +301,11 @@ class Store:
         if self._opened is None or self._opened[0] != os.getpid():
             self._opened = (os.getpid(), *self._connect())
         _, backend, root = self._opened
-        if _VERSION in path and self._location.protocol == "s3":
-            raise PathError(f"a path with {_VERSION!r}", hint="It would name a version of another object.")
+        version = _VERSIONS.get(self._location.protocol)
+        if version is not None and version in path:
+            raise PathError(f"a path with {version!r}", hint="It would name a version of another object.")
+        if path.endswith("?") and version == _AZURE_VERSION:
+            raise PathError("a path with a question mark at its end", hint="Azure's client would leave it out.")
         key = join_paths(self._prefix, path)
         return backend, f"{root.rstrip('/')}/{key}" if key else root
 
@@ -333,8 +340,7 @@ class Store:
         raise self._make_fault(problem, operation, path)
 
     def _make_fault(self, error: Exception, operation: str, path: str) -> StorageFault:
-        local = self._location.protocol == "file"
-        return classify.make_fault(error, operation, self._make_uri(path), self._redact, local=local)
+        return classify.make_fault(error, operation, self._make_uri(path), self._redact, self._location.protocol)
 
     def _make_unknown_outcome(self, error: Exception, path: str, operation: str = "create") -> UnknownOutcomeError:
         cause = self._make_fault(error, operation, path)

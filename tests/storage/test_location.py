@@ -29,6 +29,7 @@ from hoodie_storage.location import parse_location
         ("S3N://Bucket/x", "s3", "Bucket/x", "s3://Bucket/x"),
         ("s3://bucket/odd::name", "s3", "bucket/odd::name", "s3://bucket/odd::name"),
         ("gs://bucket/a", "gs", "gs://bucket/a", "gs://bucket/a"),
+        ("gcs://bucket/a", "gs", "gs://bucket/a", "gs://bucket/a"),
         ("abfss://box@account.example/a", "abfss", "abfss://box@account.example/a", "abfss://box@account.example/a"),
         ("ftp://me:pw@host/a", "ftp", "ftp://me:pw@host/a", "ftp://***@host/a"),
         ("https://host/a?sig=abc", "https", "https://host/a?sig=abc", "https://host/a?***"),

@@ -212,3 +212,20 @@ def test_unreadable_values_are_not_shown(name: str) -> None:
     with pytest.raises(PathError, match=name) as caught:
         mapped({name: "{secret"})
     assert "secret" not in str(caught.value)
+
+
+def test_options_of_other_clouds_may_be_text() -> None:
+    given = {"token": '{"type": "service_account"}', "requester_pays": "false", "timeout": "9", "project": None}
+    assert make_fsspec_options("gs", given, {}) == {
+        "token": {"type": "service_account"},
+        "requester_pays": False,
+        "timeout": 9,
+        "use_listings_cache": False,
+    }
+    assert make_fsspec_options("abfs", {"anon": "false", "account_name": "a"}, {}) == {
+        "anon": False,
+        "account_name": "a",
+        "use_listings_cache": False,
+    }
+    with pytest.raises(PathError, match="'token' is not JSON"):
+        make_fsspec_options("gs", {"token": "{secret"}, {})

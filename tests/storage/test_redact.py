@@ -128,3 +128,9 @@ def test_what_is_no_secret_stays_readable() -> None:
 )
 def test_uris_in_texts(text: str, shown: str) -> None:
     assert redact_uri(text) == shown
+
+
+def test_the_key_in_a_connection_string_is_hidden() -> None:
+    text = "DefaultEndpointsProtocol=https;AccountName=lake;AccountKey=c2VjcmV0LWtleQ==;EndpointSuffix=x"
+    redact = Redactor({"connection_string": text})
+    assert redact(f"signed with c2VjcmV0LWtleQ== by {text}") == "signed with *** by ***"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -307,13 +308,15 @@ def test_a_package_that_ignores_exclusive_creation_is_not_trusted(monkeypatch: p
         open_store("memory://x").put_if_absent("a", b"x")
 
 
-@pytest.mark.parametrize(("protocol", "package"), [("s3", "s3fs"), ("gs", "gcsfs")])
+@pytest.mark.parametrize(("protocol", "package"), [("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")])
 def test_missing_packages_are_named(protocol: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
         raise ImportError(f"Install {package}")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
     monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
+    monkeypatch.setitem(sys.modules, f"{package}.core", None)
     with pytest.raises(UnsupportedStoreError, match=f"pip install {package}") as caught:
         open_store(f"{protocol}://bucket/x").read("a")
     assert caught.value.package == package

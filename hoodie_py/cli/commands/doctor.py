@@ -26,7 +26,10 @@ from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, pa
 DISTRIBUTION = "hoodie_py"
 NEEDED = ("pyarrow", "numpy", "fastavro", "fsspec", "pyroaring")
 OPTIONAL = {"pyspark": "spark", "pandas": "spark", "s3fs": "s3", "polars": "polars", "duckdb": "duckdb"}
-CLOUDS = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}  # installed by their names
+CLOUDS = {
+    **dict.fromkeys(("gs", "gcs"), ("gcsfs", "gcs")),
+    **dict.fromkeys(("abfs", "abfss", "az"), ("adlfs", "azure")),
+}
 OLDEST_PYTHON = (3, 11)
 SECONDS_TO_ANSWER = 5.0
 
@@ -56,8 +59,8 @@ def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | 
         yield check_package(name, None)
     for name, extra in OPTIONAL.items():
         yield check_package(name, extra, needed=name == "s3fs" and (endpoint_url is not None or _is_s3(uri)))
-    if (package := CLOUDS.get((uri or "").partition("://")[0])) is not None:
-        yield check_package(package, None)
+    if (cloud := CLOUDS.get((uri or "").partition("://")[0])) is not None:
+        yield check_package(*cloud, needed=True)
     yield check_java()
     if endpoint_url is not None:
         yield check_endpoint(endpoint_url)
@@ -84,8 +87,6 @@ def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     arguments need it, although it is optional.
     """
     install = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install --upgrade {DISTRIBUTION}"
-    if name in CLOUDS.values():
-        install = f"pip install {name}"
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:

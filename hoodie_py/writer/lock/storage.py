@@ -1,9 +1,9 @@
 """The lock object of Hudi's ``StorageBasedLockProvider``, for stores with conditional writes.
 
 ``.hoodie/.locks/table_lock.json`` holds ``{"expired", "validUntil", "owner"}``. A writer takes the lock by replacing an
-expired version with a valid one, on condition that the version's etag is unchanged (If-Match). It renews the lock by
-replacing its own version, and releases it by a version that is expired. If the etag still matches, no other writer had
-the lock in between.
+expired version with a valid one, on condition that the version's etag is unchanged (If-Match; on Google Cloud Storage
+the generation). It renews the lock by replacing its own version, and releases it by a version that is expired. If the
+etag still matches, no other writer had the lock in between.
 """
 
 from __future__ import annotations
@@ -123,10 +123,16 @@ class StorageLock:
                 time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
 
     def renew(self) -> None:
-        """Extend the lock. Raises ConflictError once it is lost, StorageError if the store does not say."""
+        """Extend the lock, or only look whether it is still there if it was just extended: stores slow down writers
+        that replace an object more than once a second. Raises ConflictError once it is lost, StorageError if the store
+        does not say.
+        """
         with self._guard:
             if self._mark is None:
                 raise ConflictError("The lock is not held.", path=self._format_place())
+            if self._is_fresh():
+                self._ensure_unchanged()
+                return
             state = self._make_state()
             try:
                 self._mark = self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), self._mark, unique=True)
@@ -153,6 +159,22 @@ class StorageLock:
                 if self._adopt():
                     last, self._mark = self._mark or mark, None
                     self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), last, unique=True)
+
+    def _is_fresh(self) -> bool:
+        """Whether this writer wrote the lock within half a renewal interval."""
+        age = self._now() + self._validity - self._until / 1000
+        return self.renew_every is not None and 0 <= age < self.renew_every / 2
+
+    def _ensure_unchanged(self) -> None:
+        try:
+            _, found = self._files.read_with_etag(LOCK_OBJECT)
+        except FileMissingError:
+            found = ""
+        if found != self._mark and not self._adopt():
+            self._mark = None
+            raise ConflictError(
+                "The lock object is another version by now: another writer took it over.", path=self._format_place()
+            )
 
     def _try(self) -> bool:
         try:

@@ -120,6 +120,25 @@ def test_an_object_that_cannot_be_read_is_no_free_lock(files: TableFiles, conten
     assert files.read(LOCK_OBJECT) == content
 
 
+def test_a_lock_that_was_just_written_is_only_looked_at(files: TableFiles) -> None:
+    """Stores slow down who replaces an object more than once a second."""
+    clock = Clock()
+    lock = lock_of(files, clock)
+    lock.acquire(0)
+    taken = files.read(LOCK_OBJECT)
+    clock.ahead += 14
+    lock.renew()
+    assert files.read(LOCK_OBJECT) == taken
+    clock.ahead += 2
+    lock.renew()
+    assert state(files).valid_until >= json.loads(taken)["validUntil"] + 15_900
+    files.delete(LOCK_OBJECT)
+    with pytest.raises(ConflictError, match="took it over"):
+        lock.renew()
+    with pytest.raises(ConflictError, match="not held"):
+        lock.renew()
+
+
 LOST = (TimeoutError(), ConnectionResetError("reset"))
 
 
@@ -150,7 +169,7 @@ def test_lost_answers_while_renewing(files: TableFiles, problem: Exception, mome
     clock = Clock()
     lock, backend = shaky(files, clock)
     lock.acquire(0)
-    clock.ahead += 1  # within one millisecond a renewal would write what is there, and its loss would not matter
+    clock.ahead += 20  # a lock that was just written is only looked at
     fail_once(backend, ("replace",), moment, problem)
     if moment == "before":
         with pytest.raises(StorageError, match="did not say whether the lock was renewed"):
