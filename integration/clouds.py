@@ -1,8 +1,8 @@
 """Servers of Google Cloud Storage (fake-gcs-server, written in Go) and of Azure Blob Storage (Azurite, for Node.js).
 
-``HOODIE_FAKE_GCS_SERVER`` and ``HOODIE_AZURITE`` name their programs, or they are on the PATH as ``fake-gcs-server`` and
-``azurite-blob``, or ``python -m integration.clouds`` has installed them here, in ``.clouds``, which takes Go, npm and a
-few minutes.
+``HOODIE_FAKE_GCS_SERVER`` and ``HOODIE_AZURITE`` name their programs, or they are on the PATH as ``fake-gcs-server``
+and ``azurite-blob``, or ``python -m integration.clouds`` has installed them here, in ``.clouds``, which takes Go, npm
+and a few minutes.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ For S3, from strongest to weakest:
 4. the environment: this module reads endpoint and region. botocore reads keys, profiles and roles, so that it can
    refresh them, and they are never part of a pickled store.
 
-Options of other spellings, and those of other stores, are passed on unchanged. Values may be text ("true", "10", JSON), because Spark and the
-command line pass text.
+Options of other spellings, and those of other stores, are passed on unchanged. Values may be text ("true", "10", JSON),
+because Spark and the command line pass text.
 """
 
 from __future__ import annotations
