@@ -16,7 +16,7 @@ LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-ranges bench-scale \
-	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports docs wheel lock clean
+	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -39,6 +39,7 @@ help:
 	@echo 'make imports  the layer rules'
 	@echo 'make docs     build the pages of docs/ as a site in dist/site'
 	@echo 'make wheel    build dist/*.whl'
+	@echo 'make release  build and check all that a release needs, in dist/; publishes nothing (ARGS=--draft: no changelog yet)'
 	@echo 'make lock     make requirements/*.txt anew from pyproject.toml'
 	@echo 'make clean    remove environments, caches and builds'
 
@@ -174,6 +175,9 @@ $(DOCS_STAMP): requirements/docs.txt | python-found
 wheel: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel -d dist
+
+release: $(STAMP)
+	PYTHON=$(BIN)/python .ci/release $(ARGS)
 
 $(UV): | python-found
 	'$(PYTHON)' -m venv .venv-lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from tests.corpus import ROOT
 
 MODULES = ("hoodie_py", "hoodie_storage", "pyspark_hoodie")
-BUILT_FROM = ("hoodie_py", "storage", "pyspark_hoodie.py", "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = ("hoodie_py", "storage", "pyspark_hoodie.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,18 @@ def test_version_is_the_project_s() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert hoodie_py.__version__ == project["version"]
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_links_of_the_readme_work_on_an_index_page() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_no_page_promises_a_package_index() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    promise = re.compile(r"pip install (-U |--upgrade )?hoodie_py\b(?!\[)")
+    assert [page.name for page in pages if promise.search(page.read_text())] == []
 
 
 @pytest.mark.slow
