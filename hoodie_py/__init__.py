@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hoodie_py.catalog import Catalog, CatalogTable, open_catalog
     from hoodie_py.errors import (
         CommitStateUnknownError,
         ConflictError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hoodie_py.formats.logical_types.variant_json import variant_to_json
     from hoodie_py.formats.timeline.timeline import Instant, Timeline
     from hoodie_py.hoodie_table import HoodieTable
+    from hoodie_py.metastore.report import SyncResult
     from hoodie_py.reader.file_group import FileGroupReader
     from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
     from hoodie_py.reader.merge.merger import RecordMerger
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.upgrade.change_version import VersionChange
 
 _NAMES = {
+    "hoodie_py.catalog": "Catalog CatalogTable open_catalog",
     "hoodie_py.errors": (
         "CommitStateUnknownError ConflictError CorruptFileError FileMissingError HoodieError HoodieWarning "
         "InvalidQueryError InvalidTableError MergeError StorageError TableNotFoundError UnsupportedFeatureError"
@@ -72,6 +75,7 @@ _NAMES = {
     "hoodie_py.formats.timeline.timeline": "Instant Timeline",
     "hoodie_py.formats.logical_types.variant_json": "variant_to_json",
     "hoodie_py.hoodie_table": "HoodieTable",
+    "hoodie_py.metastore.report": "SyncResult",
     "hoodie_py.reader.file_group": "FileGroupReader",
     "hoodie_py.reader.file_slice": "BaseFile FileSlice LogFile",
     "hoodie_py.reader.merge.merger": "RecordMerger",
@@ -109,15 +113,15 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord",
-    "CleanReport", "CleanResult", "CommitStateUnknownError", "CompactionResult", "ConflictError",
-    "CorruptFileError", "Delete", "DueService", "FileGroupReader", "FileMissingError", "FileSlice",
+    "Catalog", "CatalogTable", "CleanReport", "CleanResult", "CommitStateUnknownError", "CompactionResult",
+    "ConflictError", "CorruptFileError", "Delete", "DueService", "FileGroupReader", "FileMissingError", "FileSlice",
     "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable", "HoodieWarning", "Insert",
     "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock", "MergeError",
     "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats", "RecordContext",
     "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "ServiceReport",
-    "ServiceStep", "SpillStats", "StorageError", "StorageLock", "TableConfig", "TableFiles", "TableFollower",
-    "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "Update", "VersionChange",
-    "WriteOperation", "WriteResult", "read_blob", "register_merger", "variant_to_json",
+    "ServiceStep", "SpillStats", "StorageError", "StorageLock", "SyncResult", "TableConfig", "TableFiles",
+    "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "Update",
+    "VersionChange", "WriteOperation", "WriteResult", "open_catalog", "read_blob", "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -22,6 +22,8 @@ from hoodie_py.writer.table_versions import TableVersions
 if TYPE_CHECKING:
     from hoodie_py.formats.config.table_config import TableConfig
     from hoodie_py.formats.timeline.timeline import Timeline
+    from hoodie_py.metastore.entry import HasMetastore
+    from hoodie_py.metastore.report import SyncResult
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.spark.compaction_runner import Engine
     from hoodie_py.table.inspect import TableInspect
@@ -271,6 +273,45 @@ class HoodieTable(
 
         texts = read_option_texts(options)
         return verify_table(self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress)
+
+    def sync(
+        self,
+        catalog: HasMetastore,
+        database: str | None = None,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> SyncResult:
+        """Register the table in a catalog, or bring its entries there up to date: columns, partitions, newest commit.
+
+        The entries are those of Java Hudi's sync tools: one of a COPY_ON_WRITE table; ``name_ro``, ``name_rt`` and
+        ``name`` of a MERGE_ON_READ table. What is up to date is not written.
+
+        Args:
+            catalog: what ``open_catalog`` gives.
+            database: name of the database; by default that of the table's properties, or ``default``.
+            name: name of the table there; by default its own.
+            options: Hudi's ``hoodie.datasource.hive_sync.`` options.
+            dry_run: write nothing, and say what would change.
+
+        Raises:
+            InvalidQueryError: a wrong option, or a column that cannot become what the table has.
+            InvalidTableError: the table has no commits.
+            ConflictError: another table has the name.
+            UnsupportedFeatureError: a table or an option that is not handled.
+            StorageError: the catalog or the store failed; the next sync goes on.
+
+        Examples:
+            >>> print(trips.sync(catalog, "lake", dry_run=True))
+            Dry run: lake.trips_ro is new: 2 partitions added. lake.trips_rt is new: 2 partitions added. lake.trips ...
+        """
+        from hoodie_py.metastore.sync import sync_table
+        from hoodie_py.table.scan.arguments import read_option_texts
+
+        texts = read_option_texts(options)
+        return sync_table(
+            self._snapshot, catalog.metastore, database=database, table=name, given=texts, dry_run=dry_run
+        )
 
     def rollback(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None

@@ -27,6 +27,7 @@ from hoodie_py.cli.commands.savepoint import savepoint
 from hoodie_py.cli.commands.service import service
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
+from hoodie_py.cli.commands.sync import sync
 from hoodie_py.cli.commands.timeline import timeline
 from hoodie_py.cli.commands.upgrade import downgrade, upgrade
 from hoodie_py.cli.commands.verify import verify
@@ -85,6 +86,7 @@ for _command in (
     upgrade,
     downgrade,
     index,
+    sync,
     verify,
     doctor,
     demo,

@@ -235,6 +235,20 @@ OverrideMerger = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
 
+CatalogKind = Annotated[
+    str, typer.Option("--catalog", metavar="KIND", help="Kind of the catalog: hive or glue.", show_default=True)
+]
+CatalogUri = Annotated[
+    str | None, typer.Option("--uri", metavar="URI", help="Address of a Hive Metastore, such as thrift://host:9083.")
+]
+CatalogOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog-option", metavar="K=V", help="Option of the catalog's client, such as region_name=eu-west-1."
+    ),
+]
+
+
 def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
     """Return Hudi's writer options from ``--option``; an option of the command itself takes precedence.
 

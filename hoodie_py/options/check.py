@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
-from hoodie_py.options import clustering, indexes, log_compaction, read, source, undone, write
+from hoodie_py.options import clustering, indexes, log_compaction, read, source, sync, undone, write
 from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
 from hoodie_py.options.undone import UnsupportedOption
@@ -29,6 +29,7 @@ OF_WRITES: tuple[Option, ...] = (
     *log_compaction.OPTIONS,
     *source.OPTIONS,
     *source.OF_NEW_TABLES,
+    *sync.OPTIONS,
 )
 
 _HUDI, _OURS = "hoodie.", "hoodie_py."
@@ -56,6 +57,7 @@ def check_write_options(options: Mapping[str, str], *, warn: bool = True) -> Non
         UnsupportedFeatureError: an option asks for a table that a write does not make.
     """
     _check(options, OF_WRITES, (*undone.OF_READS, *undone.OF_WRITES), warn=warn)
+    sync.find_kinds(options)
 
 
 def check_table_properties(given: Mapping[str, str]) -> None:

@@ -14,7 +14,6 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options.parse import Flag, Option, Text
 from hoodie_py.options.read import READ_PATHS
 
-_NO_CATALOG = "No catalog is told of the table."
 _NO_BACKGROUND = "No table service runs in the background."
 _NO_INDEX = "No such index is built."
 _SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoodie.clean.automatic."
@@ -100,8 +99,9 @@ OF_WRITES = (
     _refuse_flag("hoodie.metaserver.enabled", "Tables of a metaserver are not supported."),
     _refuse_flag("hoodie.auto.commit", "A write always commits.", on=False),
     # Warnings: rows and the table are right without the feature
-    _warn_of_flag("hoodie.datasource.hive_sync.enable", _NO_CATALOG),
-    _warn_of_flag("hoodie.datasource.meta.sync.enable", _NO_CATALOG),
+    _warn_of_flag("hoodie.datasource.hive_sync.bucket_sync", "Catalogs are not told of buckets."),
+    _warn_of_flag("hoodie.datasource.hive_sync.sync_comment", "Catalogs are not told of comments of columns."),
+    _warn_of_flag("hoodie.meta.sync.decode_partition", "Values of partitions are as in their paths."),
     _warn_of_flag("hoodie.clustering.async.enabled", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.datasource.clustering.async.enable", _NO_BACKGROUND, _SERVICE_HINT),
     _warn_of_flag("hoodie.datasource.compaction.async.enable", _NO_BACKGROUND, _SERVICE_HINT),

@@ -24,6 +24,7 @@ import hoodie_py.spark
 import hoodie_py.testing
 from hoodie_py.testing import local_s3
 from tests.corpus import ROOT
+from tests.metastore.fake_metastore import FakeMetastore
 
 MODULES = (hoodie_py, hoodie_py.spark, hoodie_py.testing)
 WITH_METHODS = (hoodie_py.HoodieTable, hoodie_py.Scan)  # of these every public method has an example, too
@@ -104,6 +105,8 @@ def test_example_gives_what_it_says(
     used = {word for example in found.examples for word in re.findall(r"\w+", example.source)}
     if "spark" in used:
         names["spark"] = request.getfixturevalue("spark")
+    if "catalog" in used:
+        names["catalog"] = hoodie_py.Catalog(FakeMetastore())
     with local_s3() if "s3" in used else pytest.MonkeyPatch.context() as s3:
         found.globs = names | {"s3": s3}
         said: list[str] = []

@@ -217,8 +217,8 @@ def test_reads_and_writes_check_what_they_are_given(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedFeatureError, match="validated"):
             write({"hoodie.precommit.validators": "a.b.C"})
     assert list(table.timeline) == []
-    with pytest.warns(HoodieWarning, match="No catalog is told"):
-        table.upsert([{"id": "a"}], options={"hoodie.datasource.hive_sync.enable": True})
+    with pytest.warns(HoodieWarning, match="No metrics are reported"):
+        table.upsert([{"id": "a"}], options={"hoodie.metrics.on": True})
     assert HoodieTable.open(tmp_path / "t").scan(options={"hoodie.query.as.ro.table": "true"}).count() == 1
 
 

@@ -23,6 +23,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.archive import archive_inline
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import inline as clustering
+from hoodie_py.writer.commit.catalogs import check_catalogs, sync_catalogs
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Tasks, make_workload, run_jobs
@@ -115,6 +116,7 @@ def _commit(
         workload=expected,
         extra_metadata=write.extra_metadata,
     )
+    catalogs = check_catalogs(write.session)
     run_metadata_services(write.session, write.snapshot)
     with open_commit(write.session, intent) as begun:
         results = run(begun.facts)
@@ -129,7 +131,8 @@ def _commit(
         replaced=sum(map(len, (write.replaced or {}).values())),
         seconds=time.monotonic() - began,
     )
-    return replace(_run_inline_services(write, done, services), seconds=time.monotonic() - began)
+    done = _run_inline_services(write, done, services)
+    return replace(done, synced=sync_catalogs(write.session, catalogs), seconds=time.monotonic() - began)
 
 
 def _make_claims(write: Write, routed: AssignedRecords) -> Claims:

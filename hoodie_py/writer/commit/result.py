@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.metastore.report import SyncResult
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.writer.archival.archive import ArchiveResult
 from hoodie_py.writer.clean.clean import CleanResult
@@ -36,6 +37,7 @@ class WriteResult(Sentence):
         clustering: result of an inline clustering.
         clean: result of an inline clean.
         archive: result of an inline archival; None if nothing was due.
+        synced: what was changed in the catalogs that options ask to tell.
 
     Examples:
         >>> result = trips.upsert(
@@ -63,6 +65,7 @@ class WriteResult(Sentence):
     clustering: ClusteringResult | None = None
     clean: CleanResult | None = None
     archive: ArchiveResult | None = None
+    synced: tuple[SyncResult, ...] = ()
 
     @classmethod
     def of(

@@ -1,0 +1,67 @@
+"""``hoodie sync``: register a table in a catalog, or bring its entry there up to date."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.options import (
+    AsJson,
+    CatalogKind,
+    CatalogOptions,
+    CatalogUri,
+    Debug,
+    DryRun,
+    EndpointUrl,
+    HudiOptions,
+    StorageOptions,
+    TableUri,
+    parse_hudi_options,
+    parse_storage_options,
+    split_pairs,
+)
+
+Database = Annotated[
+    str | None, typer.Option("--database", metavar="NAME", help="Database in the catalog; default the table's own.")
+]
+Name = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Name in the catalog; default the table's own.")
+]
+
+
+def sync(
+    table: TableUri,
+    catalog: CatalogKind = "hive",
+    uri: CatalogUri = None,
+    database: Database = None,
+    name: Name = None,
+    dry_run: DryRun = False,
+    catalog_option: CatalogOptions = None,
+    option: HudiOptions = None,
+    storage_option: StorageOptions = None,
+    endpoint_url: EndpointUrl = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Register a table in a Hive Metastore or in AWS Glue, or bring its entries there up to date.
+
+    Columns, partitions and the newest commit; what is up to date is not written. Trino, Athena and Spark find it there.
+    """
+    options = parse_hudi_options(option)
+    clients = dict(split_pairs(catalog_option, "--catalog-option", ", such as region_name=eu-west-1"))
+    with report_errors(debug):
+        from hoodie_py import HoodieTable
+        from hoodie_py.catalog import open_catalog
+        from hoodie_py.cli.console import print_json, show_spinner
+
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
+        with show_spinner("comparing with the catalog"), open_catalog(catalog, uri, {**options, **clients}) as chosen:
+            result = opened.sync(chosen, database, name, options, dry_run)
+        if as_json:
+            print_json({"has_changed": result.has_changed, **dataclasses.asdict(result)})
+        else:
+            lines = ["Dry run: nothing was written to the catalog."] if dry_run else []
+            typer.echo("\n".join([*map(str, result.entries), *lines]))

@@ -1,0 +1,292 @@
+"""Bring a table's entries in a catalog up to date (Hudi ``HiveSyncTool``).
+
+The rules:
+
+* An entry that is up to date is not written to, so a second sync changes nothing.
+* Partitions: only those that commits since the last sync wrote or replaced are compared. Where the last sync is not
+  known, or its commit is no longer in the timeline (it was archived, or a restore undid it), all are. A partition
+  belongs into the catalog while it has files that a query reads.
+* An entry of the same name that is no Hudi table, or that of a table at another place, is left alone, with an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.metastore.description import describe_entries, find_partition_fields
+from hoodie_py.metastore.entry import (
+    LAST_COMPLETION,
+    LAST_INSTANT,
+    SERDE_PATH,
+    CatalogPartition,
+    Column,
+    Entry,
+    Metastore,
+)
+from hoodie_py.metastore.hive_types import may_become
+from hoodie_py.metastore.partition_values import Extract, choose_extractor
+from hoodie_py.metastore.report import SyncedEntry, SyncResult
+from hoodie_py.metastore.settings import SyncSettings, read_settings
+from hoodie_py.options import sync as options
+from hoodie_py.table.snapshot import Snapshot
+
+_S3 = re.compile(r"^s3[an]?:/+")
+_FILE = re.compile(r"^file:/+")
+
+
+def sync_table(
+    snapshot: Snapshot,
+    metastore: Metastore,
+    *,
+    database: str | None = None,
+    table: str | None = None,
+    given: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> SyncResult:
+    """Bring the entries of a table up to date, and return what changed.
+
+    Raises:
+        InvalidQueryError: a wrong option; a column that cannot become what the table has; a partition path without
+            the values that the partition columns need.
+        InvalidTableError: the table has no commits.
+        ConflictError: another table has the name.
+        UnsupportedFeatureError: a table or an option that is not handled.
+        StorageError: the catalog cannot be reached, or refuses.
+    """
+    settings = read_settings(snapshot.config, given or {}, metastore.kind, database, table)
+    location = options.BASE_PATH.read(settings.given) or _find_location(snapshot, metastore.kind)
+    wanted = describe_entries(snapshot, settings, location)
+    progress = _find_progress(snapshot)
+    if not metastore.has_database(settings.database):
+        if not options.CREATE_DATABASE.read(settings.given):
+            raise InvalidQueryError(f"The catalog has no database {settings.database}.")
+        if not dry_run:
+            metastore.create_database(settings.database)
+    known = {each.name: metastore.find(each.database, each.name) for each in wanted}
+    for each in wanted:
+        found = known[each.name]
+        if found is not None:
+            _check_same_table(found, each)
+            _check_columns(found, each)
+    partitions = _Partitions(snapshot, settings, location)
+    done = tuple(
+        _EntrySync(metastore, each, known[each.name], settings, dry_run).run(partitions, progress) for each in wanted
+    )
+    return SyncResult(done, progress[LAST_INSTANT], dry_run)
+
+
+def _find_location(snapshot: Snapshot, kind: str) -> str:
+    """Return the base path as the catalog's engines open it; a local one has no scheme, as in Java."""
+    if snapshot.files.is_local or kind == "glue":
+        return snapshot.files.uri
+    return snapshot.files.java_uri
+
+
+def _find_progress(snapshot: Snapshot) -> dict[str, str]:
+    """Return the properties that say how far a catalog has seen the table."""
+    writes = snapshot.timeline.list_completed_writes()
+    found = {LAST_INSTANT: writes[-1].request_time}
+    if snapshot.config.timeline_layout > 1:
+        found[LAST_COMPLETION] = max(each.completion_time or each.request_time for each in writes)
+    return found
+
+
+def _check_same_table(found: Entry, wanted: Entry) -> None:
+    if not found.is_hudi:
+        raise ConflictError(
+            f"The catalog has another table {found.full_name}, which is no Hudi table.",
+            hint=f"Name the entry otherwise with {options.TABLE}, or drop the other one.",
+        )
+    if normalize_location(found.base_path) != normalize_location(wanted.location):
+        raise ConflictError(
+            f"The catalog has a table {found.full_name} at another place.",
+            hint=f"Name the entry otherwise with {options.TABLE}, or drop it if the table has moved.",
+            location=found.base_path,
+        )
+
+
+def normalize_location(location: str) -> str:
+    """Return a base path such that two that mean the same place are equal."""
+    text = _FILE.sub("/", _S3.sub("s3://", location.strip()))
+    return text.rstrip("/")
+
+
+def _check_columns(found: Entry, wanted: Entry) -> None:
+    """Refuse what no catalog can follow: other partition columns."""
+    if [each.name.lower() for each in found.partition_columns] != [
+        each.name.lower() for each in wanted.partition_columns
+    ]:
+        raise InvalidQueryError(
+            f"The catalog's table {found.full_name} has other partition columns.",
+            hint="Drop it from the catalog, and sync again.",
+            catalog=", ".join(each.name for each in found.partition_columns) or "none",
+            table=", ".join(each.name for each in wanted.partition_columns) or "none",
+        )
+
+
+class _Partitions:
+    """The partitions of a table, with their values and folders; each question is answered once."""
+
+    def __init__(self, snapshot: Snapshot, settings: SyncSettings, location: str) -> None:
+        self._snapshot = snapshot
+        self._location = location
+        self.fields = find_partition_fields(snapshot.config, settings)
+        self._extract: Extract = choose_extractor(snapshot.config, self.fields, options.EXTRACTOR.read(settings.given))
+        self._live: dict[frozenset[str] | None, dict[tuple[str, ...], tuple[str, CatalogPartition]]] = {}
+
+    def find_touched(self, synced: Mapping[str, str]) -> frozenset[str] | None:
+        """Return the paths of partitions that commits since a sync wrote or replaced; None: it may be any."""
+        last, completion = synced.get(LAST_INSTANT), synced.get(LAST_COMPLETION)
+        writes = self._snapshot.timeline.list_completed_writes()
+        if last is None or all(each.request_time != last for each in writes):
+            return None
+        news = [each for each in writes if _is_later(each, last, completion)]
+        metadata = self._snapshot.timeline.read_all_metadata(news)
+        return frozenset(path for each in metadata for path in (*each.write_stats, *each.replaced_file_ids))
+
+    def list_live(self, paths: frozenset[str] | None) -> dict[tuple[str, ...], tuple[str, CatalogPartition]]:
+        """Return those of some partitions (None: of all) that have files to read, with their paths, by value."""
+        if paths not in self._live:
+            view = self._snapshot.choose_view()
+            asked = [each.partition.path for each in view.list_partitions()] if paths is None else sorted(paths)
+            slices = view.list_named_slices(None, asked)
+            self._live[paths] = dict(map(self._describe, sorted({each.partition_path for each in slices})))
+        return self._live[paths]
+
+    def find_values(self, path: str) -> tuple[str, ...]:
+        """Return the values of a partition."""
+        values = self._extract(path)
+        if len(values) != len(self.fields):
+            raise InvalidQueryError(
+                f"A partition's path gives {len(values)} values, but there are {len(self.fields)} partition columns.",
+                hint=f"Name another class in {options.EXTRACTOR}, or the columns in {options.PARTITION_FIELDS}.",
+                partition=path,
+            )
+        return values
+
+    def _describe(self, path: str) -> tuple[tuple[str, ...], tuple[str, CatalogPartition]]:
+        values = self.find_values(path)
+        return values, (path, CatalogPartition(values, f"{self._location.rstrip('/')}/{path}"))
+
+
+def _is_later(instant: Instant, last: str, completion: str | None) -> bool:
+    """Say whether a sync that knew of ``last`` did not know of an instant: it may have completed out of order."""
+    if instant.request_time > last:
+        return True
+    return completion is not None and (instant.completion_time or "") > completion
+
+
+@dataclass(frozen=True, slots=True)
+class _EntrySync:
+    """The sync of one entry."""
+
+    metastore: Metastore
+    wanted: Entry
+    known: Entry | None
+    settings: SyncSettings
+    dry_run: bool
+
+    def run(self, partitions: _Partitions, progress: Mapping[str, str]) -> SyncedEntry:
+        """Bring the entry and its partitions up to date; what says how far it is comes last."""
+        entry, known = self.wanted, self.known
+        if known is None:
+            if not self.dry_run:
+                self.metastore.create(entry)
+            done = self._sync_partitions(partitions, None)
+            self._alter(replace(entry, parameters={**entry.parameters, **progress}))
+            return replace(done, is_new=True)
+        columns = _has_other_columns(known, entry)
+        properties = _find_changes(known, entry)
+        if columns:
+            _check_types(known, entry)
+        if columns or properties:
+            self._alter(entry)
+        done = self._sync_partitions(partitions, partitions.find_touched(known.parameters))
+        done = replace(done, columns=columns, properties=properties)
+        late = tuple(name for name, value in progress.items() if known.parameters.get(name) != value)
+        if late and (done.has_changed or not options.CONDITIONAL.read(self.settings.given)):
+            self._alter(replace(entry, parameters={**entry.parameters, **progress}))
+            done = replace(done, properties=(*properties, *late))
+        return done
+
+    def _alter(self, entry: Entry) -> None:
+        if self.dry_run:
+            return
+        known = self.metastore.find(entry.database, entry.name)
+        if known is None:
+            raise ConflictError(f"The catalog's table {entry.full_name} was dropped meanwhile.", hint="Sync again.")
+        self.metastore.alter(known, entry)
+
+    def _sync_partitions(self, partitions: _Partitions, touched: frozenset[str] | None) -> SyncedEntry:
+        """Add, move and drop partitions; ``touched`` are those to look at, None for all."""
+        done = SyncedEntry(self.wanted.full_name)
+        if not partitions.fields or (touched is not None and not touched):
+            return done
+        live = partitions.list_live(touched)
+        asked = None if touched is None else [partitions.find_values(path) for path in sorted(touched)]
+        there: dict[tuple[str, ...], CatalogPartition] = {}
+        if self.known is not None:
+            there = {each.values: each for each in self.metastore.list_partitions(self.known, asked)}
+        added = [pair for values, pair in live.items() if values not in there]
+        moved = [
+            pair
+            for values, pair in live.items()
+            if values in there and normalize_location(there[values].location) != normalize_location(pair[1].location)
+        ]
+        dropped = [values for values in there if values not in live]
+        if not self.dry_run:
+            entry = self.wanted
+            if added:
+                self.metastore.add_partitions(entry, [partition for _, partition in added])
+            if moved:
+                self.metastore.move_partitions(entry, [partition for _, partition in moved])
+            if dropped:
+                self.metastore.drop_partitions(entry, dropped)
+        return replace(
+            done,
+            added=tuple(path for path, _ in added),
+            moved=tuple(path for path, _ in moved),
+            dropped=tuple("/".join(values) for values in dropped),
+        )
+
+
+def _has_other_columns(known: Entry, wanted: Entry) -> bool:
+    return _list_types(known.columns) != _list_types(wanted.columns)
+
+
+def _list_types(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    return [(each.name.lower(), each.type.lower().replace(" ", "")) for each in columns]
+
+
+def _check_types(known: Entry, wanted: Entry) -> None:
+    """Refuse a column that engines could not read older files with; the Hive Metastore has rules of its own, too."""
+    types = dict(_list_types(known.columns))
+    for name, type_ in _list_types(wanted.columns):
+        before = types.get(name)
+        if before is not None and not may_become(before, type_):
+            raise InvalidQueryError(
+                f"The catalog's column {name} is {before} and cannot become {type_}.",
+                hint="Drop the table from the catalog, and sync again.",
+                table=known.full_name,
+            )
+
+
+def _find_changes(known: Entry, wanted: Entry) -> tuple[str, ...]:
+    """Return the names of properties that the entry lacks, or has with other values."""
+    found = [name for name, value in wanted.parameters.items() if known.parameters.get(name) != value]
+    found += [
+        name
+        for name, value in wanted.serde_parameters.items()
+        if name != SERDE_PATH and known.serde_parameters.get(name) != value
+    ]
+    same_location = normalize_location(known.location) == normalize_location(wanted.location)
+    facts = {
+        "location": same_location,
+        "input format": known.input_format == wanted.input_format,
+        "output format": known.output_format == wanted.output_format,
+    }
+    return (*found, *(name for name, same in facts.items() if not same))
