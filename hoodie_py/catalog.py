@@ -48,7 +48,7 @@ class Catalog:
         >>> synced = catalog.sync(trips, "lake")
         >>> [each.name for each in catalog.list("lake")]
         ['lake.trips_ro', 'lake.trips_rt', 'lake.trips']
-        >>> catalog.open("lake.trips").count()
+        >>> catalog.open("lake.trips").scan().count()
         3
     """
 
