@@ -7,7 +7,7 @@ from typing import Any
 
 import hoodie_py
 from hoodie_py import HoodieError, HoodieWarning
-from hoodie_py.options import clustering, indexes, log_compaction, read, source, undone, write
+from hoodie_py.options import clustering, indexes, log_compaction, read, source, sync, undone, write
 from hoodie_py.options.parse import Choice, Option
 from tests.corpus import ROOT
 
@@ -16,7 +16,7 @@ ROW = re.compile(r"^\| `([\w.]+)`(?: \(`([\w.`, ]+)`\))? \| (?:`([^`]*)`)? *\|",
 OLDER_PREFIX = "hoodie.deltastreamer."
 DECLARED = (
     *read.OPTIONS, *write.OPTIONS, *indexes.OPTIONS, *clustering.OPTIONS, *log_compaction.OPTIONS,
-    *source.OPTIONS, *source.OF_NEW_TABLES,
+    *source.OPTIONS, *source.OF_NEW_TABLES, *sync.OPTIONS,
 )  # fmt: skip
 NOT_FIXED = {"hoodie.parquet.compression.codec"}  # the table's
 
