@@ -13,6 +13,9 @@ _.follow
 _.to_polars
 _.scan_polars
 _.to_duckdb
+_.to_datafusion
+_.to_ibis
+_.to_pyarrow_dataset
 _.with_columns
 _.buffered
 _.project
@@ -117,3 +120,19 @@ _.all_null
 _.skipped_slices
 _.ASYNC_ARCHIVE  # archival is inline either way
 _.log_compact
+
+# pyarrow's datasets and file systems: what DataFusion and Arrow's own C++ call
+_.get_fragments
+_.get_type_name
+_.normalize_path
+_.create_dir
+_.delete_dir
+_.delete_dir_contents
+_.delete_file
+_.delete_root_dir_contents
+_.get_file_info
+_.get_file_info_selector
+_.open_append_stream
+_.open_input_file
+_.open_input_stream
+_.open_output_stream

@@ -56,6 +56,14 @@ class RowSource(Protocol):
         """Yield the rows."""
         ...
 
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table."""
+        ...
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        ...
+
     def tasks(self) -> Sequence[TaskSource]:
         """Return the parts of the scan, before its limit."""
         ...

@@ -45,13 +45,13 @@ class Parts:
     is_all: bool
 
 
-def find_parts(expression: pc.Expression, schema: pa.Schema) -> Parts:
+def find_parts(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bool = False) -> Parts:
     """Return the top-level conditions of an expression that have the same meaning as nodes."""
     entries = _read_entries(expression)
     if entries is None:
         return Parts((), is_all=False)
     try:
-        tree = _Tree(*entries, schema)
+        tree = _Tree(*entries, schema, nan_is_greatest)
         return tree.read_conjuncts()
     except (LookupError, ValueError, StopIteration, RecursionError, pa.ArrowException):  # a form not known here
         return Parts((), is_all=False)
@@ -103,10 +103,13 @@ def _read_metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
 class _Tree:
     """Reads a serialized expression from its first entry to its last."""
 
-    def __init__(self, entries: list[tuple[str, str]], values: pa.RecordBatch, schema: pa.Schema) -> None:
+    def __init__(
+        self, entries: list[tuple[str, str]], values: pa.RecordBatch, schema: pa.Schema, nan_is_greatest: bool
+    ) -> None:
         self._entries = entries
         self._values = values
         self._schema = schema
+        self._nan_is_greatest = nan_is_greatest
         self._place = 0
 
     def read_conjuncts(self) -> Parts:
@@ -143,6 +146,8 @@ class _Tree:
             else:
                 arguments.append(self._read())
         self._take()
+        if text in _COMPARE and self._nan_is_greatest and all(each is not None for each in arguments):
+            return _compare_plainly(text, arguments)
         make = _CALLS.get(text)
         return None if make is None or any(each is None for each in arguments) else make(text, arguments, options)
 
@@ -154,11 +159,15 @@ class _Tree:
         return value if isinstance(value, Node) and pat.is_boolean(value.type) else None
 
 
-def _make_comparison(name: str, arguments: list[Value], _: pa.StructArray | None) -> Node | None:
+def _compare_plainly(name: str, arguments: list[Value]) -> Node | None:
     left, right = arguments
     if isinstance(left, Column) and isinstance(right, pa.Array) and pat.is_float32(left.type):
         left = widen(left, pa.float64()) if pat.is_float64(right.type) else left
-    node = compare(_COMPARE[name], left, right)
+    return compare(_COMPARE[name], left, right)
+
+
+def _make_comparison(name: str, arguments: list[Value], _: pa.StructArray | None) -> Node | None:
+    node = _compare_plainly(name, arguments)
     if node is None:
         return None
     plain = node.child if isinstance(node, Not) else node

@@ -14,8 +14,11 @@ from hoodie_py.table.filter.sql_parser import parse_sql
 def as_predicate(
     filter: str | pc.Expression | Predicate | None,  # noqa: A002 - the name of the public argument it serves
     schema: pa.Schema,
+    nan_is_greatest: bool = False,
 ) -> Predicate | None:
     """Bind a filter to the columns of a schema; None stays None.
+
+    With ``nan_is_greatest`` an expression compares floats as SQL text does: NaN is above all other numbers.
 
     Raises:
         InvalidQueryError: the value is no filter, or does not fit the schema.
@@ -25,7 +28,7 @@ def as_predicate(
     if isinstance(filter, str):
         return parse_sql(filter, schema)
     if isinstance(filter, pc.Expression):
-        return _find_nodes(filter, from_expression(filter, schema), schema)
+        return _find_nodes(filter, from_expression(filter, schema), schema, nan_is_greatest)
     if isinstance(filter, Predicate):
         missing = sorted(filter.columns - set(schema.names))
         if missing:
@@ -36,10 +39,10 @@ def as_predicate(
     )
 
 
-def _find_nodes(expression: pc.Expression, whole: Predicate, schema: pa.Schema) -> Predicate:
+def _find_nodes(expression: pc.Expression, whole: Predicate, schema: pa.Schema, nan_is_greatest: bool) -> Predicate:
     """Return what an expression says of single columns as nodes, which prune files as SQL's do, and what is left."""
     from hoodie_py.table.filter.arrow_tree import find_parts
 
-    known = find_parts(expression, schema)
+    known = find_parts(expression, schema, nan_is_greatest)
     nodes = known.nodes if known.is_all else (*known.nodes, whole.root)
     return Predicate(nodes[0] if len(nodes) == 1 else And(nodes))

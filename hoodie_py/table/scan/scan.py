@@ -23,17 +23,14 @@ from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
-from hoodie_py.table.dataframes.source import import_extra
 from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
+from hoodie_py.table.scan.frames import ScanFrames
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.scan.query import Query, Request, SnapshotQuery, Task
 from hoodie_py.table.scan.threads import Numbered, count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    import duckdb
-    import pandas
-    import polars
     import pyarrow.compute as pc
 
     from hoodie_py.reader.merge.merger import Merger
@@ -47,7 +44,7 @@ _LEAST_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Scan(Request):
+class Scan(ScanFrames, Request):
     """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
 
     ``query`` says what is read, and of which kind.
@@ -213,45 +210,6 @@ class Scan(Request):
         """
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan."""
-        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
-
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """Return the rows as a pandas DataFrame; options go to pyarrow's ``Table.to_pandas``.
-
-        Examples:
-            >>> trips.scan(columns=["id", "price"]).to_pandas().sort_values("id")["price"].tolist()
-            [12.0, 20.0, 30.0]
-        """
-        import_extra("pandas")
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a polars DataFrame.
-
-        Examples:
-            >>> trips.scan(columns=["id", "price"]).to_polars().sort("id")["price"].to_list()
-            [12.0, 20.0, 30.0]
-        """
-        frame: polars.DataFrame = import_extra("polars").DataFrame(self.to_arrow())
-        return frame
-
-    def to_polars_lazy(self) -> polars.LazyFrame:
-        """Return a polars LazyFrame, which reads the columns and rows that its query needs when it is collected.
-
-        Conditions that mean the same to both are pushed down and leave out files; polars applies the others.
-
-        Examples:
-            >>> import polars as pl
-            >>> frame = trips.scan().to_polars_lazy()
-            >>> frame.filter(pl.col("city") == "sf").select(pl.col("price").sum()).collect().item()
-            32.0
-        """
-        from hoodie_py.table.dataframes.polars_frame import make_lazy_frame
-
-        return make_lazy_frame(self)
-
     def narrow(
         self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, limit: int | None = None
     ) -> Scan:
@@ -282,17 +240,6 @@ class Scan(Request):
             self.merger,
             self.query,
         )
-
-    def to_duckdb(self, name: str, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
-        """Register the rows as a view of a DuckDB connection (a new in-memory one by default) and return the view.
-
-        Examples:
-            >>> connection = trips.scan().to_duckdb("trips")
-            >>> connection.sql("SELECT city, sum(price) FROM trips GROUP BY city ORDER BY city").fetchall()
-            [('la', 30.0), ('sf', 32.0)]
-        """
-        target: duckdb.DuckDBPyConnection = import_extra("duckdb").connect() if connection is None else connection
-        return target.register(name, self.to_arrow())
 
     def count(self) -> int:
         """Return the number of rows, reading no more columns than the merge and the filter need.
