@@ -33,6 +33,7 @@ SCHEMA = pa.schema([
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path")
 
 Row = dict[str, Any]
+_DUE = 10  # delta commits after which Java compacts the metadata table
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,20 @@ _FILTERS: Sequence[tuple[str, Callable[[Row], bool]]] = (
     ("price > 20", lambda row: row["price"] > 20),
     ("ts < 3", lambda row: row["ts"] < 3),
 )
+
+
+def is_metadata_compaction_near(table: Path) -> bool:
+    """Say whether Java compacts the metadata table at its next commit but one.
+
+    If that is a rollback of the commit before it, Java's compaction comes first, and then Java refuses to roll back
+    what is older than it.
+    """
+    metadata = table / ".hoodie/metadata"
+    if not metadata.exists():
+        return False
+    timeline = HoodieTable.open(metadata).timeline.select_completed()
+    compacted = max((each.request_time for each in timeline if each.action == "commit"), default="")
+    return sum(each.action == "deltacommit" and each.request_time > compacted for each in timeline) >= _DUE - 1
 
 
 def same_rows(before: Mapping[str, Row], after: Mapping[str, Row]) -> None:

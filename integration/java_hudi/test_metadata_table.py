@@ -23,7 +23,7 @@ import pytest
 from hoodie_py import ConflictError, HoodieTable
 from integration.java_hudi.indexes import IndexedKind, IndexedLake
 from integration.java_hudi.session import JavaHudiError, JavaSession
-from integration.java_hudi.tables import Kind, Row, make_row
+from integration.java_hudi.tables import Kind, Row, is_metadata_compaction_near, make_row
 
 ROUNDS = int(os.environ.get("HOODIE_JAVA_ROUNDS", "3"))
 SEED = os.environ.get("HOODIE_JAVA_SEED", "0")
@@ -97,6 +97,8 @@ def _roll_back(lake: IndexedLake, ts: int) -> None:
     """Write, and have Java take it back; its procedure knows the timeline of newer tables only."""
     if lake.kind.version < _FIRST_WITH_PROCEDURE:
         return
+    while is_metadata_compaction_near(lake.path):
+        lake.put([make_row(0, ts)])
     rows = dict(lake.rows)
     lake.put([make_row(number, ts, name="gone") for number in (0, 4, 80)])
     last = lake.open().timeline.select_writes().instants[-1].request_time

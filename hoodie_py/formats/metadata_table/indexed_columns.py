@@ -82,18 +82,24 @@ def choose_columns(
         most: how many columns there are without a list.
         defined: the columns of the index's definition; None if there is none.
         before: the schema of the table before this write, None if it is the same: where the definition has the first
-            columns of it, no list chose them, and new columns count, too.
+            columns of it, no list chose them, and new columns count, too. Columns of the definition that it does not
+            have are of a write that did not complete.
     """
     chosen: Sequence[str] = listed
     if not listed:
         chosen = choose_first_columns(schema, version, most)
         if defined is not None:
             plain = tuple(name for name in defined if name not in META_COLUMNS)
-            was_first = before is not None and set(plain) == set(choose_first_columns(before, version, most))
+            was_first = before is not None and _are_first(plain, before, version, most)
             chosen = (*plain, *(chosen if was_first else ()))
     found = (name for name in dict.fromkeys(chosen) if name not in META_COLUMNS)
     known = tuple(name for name in found if _is_known(schema, name, version))
     return (*META_COLUMNS, *known) if meta_columns else known
+
+
+def _are_first(names: Sequence[str], schema: Record, version: int, most: int) -> bool:
+    known = {name for name in names if _is_known(schema, name, version)}
+    return known == set(choose_first_columns(schema, version, most))
 
 
 def _is_known(schema: Record, name: str, version: int) -> bool:

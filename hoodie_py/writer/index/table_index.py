@@ -197,14 +197,14 @@ class _BucketEvidence:
 
     Attributes:
         factor: greatest common divisor of each hash minus its bucket; the number must divide it. 0 for no key.
-        greatest: the greatest bucket.
+        occupied: the buckets that there are.
         rests: the different hashes, each less its bucket. Equal ones tell no more than one: the keys of a partition may
             be those of another, and keys that follow each other lie in buckets that do.
         single: whether it is certain which field is hashed.
     """
 
     factor: int
-    greatest: int
+    occupied: frozenset[int]
     rests: frozenset[int]
     single: bool
 
@@ -217,10 +217,10 @@ class _BucketEvidence:
         there = snapshot.view.list_slices(None, partitions)
         slices = [each for each in there if parse_bucket(each.file_id) is not None]
         ids = [*(each.file_id for each in slices), *(file_id for _, file_id in groups)]
-        buckets = {parse_bucket(each) or 0 for each in ids}
+        buckets = frozenset(parse_bucket(each) or 0 for each in ids)
         hashed = fields or snapshot.config.record_key_fields
         single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
-        found = cls(0, max(buckets), frozenset(), single)
+        found = cls(0, buckets, frozenset(), single)
         for file_slice in sample_slices(slices, _MOST_SLICES):
             found = found.add_keys(file_slice, read_first_keys(lookup, file_slice), hashed)
             if len(found.numbers) == 1:
@@ -236,9 +236,23 @@ class _BucketEvidence:
 
     def is_possible(self, number: int) -> bool:
         """Whether a number of buckets fits all keys, and not by mere chance."""
-        if number <= self.greatest or self.factor % number:
+        if number <= max(self.occupied) or self.factor % number:
             return False
-        return not self.factor or len(self.rests) * math.log2(self.factor / number) < _SURE_BITS
+        if not self.factor or self.is_uneven:
+            return True
+        return len(self.rests) * math.log2(self.factor / number) < _SURE_BITS
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether so few buckets are occupied that the hashes are not random: then no number is a matter of chance.
+
+        That is so where one key field follows from another, which leaves the last bits of all hashes the same.
+        """
+        occupied, number = len(self.occupied), self.factor
+        if occupied >= number:
+            return False
+        choices = math.lgamma(number + 1) - math.lgamma(occupied + 1) - math.lgamma(number - occupied + 1)
+        return len(self.rests) * math.log2(number / occupied) - choices / math.log(2) >= _SURE_BITS
 
     @property
     def numbers(self) -> list[int]:
@@ -247,7 +261,7 @@ class _BucketEvidence:
             return []
         found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
         sure = self.single or all(len(self.rests) * math.log2(each) >= _SURE_BITS for each in found)
-        return found if sure else [*found, 0]
+        return found if sure and not self.is_uneven else [*found, 0]
 
     @property
     def contradicts_all(self) -> bool:

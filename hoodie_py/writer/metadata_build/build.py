@@ -43,7 +43,8 @@ from hoodie_py.writer.metadata_build.portion import GroupPlan
 from hoodie_py.writer.metadata_build.record_portions import find_maker
 from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
 from hoodie_py.writer.metadata_build.sources import IndexSource
-from hoodie_py.writer.metadata_build.state import PartitionState, write_definition
+from hoodie_py.writer.metadata_build.state import PartitionState
+from hoodie_py.writer.metadata_table.definitions_file import write_definition
 from hoodie_py.writer.metadata_table.delta_commit import encode_entries
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE

@@ -15,7 +15,8 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_build.checks import check_nothing_pending
-from hoodie_py.writer.metadata_build.state import PartitionState, write_definitions
+from hoodie_py.writer.metadata_build.state import PartitionState
+from hoodie_py.writer.metadata_table.definitions_file import write_definitions
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.folder_tree import remove_tree

@@ -34,6 +34,7 @@ from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.writer.handles.markers import remove_finished
+from hoodie_py.writer.metadata_table.definitions_file import define_new_columns
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.expression_index import find_expression_problem
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
@@ -124,6 +125,7 @@ class MetadataTable:
         remove_finished(self._files, timeline)  # markers that killed writers left
         delta.begin()
         delta.write([(records, places[records.partition]) for records in made])
+        define_new_columns(commit)
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
         delta.complete(self._session.clock.take(beyond))
 

@@ -22,8 +22,9 @@ from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_build.rebuild import rebuild_partitions
 from hoodie_py.writer.metadata_build.record_portions import find_maker
-from hoodie_py.writer.metadata_build.state import PartitionState, write_definitions
+from hoodie_py.writer.metadata_build.state import PartitionState
 from hoodie_py.writer.metadata_services.services import compact_metadata_table
+from hoodie_py.writer.metadata_table.definitions_file import write_definitions
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.table_properties import change_properties

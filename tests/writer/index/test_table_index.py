@@ -160,6 +160,22 @@ def test_keys_that_repeat_in_partitions_are_no_more_evidence(tmp_path: Path) -> 
     assert table.scan().count() == len(rows)
 
 
+def test_keys_whose_hashes_are_alike_do_not_prove_more_buckets(tmp_path: Path) -> None:
+    """The second field follows from the first, so that all hashes have the same last bits: 1 of 2 is 1 of 4, too."""
+    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("ts", pa.int64())])
+    HoodieTable.create(tmp_path / "t", schema, record_key=["a", "b"], ordering="ts")
+    table = HoodieTable.open(tmp_path / "t")
+    rows = [{"a": f"id{number:03d}", "b": f"id2{number:03d}", "ts": 1} for number in range(60)]
+    told = {**QUICK, **BUCKET, COUNT: "2"}
+    for _ in range(2):
+        table.upsert(rows, told)
+    assert table.scan().count() == len(rows)
+    with pytest.raises(InvalidQueryError, match="do not tell how many"):
+        table.upsert(rows, QUICK)
+    with pytest.raises(InvalidQueryError, match="does not have its keys in 3 buckets"):
+        table.upsert(rows, {**told, COUNT: "3"})
+
+
 def _ruled(tmp_path: Path) -> tuple[HoodieTable, Path, list[Row]]:
     """A table with 4, 2 and 7 buckets in its partitions, and the rules for that."""
     table = _buckets(tmp_path / "t", Kind(9, merge_on_read=True), 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
@@ -46,6 +47,21 @@ def test_each_operation_keeps_them(name: str, tmp_path: Path) -> None:
     assert check_columns(base, as_java=False) > 90
     if name == "types_mor_v9":
         assert check_partitions(base) == 50
+
+
+def test_columns_that_came_with_a_write_are_measured_by_the_next_ones(tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    HoodieTable.open(base).index.build("column_stats")
+    rows = HoodieTable.open(base).scan().to_arrow().slice(0, 2)
+    rows = rows.drop_columns([each for each in rows.column_names if each.startswith("_hoodie_")])
+    for name in ("new", "newer"):
+        rows = rows.append_column(name, pa.array([1, 2]))
+        for _ in range(2):
+            HoodieTable.open(base).upsert(rows, options=QUICK)
+    found = [row["columnName"] for row in read_partition(base, 3).values()]
+    assert found.count("new") >= 4
+    assert found.count("newer") >= 2
+    assert HoodieTable.open(base).verify().is_right
 
 
 def read_names(base: Path) -> list[str]:
