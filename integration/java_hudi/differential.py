@@ -133,8 +133,9 @@ class History:
         self.write(versions, "upsert", ours=ours)
 
     def insert(self, ours: bool) -> None:
-        """Write records that are new."""
-        self.write(self.make_new(self.lot.randrange(1, 9)), self.lot.choice(("insert", "bulk_insert")), ours=ours)
+        """Write records that are new. A bulk insert of Java into buckets makes second file groups of a bucket."""
+        operations = ("insert",) if self.recipe.has_buckets and not ours else ("insert", "bulk_insert")
+        self.write(self.make_new(self.lot.randrange(1, 9)), self.lot.choice(operations), ours=ours)
 
     def delete(self, ours: bool) -> None:
         """Delete records by key."""
