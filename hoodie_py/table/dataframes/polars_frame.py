@@ -30,7 +30,7 @@ def make_lazy_frame(source: RowSource) -> polars.LazyFrame:
         from polars.io.plugins import register_io_source
     except ImportError as error:
         raise UnsupportedFeatureError(
-            f"polars {pl.__version__} takes no sources from other packages.",
+            f"Version {pl.__version__} of polars takes no sources from other packages.",
             hint=f"Install polars {_LEAST} or newer.",
         ) from error
     wanted = {
