@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.load_options import read_s3_settings
+from hoodie_py.spark.worker_python import warn_of_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +25,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
 
     PySpark also finds the format "hoodie" without ``register``. Registering adds mergers, the session's S3 settings
     (``spark.hadoop.fs.s3a.*``, for tables whose load has no ``storage_options``) or another name. A second call with
-    the same name replaces the first.
+    the same name replaces the first. If the session's workers on this machine run a Python that cannot read tables, a
+    warning says so.
 
     Args:
         spark: a session, classic or Connect.
@@ -47,6 +49,7 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
 
     from hoodie_py.spark.data_source import make_source_class
 
+    warn_of_worker_python(spark)
     settings = read_s3_settings(spark)
     try:
         spark.dataSource.register(make_source_class(name, tuple(mergers), settings))

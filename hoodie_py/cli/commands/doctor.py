@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import importlib
 import operator
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -62,6 +64,8 @@ def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | 
     if (cloud := CLOUDS.get((uri or "").partition("://")[0])) is not None:
         yield check_package(*cloud, needed=True)
     yield check_java()
+    if find_spec("pyspark") is not None:
+        yield check_worker_python()
     if endpoint_url is not None:
         yield check_endpoint(endpoint_url)
     if uri is not None:
@@ -143,6 +147,17 @@ def check_java() -> Check:
     if not java.is_new_enough:
         return Check("Java", Status.MISSING, f"{java.version} ({java.command}), too old for Spark", HOW_TO_INSTALL)
     return Check("Java", Status.OK, f"{java.version} ({java.command})")
+
+
+def check_worker_python() -> Check:
+    """Check that Spark's workers on this machine would run a Python that can read tables."""
+    from hoodie_py.spark.worker_python import find_worker_problem
+
+    problem = find_worker_problem()
+    if problem is None:
+        return Check("Spark's Python", Status.OK, os.environ.get("PYSPARK_PYTHON") or "python3 of the PATH")
+    what, _, remedy = problem.partition(". ")
+    return Check("Spark's Python", Status.MISSING, what, remedy)
 
 
 def check_endpoint(url: str) -> Check:
