@@ -12,6 +12,7 @@ from hoodie_py.formats.parquet import CODECS
 from hoodie_py.options.parse import Choice, Flag, Names, Number, Option, Real, Size, Text
 
 SINGLE_WRITER = "SINGLE_WRITER"
+NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME")
 
 # Which file slices a compaction plan takes
@@ -42,7 +43,7 @@ BLOOM_MAX_ENTRIES = Number("hoodie.bloom.index.filter.dynamic.max.entries", 100_
 # Concurrent writers
 CONCURRENCY_MODE = Choice(
     "hoodie.write.concurrency.mode",
-    (SINGLE_WRITER, "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
+    (SINGLE_WRITER, "OPTIMISTIC_CONCURRENCY_CONTROL", NON_BLOCKING),
 )
 FAILED_WRITES_POLICY = Choice(
     "hoodie.clean.failed.writes.policy", ("EAGER", "LAZY", "NEVER"), aliases=("hoodie.cleaner.policy.failed.writes",)

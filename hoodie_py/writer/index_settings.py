@@ -49,6 +49,7 @@ class IndexSettings:
         buckets: of a bucket index: the number of buckets of each partition.
         hash_fields: the fields of the record key that choose the bucket; empty for all of them.
         rules: patterns of partition paths with numbers of buckets; the first match decides, else ``buckets``.
+        shared_ids: of a bucket index: whether a new bucket gets the file id that all non-blocking writers give it.
         consistent: whether the table keeps ranges of hashes for each partition; then ``buckets`` is for new partitions.
     """
 
@@ -58,6 +59,7 @@ class IndexSettings:
     hash_fields: tuple[str, ...] = ()
     rules: tuple[tuple[str, int], ...] = ()
     consistent: bool = False
+    shared_ids: bool = False
 
     @property
     def is_global(self) -> bool:

@@ -100,6 +100,7 @@ class WriteSettings:
         metadata_mode: what to do about a metadata table: update it or refuse ("auto"), switch it off ("disable"), or
             refuse the write ("refuse").
         multi_writer: whether other writers may work at the same time, so that heartbeats count.
+        non_blocking: whether they may write the same file groups at the same time.
         clock_skew_ms: greatest difference between the clocks of writers.
         small_file_bytes: on copy-on-write tables new records fill base files below this size.
         options: all options as given, for readers, mergers and lock providers.
@@ -111,6 +112,7 @@ class WriteSettings:
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
     metadata_mode: MetadataMode = "auto"
     multi_writer: bool = False
+    non_blocking: bool = False
     clock_skew_ms: int = keys.CLOCK_SKEW_MS.default
     small_file_bytes: int = keys.PARQUET_SMALL_FILE_LIMIT.default
     options: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class WriteSettings:
             archival=_read_archival_settings(texts),
             metadata_mode=cast("MetadataMode", keys.METADATA_MODE.read(texts)),
             multi_writer=_is_multi_writer(texts),
+            non_blocking=keys.CONCURRENCY_MODE.read(texts) == keys.NON_BLOCKING,
             clock_skew_ms=keys.CLOCK_SKEW_MS.read(texts),
             small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.read(texts),
             options=texts,

@@ -22,6 +22,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clustering.updates import roll_back_for_update
 from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.commit.non_blocking import check_non_blocking
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.stream_inserts import SpilledInserts, insert_spilled
 from hoodie_py.writer.commit.tasks import is_merging_inserts
@@ -39,6 +40,7 @@ from hoodie_py.writer.partitioner.by_operation import (
     OVERWRITES,
     assign_records,
     check_replaceable,
+    is_non_blocking,
     is_plain_insert,
     list_replaced_groups,
     needs_insert_conflict_check,
@@ -84,6 +86,7 @@ class Writer:
         without failed writes.
         """
         settings = self.session.settings
+        check_non_blocking(snapshot, settings)
         plain = is_plain_insert(operation, settings) and not is_held(data)
         if plain and not is_merging_inserts(snapshot, settings, self.merger):
             pieces = read_pieces(read_input(data), _PIECE_BYTES)
@@ -114,7 +117,7 @@ class Writer:
             snapshot = roll_back_for_update(self.session, error)
             write = replace(write, snapshot=snapshot)
             routed = assign_records(records, snapshot, operation, settings, self.merger)
-        return commit_records(write, routed)
+        return commit_records(replace(write, non_blocking=is_non_blocking(operation, settings)), routed)
 
     def choose_overwritten(self, operation: WriteOperation, touched: list[str]) -> list[str] | None:
         """Return the partitions that an overwrite replaces; None for all. Of other operations it is those of the rows.

@@ -31,7 +31,7 @@ import pyarrow as pa
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
-from hoodie_py.options.write import PARTITIONS_TO_DELETE
+from hoodie_py.options.write import CONCURRENCY_MODE, NON_BLOCKING, PARTITIONS_TO_DELETE
 from hoodie_py.reader.merge.registry import find_supplied_merger
 from hoodie_py.spark.attempts import pack
 from hoodie_py.spark.distributed.engine import SparkEngine
@@ -124,6 +124,11 @@ class DistributedWrite:
 
     def run(self) -> WriteResult:
         """Write and commit."""
+        if self.session.settings.non_blocking:
+            raise UnsupportedFeatureError(
+                f"Spark jobs that write with {CONCURRENCY_MODE}={NON_BLOCKING}.",
+                hint="Use OPTIMISTIC_CONCURRENCY_CONTROL, or write in process.",
+            )
         snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
             self.operation = choose_operation(self.operation, snapshot.config, self.schema.names)

@@ -47,7 +47,8 @@ class Write:
     """One write of one call.
 
     ``replaced`` has the file ids of the groups that the write replaces, by partition path; None if it is no replace
-    commit. ``looked_up``: it searched for its keys, so that no other write may insert the new ones.
+    commit. ``looked_up``: it searched for its keys, so that no other write may insert the new ones. ``non_blocking``:
+    others may write log files to the same file groups.
     """
 
     session: WriteSession
@@ -57,6 +58,7 @@ class Write:
     merger: Merger | None = None
     replaced: Mapping[str, tuple[str, ...]] | None = None
     looked_up: bool = True
+    non_blocking: bool = False
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -141,6 +143,7 @@ def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
         replaced=write.replaced,
         new_keys_in=frozenset(each.partition_path for each in routed.assignments if each.inserts),
         looked_up=write.looked_up,
+        non_blocking=write.non_blocking,
     )
 
 

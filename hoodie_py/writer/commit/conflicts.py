@@ -5,6 +5,8 @@
 * A compaction of such a group is no conflict from table version 8 on, as there a log file belongs to the newest slice
   at its completion. Up to version 6 log files carry the slice's base instant, so a compaction that was planned or done
   since would lose them.
+* Non-blocking writes of a bucket index add log files to the same file groups at the same time. Another base file, or
+  another file id for the same bucket, is still a conflict.
 * Two writes that did not find a key would both insert it. So another write's inserts into a partition that gets new
   keys are a conflict too. Java does not check this.
 """
@@ -19,6 +21,7 @@ from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, LOG_COMPACTION, RESTORE, SAVEPOINT, Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.index.bucket import parse_bucket
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
 _HINT = "Try again: the next attempt loads the table again."
@@ -33,12 +36,14 @@ class Claims:
         replaced: file ids of the groups that the write replaces, by partition path.
         new_keys_in: partitions that get new keys; None if only the tasks will know.
         looked_up: whether the write searched for these keys, so that no other write may insert them.
+        non_blocking: whether other writes may add log files to the same file groups, and insert the same keys.
     """
 
     touched: frozenset[GroupKey] = frozenset()
     replaced: Mapping[str, tuple[str, ...]] | None = None
     new_keys_in: frozenset[str] | None = frozenset()
     looked_up: bool = True
+    non_blocking: bool = False
 
     @property
     def groups(self) -> frozenset[GroupKey]:
@@ -103,9 +108,12 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     metadata = now.timeline.read_metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _refuse_shared(claims.groups & replaced, instant)
-    if metadata.compacted and now.config.has_logs_named_by_commit and not beginning:
+    if metadata.compacted and now.config.has_logs_named_by_commit and (not beginning or claims.non_blocking):
         return
     stats = list(metadata.iterate_stats())
+    if claims.non_blocking:
+        _check_buckets(claims, instant, stats)
+        return
     _refuse_shared(claims.groups & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
     moved = metadata.operation_type == "CLUSTER"  # its new files have no new keys
     inserted = {stat.partition_path for stat in stats if _has_inserts(stat) and not moved}
@@ -117,6 +125,17 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
             instant=instant.request_time,
             partition=min(both) or None,
         )
+
+
+def _check_buckets(claims: Claims, instant: Instant, stats: Collection[WriteStat]) -> None:
+    """Refuse a non-blocking write to buckets of which another write made a base file, or another file group."""
+    own = {(partition, parse_bucket(file_id)): file_id for partition, file_id in claims.touched}
+    both = set()
+    for stat in stats:
+        file_id = own.get((stat.partition_path, parse_bucket(stat.file_id or "")))
+        if file_id is not None and (stat.file_id != file_id or stat.log_version is None):
+            both.add((stat.partition_path, file_id))
+    _refuse_shared(both, instant)
 
 
 def _has_inserts(stat: WriteStat) -> bool:

@@ -128,7 +128,7 @@ def make_append_task(
     """
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file
-    instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant
+    instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant or facts.instant
     version, logs = 1, [log.name.name for log in file_slice.log_files]
     if not facts.config.cdc_enabled:  # a reader of changes needs what the planned slice is compacted from, too
         logs = [log.name.name for log in file_slice.log_files if log.name.instant == instant]

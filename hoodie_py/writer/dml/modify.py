@@ -132,7 +132,9 @@ class Modifier:
 
     def _prepare(self, snapshot: Snapshot) -> _Plan:
         check_merge_options(snapshot.config, self.session.settings.options)
-        session = resolve_table_index(self.session, snapshot, WriteOperation.UPSERT, self.merger)
+        # What is set rests on what was read, so such a write is checked even if others are non-blocking.
+        checked = replace(self.session, settings=replace(self.session.settings, non_blocking=False))
+        session = resolve_table_index(checked, snapshot, WriteOperation.UPSERT, self.merger)
         schema = find_write_schema(snapshot)
         if schema is None:
             raise InvalidQueryError("The table has no rows and no schema.", hint="Insert the rows.")

@@ -84,6 +84,11 @@ def make_bucket_file_id(bucket: int) -> str:
     return f"{bucket:0{_DIGITS}d}{str(uuid.uuid4())[_DIGITS:]}-0"
 
 
+def make_shared_file_id(bucket: int) -> str:
+    """Return the file id that non-blocking writers give to a bucket: each of them the same, without asking."""
+    return f"{bucket:0{_DIGITS}d}-0000-0000-0000-000000000000-0"
+
+
 def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     """Hash keys as Java hashes lists of strings: 31 + hash for a list of one string; uint32 without the sign."""
     composite = _find_composite(keys)

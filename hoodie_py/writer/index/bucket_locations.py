@@ -38,7 +38,13 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.index.bucket import compute_buckets, find_hash_ranges, make_bucket_file_id, parse_bucket
+from hoodie_py.writer.index.bucket import (
+    compute_buckets,
+    find_hash_ranges,
+    make_bucket_file_id,
+    make_shared_file_id,
+    parse_bucket,
+)
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.index.record_locations import RecordLocations
 from hoodie_py.writer.index_settings import IndexSettings
@@ -98,9 +104,7 @@ def tag_by_bucket(snapshot: Snapshot, records: WriteRecords, index: IndexSetting
         at[part.members] = len(everywhere) + inverse.reshape(-1)
         own = slices.get(part.partition, [])
         if part.ranges is None:
-            everywhere += _find_bucket_slices(
-                part.partition, own, numbers.tolist(), index.count_buckets(part.partition)
-            )
+            everywhere += _find_bucket_slices(snapshot, part.partition, own, numbers.tolist(), index)
         else:
             everywhere += _find_range_slices(snapshot, own, numbers.tolist(), part.ranges)
     placed = RecordLocations(tuple(everywhere), at, np.full(len(records), UNKNOWN_ROW)).tag_records(records)
@@ -266,10 +270,20 @@ def list_folder(files: TableFiles, folder: str) -> list[FileInfo]:
 
 
 def _find_bucket_slices(
-    partition: str, slices: Iterable[FileSlice], numbers: Iterable[int], count: int
+    snapshot: Snapshot, partition: str, slices: Iterable[FileSlice], numbers: Iterable[int], index: IndexSettings
 ) -> list[FileSlice]:
-    known = _index_by_bucket(slices, count)
-    return [known.get(number) or FileSlice(partition, make_bucket_file_id(number), "", None, ()) for number in numbers]
+    known = _index_by_bucket(slices, index.count_buckets(partition))
+    make = make_shared_file_id if index.shared_ids else make_bucket_file_id
+    found = [known.get(number) or FileSlice(partition, make(number), "", None, ()) for number in numbers]
+    for each in found if index.shared_ids else ():
+        if not each.base_instant and snapshot.view.visibility.is_replaced((partition, each.file_id), None):
+            raise UnsupportedFeatureError(
+                "A non-blocking write to a bucket whose file group was replaced: its file id cannot be used again.",
+                hint="Write it once with optimistic concurrency control, which gives the bucket another file id.",
+                partition=partition or None,
+                file_group=each.file_id,
+            )
+    return found
 
 
 def _index_by_bucket(slices: Iterable[FileSlice], buckets: int) -> dict[int, FileSlice]:

@@ -75,6 +75,8 @@ def resolve_table_index(
     """
     settings = session.settings
     index = _find_index(snapshot, settings, operation, merger)
+    if settings.non_blocking and index.is_bucket and not index.consistent:
+        index = replace(index, shared_ids=True)
     return replace(session, settings=replace(settings, table_index=index))
 
 

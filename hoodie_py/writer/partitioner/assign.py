@@ -80,15 +80,19 @@ class AssignedRecords:
         return self.positions[assignment.start : assignment.stop]
 
 
-def assign_files(tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0) -> AssignedRecords:
+def assign_files(
+    tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0, *, only_logs: bool = False
+) -> AssignedRecords:
     """Assign tagged records to files. Records of one key keep their order. ``file_bytes`` is the estimated size of a
     new base file. New records of COPY_ON_WRITE tables fill base files below ``small_bytes``; 0: they make new files.
+    ``only_logs``: new file groups of merge-on-read tables begin with a log file, too.
     """
     paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
     slices = snapshot.view.list_slices(None, paths) if paths else []
     by_group = {(each.partition_path, each.file_id): each for each in slices}
     if snapshot.config.is_merge_on_read:
-        return _assign(tagged, by_group, file_bytes)
+        begun = {key: FileSlice(*key, "", None, ()) for key in _list_groups(tagged)} if only_logs else {}
+        return _assign(tagged, {**begun, **by_group}, file_bytes)
     filled = fill_small_files(
         tagged,
         slices,
@@ -184,6 +188,10 @@ def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]],
     found, codes = np.unique(both, return_inverse=True)
     texts, ids = paths.dictionary.to_pylist(), [None, *groups.dictionary.to_pylist()]
     return [(texts[each // len(ids)], ids[each % len(ids)]) for each in found.tolist()], codes.reshape(-1)
+
+
+def _list_groups(tagged: TaggedRecords) -> list[GroupKey]:
+    return [(path, file_id) for path, file_id in _number_groups(tagged)[0] if file_id is not None]
 
 
 def _to_codes(encoded: pa.DictionaryArray) -> pa.Array:

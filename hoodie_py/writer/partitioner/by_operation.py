@@ -32,6 +32,7 @@ from hoodie_py.writer.settings import WriteSettings
 LOOKED_UP = (WriteOperation.UPSERT, WriteOperation.DELETE)
 OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 REPLACING = (*OVERWRITES, WriteOperation.DELETE_PARTITION)
+NON_BLOCKING_OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.DELETE)
 _SHOWN = 5
 _SORTING = ("GLOBAL_SORT", "PARTITION_SORT")
 
@@ -62,7 +63,8 @@ def assign_records(
     if is_bucket and operation in OVERWRITES:
         return assign_new_bucket_files(tag_records(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
-        return assign_files(tag_records(), snapshot, file_bytes, 0 if is_bucket else settings.small_file_bytes)
+        small, logs = 0 if is_bucket else settings.small_file_bytes, is_non_blocking(operation, settings)
+        return assign_files(tag_records(), snapshot, file_bytes, small, only_logs=logs)
     if operation is WriteOperation.BULK_INSERT:
         return assign_new_files(_sort(records, settings.options), file_bytes)
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
@@ -89,6 +91,14 @@ def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettin
     A write that looks keys up takes a key for new because it did not find it.
     """
     return operation in LOOKED_UP or settings.index.is_bucket
+
+
+def is_non_blocking(operation: WriteOperation, settings: WriteSettings) -> bool:
+    """Say whether the write only adds log files to buckets, so that others may do so at the same time.
+
+    Bulk inserts and overwrites are not, as in Java.
+    """
+    return settings.non_blocking and operation in NON_BLOCKING_OPERATIONS
 
 
 def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:

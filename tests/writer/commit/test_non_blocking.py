@@ -1,0 +1,179 @@
+"""Writers that add log files to the same buckets at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import ConflictError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.writer.commit import commit_records
+from hoodie_py.writer.commit.tasks import run_jobs
+from hoodie_py.writer.handles.data_file import TaskResult
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
+QUICK = {
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.wait_time_ms_between_retry": "10",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+BESIDE = {**QUICK, **BUCKETS, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+CHECKED = {**QUICK, **BUCKETS, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+SHARED = ["00000000-0000-0000-0000-000000000000-0", "00000001-0000-0000-0000-000000000000-0"]
+
+
+def make(base: Path, **more: Any) -> HoodieTable:
+    return HoodieTable.create(base, SCHEMA, record_key="id", ordering="ts", **more)
+
+
+def rows(numbers: range, ts: int) -> list[dict[str, Any]]:
+    return [{"id": f"k{number}", "ts": ts, "name": f"w{ts}"} for number in numbers]
+
+
+def names(base: Path) -> dict[str, str]:
+    return {row["id"]: row["name"] for row in HoodieTable.open(base).scan(["id", "name"]).to_arrow().to_pylist()}
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, write: Callable[[], Any], meanwhile: Callable[[], Any]) -> None:
+    """Write; something else happens between the write's files and its commit."""
+
+    def run_then_wait(jobs: Any) -> list[TaskResult]:
+        done = run_jobs(jobs)
+        monkeypatch.setattr(commit_records, "run_jobs", run_jobs)
+        meanwhile()
+        return done
+
+    monkeypatch.setattr(commit_records, "run_jobs", run_then_wait)
+    write()
+
+
+@pytest.mark.parametrize("began", [False, True], ids=["new buckets", "old buckets"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_both_count_whoever_commits_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, began: bool
+) -> None:
+    base = tmp_path / "t"
+    table = make(base, table_version=version)
+    if began:
+        table.upsert(rows(range(2, 12), 1), options=BESIDE)
+        table.compact(options=BESIDE)
+    older, newer = HoodieTable.open(base), HoodieTable.open(base)
+    slowly(
+        monkeypatch,
+        lambda: older.upsert(rows(range(10), 2), options=BESIDE),
+        lambda: newer.upsert(rows(range(4, 10), 3), options=BESIDE),
+    )
+    expected = {f"k{number}": "w3" if 4 <= number < 10 else "w2" for number in range(10)}
+    expected |= {"k10": "w1", "k11": "w1"} if began else {}
+    assert names(base) == expected
+    assert [each.file_id for each in HoodieTable.open(base).file_slices()] == SHARED
+    HoodieTable.open(base).compact(options=BESIDE)
+    assert [each.log_files for each in HoodieTable.open(base).file_slices()] == [(), ()]
+    assert names(base) == expected
+    assert HoodieTable.open(base).verify().is_right
+
+
+def test_a_compaction_meanwhile_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write completes after the compaction was planned, so its log files belong to the slice after that."""
+    base = tmp_path / "t"
+    make(base).upsert(rows(range(8), 1), options=BESIDE)
+    writing = HoodieTable.open(base)
+    slowly(
+        monkeypatch,
+        lambda: writing.upsert(rows(range(6, 10), 2), options=BESIDE),
+        lambda: HoodieTable.open(base).compact(options=BESIDE),
+    )
+    expected = {f"k{number}": "w2" if number > 5 else "w1" for number in range(10)}
+    assert names(base) == expected
+    HoodieTable.open(base).compact(options=BESIDE)
+    assert names(base) == expected
+
+
+def test_a_delete_meets_rows_that_it_could_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "t"
+    table = make(base)
+    slowly(
+        monkeypatch,
+        lambda: table.upsert(rows(range(3), 1), options=BESIDE),
+        lambda: HoodieTable.open(base).delete(pa.table({"id": ["k1"]}), options=BESIDE),
+    )
+    assert names(base) == {"k0": "w1", "k2": "w1"}
+
+
+@pytest.mark.parametrize("meanwhile", ["insert_overwrite", "upsert", "bulk_insert"])
+def test_base_files_and_overwrites_are_conflicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """A write that is not non-blocking makes a base file, and another file id, for a new bucket."""
+    base = tmp_path / "t"
+    table = make(base)
+    if meanwhile == "insert_overwrite":
+        table.upsert(rows(range(4), 1), options=BESIDE)
+    other = HoodieTable.open(base)
+    with pytest.raises(ConflictError):
+        slowly(
+            monkeypatch,
+            lambda: HoodieTable.open(base).upsert(rows(range(8), 2), options=BESIDE),
+            lambda: getattr(other, meanwhile)(rows(range(4), 3), options=CHECKED),
+        )
+    assert names(base) == {f"k{number}": "w3" for number in range(4)}
+    assert HoodieTable.open(base).verify().is_right
+
+
+def test_a_checked_write_does_not_pass_over_log_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = tmp_path / "t"
+    make(base)
+    with pytest.raises(ConflictError):
+        slowly(
+            monkeypatch,
+            lambda: HoodieTable.open(base).upsert(rows(range(8), 2), options=CHECKED),
+            lambda: HoodieTable.open(base).upsert(rows(range(4), 1), options=BESIDE),
+        )
+    assert names(base) == {f"k{number}": "w1" for number in range(4)}
+
+
+def test_a_replaced_bucket_needs_another_file_id(tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    table = make(base)
+    table.upsert(rows(range(8), 1), options=BESIDE)
+    table.insert_overwrite_table(rows(range(1), 2), options=CHECKED)  # the other bucket has no file group any more
+    with pytest.raises(UnsupportedFeatureError, match="was replaced"):
+        table.upsert(rows(range(8), 2), options=BESIDE)
+    table.upsert(rows(range(8), 2), options=CHECKED)
+    table.upsert(rows(range(8, 10), 3), options=BESIDE)
+    assert names(base) == {f"k{number}": "w2" if number < 8 else "w3" for number in range(10)}
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "error", "match"),
+    [
+        ({"table_type": "COPY_ON_WRITE"}, BESIDE, InvalidQueryError, "simple bucket index"),
+        ({}, {**BESIDE, "hoodie.index.type": "SIMPLE"}, InvalidQueryError, "simple bucket index"),
+        ({"table_version": 6}, BESIDE, UnsupportedFeatureError, "below version 8"),
+        (
+            {},
+            {key: value for key, value in BESIDE.items() if key != "hoodie.write.lock.provider"},
+            InvalidQueryError,
+            "needs hoodie.write.lock.provider",
+        ),
+    ],
+)
+def test_refusals(
+    tmp_path: Path, more: dict[str, Any], options: dict[str, str], error: type[Exception], match: str
+) -> None:
+    table = make(tmp_path / "t", **more)
+    with pytest.raises(error, match=match):
+        table.upsert(rows(range(2), 1), options=options)
+    assert list(table.refresh().timeline) == []
+
+
+def test_a_record_index_is_refused(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(range(4), 1), options=CHECKED)
+    table.index.build("record_index")
+    with pytest.raises(UnsupportedFeatureError, match="record_index"):
+        table.refresh().upsert(rows(range(2), 2), options=BESIDE)
