@@ -107,6 +107,7 @@ class History:
                 properties=recipe.properties,
             )
         self.write(self.make_new(self.lot.randrange(5, 30)), "insert", ours=ours)
+        self.before = None  # something stays
 
     def act(self) -> None:
         """Do one thing, by either engine."""

@@ -20,6 +20,7 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 _LONGEST_ERROR = 6000
+_LONGEST_CAUSES = 2000
 
 
 def start(jar: str, folder: str) -> SparkSession:
@@ -122,6 +123,12 @@ class Server:
         return {"spark": self._spark.version, "java": self._spark._jvm.System.getProperty("java.version")}
 
 
+def _shorten(text: str) -> str:
+    """Keep the beginning of an error, and what it says of its causes: the first one is the last of them."""
+    causes = "\n".join(line for line in text[_LONGEST_ERROR:].splitlines() if line.startswith("Caused by"))
+    return text[:_LONGEST_ERROR] + ("\n" + causes)[-_LONGEST_CAUSES:]
+
+
 def _name_type(field: StructField, name: str | None) -> StructField:
     """Name a column's logical type as Hudi's writer expects; Java wants no nulls in vectors and variants."""
     if name is None:
@@ -144,7 +151,7 @@ def main(jar: str, folder: str) -> None:
         try:
             answer = {"ok": getattr(server, request.pop("command"))(**request)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]}
+            answer = {"error": _shorten(f"{type(error).__name__}: {error}")}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
     spark.stop()
