@@ -133,7 +133,9 @@ class Catalog:
             raise InvalidQueryError(f"This is no name of a table: {name[:200]!r}.", hint="Give database.table.")
         found = self._metastore.find(database if dot else "default", table)
         if found is None:
-            raise TableNotFoundError(f"The catalog has no table {name[:200]}.", hint="list() shows those there are.")
+            raise TableNotFoundError(
+                f"The catalog has no table {name[:200]}.", hint="Catalog.list and hoodie tables show those there are."
+            )
         if not found.is_hudi:
             raise InvalidQueryError(f"The catalog's table {found.full_name} is no Hudi table.")
         return found

@@ -28,11 +28,13 @@ from hoodie_py.cli.commands.service import service
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.sync import sync
+from hoodie_py.cli.commands.tables import tables
 from hoodie_py.cli.commands.timeline import timeline
 from hoodie_py.cli.commands.upgrade import downgrade, upgrade
 from hoodie_py.cli.commands.verify import verify
 from hoodie_py.cli.commands.write import write
 from hoodie_py.cli.demo.demo import demo
+from hoodie_py.cli.options import forget_named_options
 from hoodie_py.runtime.allocator import settle_allocators
 
 app = typer.Typer(
@@ -40,7 +42,6 @@ app = typer.Typer(
     help="Look into Apache Hudi tables, read, write and compact them, on disk or in an object store.",
     epilog="Results go to stdout, messages to stderr. Exit status: 0 done, 1 failed, 2 wrong usage.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -60,6 +61,7 @@ def _hoodie(
     ] = False,
 ) -> None:
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
+    forget_named_options()
 
 
 for _command in (
@@ -87,6 +89,7 @@ for _command in (
     downgrade,
     index,
     sync,
+    tables,
     verify,
     doctor,
     demo,

@@ -12,23 +12,63 @@ conversion to Hudi's writer options.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hoodie_py.cli.config import load_config
+from hoodie_py.errors import HoodieError
 from hoodie_py.options.write import METADATA_MODE
 
 if TYPE_CHECKING:
     from hoodie_py.formats.config.table_config import TableConfig
     from hoodie_py.reader.merge.merger import RecordMerger
 
+_named_options: ContextVar[Mapping[str, Any] | None] = ContextVar("options of the table's store", default=None)
+
+
+def _resolve_table(context: typer.Context, place: str | None) -> str | None:
+    """Return the path of the table that an argument means; its storage options wait for ``parse_storage_options``."""
+    if place is None or context.resilient_parsing:
+        return place
+    from hoodie_py.cli.console import report_errors
+
+    with report_errors():
+        found = load_config().resolve(place)
+    _named_options.set(found.storage_options)
+    return found.path
+
+
+def complete_table(incomplete: str) -> list[str]:
+    """Return names of tables, and folders, that begin so; for the shell, which shows no errors."""
+    above, slash, begin = incomplete.rpartition("/")
+    try:
+        below = [each for each in Path(f"{above}{slash}").iterdir() if each.is_dir() and each.name.startswith(begin)]
+    except OSError:
+        below = []
+    folders = [f"{above}{slash}{each.name}/" for each in sorted(below)]
+    try:
+        config = load_config()
+    except HoodieError:
+        return folders
+    names = [*config.tables, *(f"{each}:" for each in config.catalogs)]
+    return [*(each for each in names if each.startswith(incomplete)), *folders]
+
+
 _GROUPS = ("client_kwargs", "config_kwargs", "s3_additional_kwargs")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 TableUri = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Folder of the table: a path, or a URI such as s3://lake/trips.")
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Folder of the table: a path, a URI such as s3://lake/trips, or a name (see hoodie tables).",
+        callback=_resolve_table,
+        autocompletion=complete_table,
+    ),
 ]
 AsOf = Annotated[
     str | None,
@@ -66,6 +106,8 @@ def split_pairs(pairs: Sequence[str] | None, flag: str, example: str = "") -> It
 def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
     """Return the storage options for the values of ``--storage-option`` and ``--endpoint-url``.
 
+    Those of the configuration file for the command's table are among them, where the command line has no others.
+
     Raises:
         typer.BadParameter: an entry is not K=V, or two entries contradict each other.
     """
@@ -78,7 +120,12 @@ def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None)
         _put(options, path, _parse_value(key, value))
     if endpoint_url is not None:
         _put(options, ["client_kwargs", "endpoint_url"], endpoint_url)
-    return options
+    return {**(_named_options.get() or {}), **options}
+
+
+def forget_named_options() -> None:
+    """Forget the storage options of another command's table."""
+    _named_options.set(None)
 
 
 def _put(options: dict[str, Any], path: list[str], value: Any) -> None:
@@ -236,7 +283,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print wh
 
 
 CatalogKind = Annotated[
-    str, typer.Option("--catalog", metavar="KIND", help="Kind of the catalog: hive or glue.", show_default=True)
+    str,
+    typer.Option(
+        "--catalog", metavar="KIND", help="hive, glue, or a catalog of the configuration file.", show_default=True
+    ),
+]
+NamedCatalogs = Annotated[
+    str | None,
+    typer.Option("--catalog", metavar="NAME", help="Only this catalog: one of the configuration, or hive, or glue."),
 ]
 CatalogUri = Annotated[
     str | None, typer.Option("--uri", metavar="URI", help="Address of a Hive Metastore, such as thrift://host:9083.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hoodie_py.cli.config import load_config
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
     AsJson,
@@ -57,6 +58,9 @@ def sync(
         from hoodie_py.catalog import open_catalog
         from hoodie_py.cli.console import print_json, show_spinner
 
+        named = load_config().catalogs.get(catalog)
+        if named is not None:
+            catalog, uri, clients = named.kind, uri or named.uri, {**named.options, **clients}
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
         with show_spinner("comparing with the catalog"), open_catalog(catalog, uri, {**options, **clients}) as chosen:
             result = opened.sync(chosen, database, name, options, dry_run)
