@@ -61,6 +61,7 @@ def _hoodie(
     ] = False,
 ) -> None:
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
+    del version  # its callback prints it
     forget_named_options()
 
 
