@@ -113,6 +113,7 @@ class Run:
         self._stops = 0
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._stopped: dict[int, float] = {}  # by place of the writer: when it goes on
+        self._journals: dict[int, Path] = {}
 
     def do(self) -> Outcome:
         """Run it."""
@@ -158,6 +159,7 @@ class Run:
             journal=str(self._folder / f"{name}.jsonl"),
             services=self._plan.services,
         )
+        self._journals[place] = Path(settings.journal)
         temporary = self._folder / f"tmp{place % 2}"
         temporary.mkdir(exist_ok=True)
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -188,7 +190,7 @@ class Run:
     def _harm(self) -> None:
         place = self._lot.choice([*self._running])
         one = self._running[place]
-        if one.poll() is not None or place in self._stopped:
+        if one.poll() is not None or place in self._stopped or not self._has_begun(place):
             return
         if self._lot.random() < 0.5:
             one.send_signal(signal.SIGKILL)
@@ -197,6 +199,11 @@ class Run:
             one.send_signal(signal.SIGSTOP)
             self._stops += 1
             self._stopped[place] = time.monotonic() + self._lot.uniform(0.2, _LONGEST_STOP)
+
+    def _has_begun(self, place: int) -> bool:
+        """Whether a writer has written anything down: one that is still being started is no test."""
+        journal = self._journals[place]
+        return journal.exists() and journal.stat().st_size > 0
 
     def _wake(self) -> None:
         for place, until in list(self._stopped.items()):
