@@ -15,6 +15,9 @@ _.scan_polars
 _.to_duckdb
 _.to_datafusion
 _.to_ibis
+_.to_dask
+_.to_ray
+_.to_daft
 _.to_pyarrow_dataset
 _.with_columns
 _.buffered
@@ -136,3 +139,9 @@ _.open_append_stream
 _.open_input_file
 _.open_input_stream
 _.open_output_stream
+
+# Ray's and Daft's sources
+_.get_name
+_.estimate_inmemory_data_size
+_.get_read_tasks
+_.get_tasks

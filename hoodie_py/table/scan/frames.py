@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from hoodie_py.table.dataframes.source import RowSource, import_extra
 
 if TYPE_CHECKING:
+    import daft
+    import dask.dataframe
     import datafusion
     import duckdb
     import ibis
     import pandas
     import polars
     import pyarrow.dataset as ds
+    import ray.data
 
 
 class ScanFrames:
@@ -116,3 +119,43 @@ class ScanFrames:
         from hoodie_py.table.dataframes.arrow_dataset import ScanDataset
 
         return ScanDataset(self)
+
+    def to_dask(self: RowSource) -> dask.dataframe.DataFrame:
+        """Return a Dask DataFrame with one partition for each file slice; Dask's workers read them.
+
+        Columns have Arrow's types. Columns that the graph does not use are not read.
+
+        Examples:
+            >>> frame = trips.scan(filter="city = 'sf'").to_dask()  # doctest: +SKIP
+            >>> frame["price"].sum().compute()  # doctest: +SKIP
+            32.0
+        """
+        import_extra("dask")
+        from hoodie_py.table.dataframes.dask_frame import make_dask_frame
+
+        return make_dask_frame(self)
+
+    def to_ray(self: RowSource) -> ray.data.Dataset:
+        """Return a Ray dataset with one read task for each file slice; Ray's workers read them.
+
+        Examples:
+            >>> trips.scan(columns=["price"], filter="city = 'sf'").to_ray().sum("price")  # doctest: +SKIP
+            32.0
+        """
+        import_extra("ray")
+        from hoodie_py.table.dataframes.ray_dataset import make_ray_dataset
+
+        return make_ray_dataset(self)
+
+    def to_daft(self: RowSource) -> daft.DataFrame:
+        """Return a Daft DataFrame with one task for each file slice; columns and conditions are pushed down.
+
+        Examples:
+            >>> frame = trips.scan().to_daft()  # doctest: +SKIP
+            >>> frame.where(frame["city"] == "sf").sum("price").to_pydict()  # doctest: +SKIP
+            {'price': [32.0]}
+        """
+        import_extra("daft")
+        from hoodie_py.table.dataframes.daft_frame import make_daft_frame
+
+        return make_daft_frame(self)

@@ -1,0 +1,45 @@
+"""What a worker of a distributed engine does with a task of a scan. Functions, so that they travel by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie_py.table.dataframes.source import TaskSource
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def narrow_task(task: TaskSource, columns: Sequence[str] | None) -> TaskSource:
+    """Return a task for some of the columns; None for all of them."""
+    if columns is None:
+        return task
+    changed: Any = task  # every task is a dataclass with its columns
+    narrowed: TaskSource = replace(changed, columns=tuple(columns))
+    return narrowed
+
+
+def read_tables(task: TaskSource) -> Iterator[pa.Table]:
+    """Yield a task's rows as tables, at least one."""
+    schema, is_empty = task.schema, True
+    for batch in task.to_batches():
+        is_empty = False
+        yield pa.Table.from_batches([batch], schema)
+    if is_empty:
+        yield schema.empty_table()
+
+
+def read_frame(task: TaskSource, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+    """Return a task's rows as a pandas DataFrame with Arrow's types, which hold nulls of every type."""
+    return to_frame(pa.concat_tables(read_tables(narrow_task(task, columns))))
+
+
+def to_frame(table: pa.Table) -> pandas.DataFrame:
+    """Return a table as a pandas DataFrame with Arrow's types."""
+    import pandas as pd
+
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
