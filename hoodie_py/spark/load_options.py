@@ -34,6 +34,11 @@ MAX_COMMITS = Number("maxCommitsPerTrigger", 0, least=1, aliases=("maxcommitsper
 MAX_FILES = Number("maxFilesPerTrigger", 0, least=1, aliases=("maxfilespertrigger",), unit="files")
 MAX_BYTES = Size("maxBytesPerTrigger", 0, least=1, aliases=("maxbytespertrigger",))
 PATH = "path"
+# Spark does not tell a Python data source the location of a catalog table whose columns were declared.
+_PATH_HINT = (
+    'Write .load("/path/of/the/table"). In SQL name no columns where the table is made: '
+    "CREATE TABLE t USING hoodie LOCATION '/path/of/the/table'."
+)
 _LIMITS = {name.lower(): name for name in (MAX_COMMITS, MAX_FILES, MAX_BYTES)}
 _OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT, *_LIMITS)
 _HADOOP = "spark.hadoop."
@@ -143,7 +148,7 @@ def _get_path(given: Mapping[str, str]) -> str:
     if given.get("paths") or given.get(READ_PATHS):
         raise InvalidQueryError("Several paths were given; a load reads one table.", hint="Load each and union them.")
     if not path or not path.strip():
-        raise InvalidQueryError("No path was given.", hint='Write .load("/path/of/the/table").')
+        raise InvalidQueryError("No path was given.", hint=_PATH_HINT)
     return path
 
 

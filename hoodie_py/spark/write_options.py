@@ -37,6 +37,13 @@ _ON_TABLES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 _OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 
 
+# Spark does not tell a Python data source the location of the catalog table of an INSERT.
+_PATH_HINT = (
+    'Write .save("/path/of/the/table"). INSERT INTO a table of Spark\'s catalog does not reach the table: write a '
+    "DataFrame with hoodie_py.spark.write(df, path)."
+)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteOptions:
     """The options of one write; its repr shows no storage options.
@@ -63,7 +70,7 @@ class WriteOptions:
             UnsupportedFeatureError: the operation is not handled.
         """
         if not options.get(PATH, "").strip():
-            raise InvalidQueryError("No path was given.", hint='Write .save("/path/of/the/table").')
+            raise InvalidQueryError("No path was given.", hint=_PATH_HINT)
         load = LoadOptions.parse(options, session)
         check_write_options(load.hoodie, warn=False)  # the write session warns
         recreates = source_keys.RECREATE.read(load.hoodie)
