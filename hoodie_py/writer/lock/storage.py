@@ -211,7 +211,9 @@ class StorageLock:
         return True
 
     def _make_state(self) -> LockState:
-        return LockState(expired=False, valid_until=round((self._now() + self._validity) * 1000), owner=self._owner)
+        # Rounded down: a lock that was just written must not look as if it had been written later than now.
+        until = int((self._now() + self._validity) * 1000)
+        return LockState(expired=False, valid_until=until, owner=self._owner)
 
     def _format_place(self) -> str:
         return f"{self._files.uri}/{LOCK_OBJECT}"
