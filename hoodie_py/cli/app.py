@@ -54,14 +54,31 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _log_messages(level: str | None) -> str | None:
+    if level is not None:
+        from hoodie_py.cli.logs import show_logs
+
+        show_logs(level)
+    return level
+
+
 @app.callback()
 def _hoodie(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            "--log-level",
+            callback=_log_messages,
+            metavar="LEVEL",
+            help="Show what happens inside on stderr: debug, info, warning or error.",
+        ),
+    ] = None,
 ) -> None:
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
-    del version  # its callback prints it
+    del version, log_level  # their callbacks did it
     forget_named_options()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import stat
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from hoodie_py.errors import StorageError
 
+_log = logging.getLogger(__name__)
 PREFIX = "hoodie_py-spill-"
 _LOCK = "lock"
 _ATTEMPTS = 10
@@ -41,6 +43,7 @@ class SpillDirectory:
         except OSError as error:
             raise make_spill_error(error, str(place)) from error
         self._close = weakref.finalize(self, _remove, str(self.path), lock, os.getpid())
+        _log.info("Log records beyond the memory limit go to %s", self.path)
 
     def close(self) -> None:
         """Remove the directory with its files; closing again does nothing."""

@@ -13,6 +13,7 @@ archive and does not write them again.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
 from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.timeline.session import WriteSession
 
+_log = logging.getLogger(__name__)
 _AT_ONCE = 100  # instants whose contents are in memory
 _THREADS = 16
 
@@ -124,7 +126,9 @@ def _run(session: WriteSession) -> ArchiveResult:
         zone = parse_zone(session.timezone, now.config.timezone)
         timeline = ActiveTimeline(session.files, now.config, now.timeline.names, zone)
         files = archive_instants(timeline, choice.instants, settings, holding.ensure_held)
-    return make_result(choice, files, seconds=time.monotonic() - began)
+    result = make_result(choice, files, seconds=time.monotonic() - began)
+    _log.info("%s [table=%s]", result, session.files.uri)
+    return result
 
 
 def make_result(

@@ -10,7 +10,9 @@ keeps and renews a lock while a block runs, and notices when it is lost:
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, StorageE
 
 WAIT_SECONDS = 60.0
 RENEW_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
+_LONG_WAIT = 1.0  # seconds
 
 
 class Lock(Protocol):
@@ -141,7 +146,10 @@ def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
     Raises:
         ConflictError: other writers had it all the time.
     """
+    began = time.monotonic()
     lock.acquire(timeout)
+    if (waited := time.monotonic() - began) > _LONG_WAIT:
+        _log.info("Waited %.1f s for the table's lock", waited)
     holding = HeldLock(lock)
     try:
         with holding._keep_renewing():  # noqa: SLF001 - its maker

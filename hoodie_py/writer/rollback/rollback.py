@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +48,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import PendingRollback, list_pending_rollbacks, list_rollbacks_of
 from hoodie_py.writer.transaction.run_guard import guard_run
 
+_log = logging.getLogger(__name__)
 _UNDONE = (COMMIT, DELTA_COMMIT, LOG_COMPACTION, REPLACE_COMMIT, CLUSTERING)
 
 
@@ -107,6 +109,7 @@ def rollback(
         alive.ensure_own(holding)
         result = _undo(session, snapshot, instant, partial(alive.ensure_own, holding))
         alive.stays = False
+    _log.info("%s [table=%s]", result, session.files.uri)
     return result
 
 

@@ -19,6 +19,7 @@ file: the commit may have landed then, so nothing is removed. If it did not land
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -40,6 +41,8 @@ from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.second_look import CompletedInstant
+
+_log = logging.getLogger(__name__)
 
 
 class Completion(Protocol):
@@ -141,6 +144,9 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         doubt = completed.find_doubt(holding, alive)
     if doubt is not None:
         raise completed.settle(doubt)  # after the block: this takes the lock itself
+    _log.info(
+        "The %s %s is complete at %s: %s", instant.action, instant.request_time, completion_time, session.files.uri
+    )
     return instant
 
 

@@ -1,0 +1,27 @@
+"""Show the messages of the package's loggers on stderr, for ``hoodie --log-level``."""
+
+from __future__ import annotations
+
+import logging
+
+import typer
+
+_PACKAGES = ("hoodie_py", "hoodie_storage")
+_LEVELS = ("debug", "info", "warning", "error")
+_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def show_logs(level: str) -> None:
+    """Send messages from a level on to stderr, those of this package only.
+
+    Raises:
+        typer.BadParameter: there is no such level.
+    """
+    if level.lower() not in _LEVELS:
+        raise typer.BadParameter(f"{level!r} is none of {', '.join(_LEVELS)}.")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(_FORM))
+    for name in _PACKAGES:
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())
