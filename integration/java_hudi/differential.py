@@ -73,6 +73,7 @@ class History:
         cleaned: whether files were removed.
         saved: the last savepoint.
         before: what was before the last step, if that was a write.
+        replaced: whether that write replaced file groups.
         compared: how many answers were alike.
         done: what was done and asked, for the message of a failure.
     """
@@ -87,6 +88,7 @@ class History:
     cleaned: bool = False
     saved: State | None = None
     before: State | None = None
+    replaced: bool = False
     compared: int = 0
     done: list[str] = field(default_factory=list)
 
@@ -153,7 +155,7 @@ class History:
         parts = {self._find_partition(each) for each in versions}
         self.rows = {key: each for key, each in self.rows.items() if self._find_partition(each) not in parts}
         self.write(versions, "insert_overwrite", ours=ours)
-        self.before = before
+        self.before, self.replaced = before, True
 
     def delete_partition(self, ours: bool) -> None:
         """Delete the rows of a partition."""
@@ -172,7 +174,7 @@ class History:
             self._note("java", "delete_partition", path)
         for row in found.to_pylist():
             del self.rows[self.recipe.identify(row)]
-        self.before = before
+        self.before, self.replaced = before, True
 
     def grow(self, ours: bool) -> None:
         """Write rows with one column more."""
@@ -186,6 +188,8 @@ class History:
         if ours or self.before is None or self.recipe.version < _NEW_TIMES:
             return
         if is_metadata_compaction_near(self.path):
+            return
+        if self.recipe.metadata and self.replaced:  # Java does not give partitions their statistics back
             return
         last = self._find_last_write()
         with self.java.configured(self.recipe.service_options):
@@ -256,7 +260,7 @@ class History:
                 del self.rows[key]
             elif known is None or not self.recipe.merge_by_time or known.time <= each.time:
                 self.rows[key] = each
-        self.before = before
+        self.before, self.replaced = before, False
 
     def _remember(self) -> State:
         return State(self.recipe, dict(self.rows), "")

@@ -22,7 +22,10 @@ def make_filter(schema: pa.Schema, rows: Sequence[Mapping[str, Any]], lot: rando
         return f"({parts[0]} {lot.choice(('and', 'or'))} {parts[1]})"
     if depth < _DEEPEST and draw < 0.5:
         return f"not ({make_filter(schema, rows, lot, depth + 1)})"
-    field = lot.choice([each for each in schema if not pa.types.is_nested(each.type)])
+    # No binary column: Java's statistics of partitions order bytes as signed, and leave out wanted rows.
+    field = lot.choice(
+        [each for each in schema if not (pa.types.is_nested(each.type) or pa.types.is_binary(each.type))]
+    )
     values = [row[field.name] for row in rows if row.get(field.name) is not None]
     if not values or draw < 0.6:
         return f"{field.name} is {lot.choice(('', 'not '))}null"

