@@ -37,6 +37,7 @@ KINDS = [
 ]
 _FIRST_WITH_PROCEDURE = 8
 BESIDE_OTHERS = {  # Java's writers show signs of life only where others may write
+    "hoodie__clean__automatic": "false",  # Java cannot go on where its clean has spoilt column_stats
     "hoodie__write__concurrency__mode": "optimistic_concurrency_control",
     "hoodie__clean__failed__writes__policy": "LAZY",
     "hoodie__write__lock__provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
