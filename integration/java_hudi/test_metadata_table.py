@@ -197,6 +197,8 @@ def survive(lake: IndexedLake, times: int) -> None:
         lake.check_rows()
         _log.info("%s: %d writes survived of %d", lake.kind, each + 1 - failed, each + 1)
     assert not failed or isinstance(lake.kind, IndexedKind)
+    if failed:
+        _log.warning("%s: %d of %d writes failed by Java's own fault", lake.kind, failed, times)
 
 
 def put_beside_java(lake: IndexedLake, rows: list[Row]) -> None:
