@@ -16,7 +16,7 @@ LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-ranges bench-scale \
-	bench-spark bench-java bench-compaction bench-writing fuzz lint format types imports docs wheel release lock clean
+	bench-spark bench-java bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -30,7 +30,7 @@ help:
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
-	@echo '              bench-compaction, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
+	@echo '              bench-compaction, bench-clustering, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
 	@echo 'make bench-scale   how cost grows with files, partitions, commits and rows, some ten minutes (ARGS="--only upsert")'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
@@ -109,7 +109,7 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: bench-reading bench-ranges bench-compaction bench-writing
+bench: bench-reading bench-ranges bench-compaction bench-clustering bench-writing
 
 bench-reading: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
@@ -132,6 +132,10 @@ bench-spark: $(BENCH_STAMP) java-note
 
 bench-compaction: $(BENCH_STAMP) java-note
 	$(BENCH) -m tests.benchmarks.compaction --java $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-clustering: $(BENCH_STAMP) java-note
+	$(BENCH) -m tests.benchmarks.clustering --java $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
 
 bench-writing: $(BENCH_STAMP) java-note

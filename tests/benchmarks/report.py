@@ -13,6 +13,7 @@ from tests.benchmarks.plots import draw_in_process, draw_spark
 from tests.benchmarks.results import saved
 from tests.benchmarks.targets import (
     Target,
+    clustering_targets,
     compaction_targets,
     decoder_targets,
     encoder_targets,
@@ -202,6 +203,29 @@ def compaction_lines(figures: dict[str, Any]) -> Iterator[str]:
         yield from format_table(("file groups", "rows", "CPU us a row", "peak MB"), scaled)
 
 
+def clustering_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about clustering."""
+    yield f"## Clustering\n\n{about_lines(figures)}"
+    yield (
+        "All file groups with their log files become few, as they lie or sorted by a text column, zstd. CPU is that of "
+        "planning and running, in a separate process without its imports, or in the JVM and all Python workers after "
+        "the session has clustered a small table. Every run clusters a new copy, whose rows are checked afterwards. "
+        "Java Hudi runs once.\n"
+    )
+    for name, table in figures["tables"].items():
+        yield f"*{name}*, {table['rows']:,} rows:\n"
+        rows = []
+        for order, ways in table["orders"].items():
+            theirs = ways.get("Java Hudi local[2]")
+            for way, this in ways.items():
+                rows.append((order, way, *_beside(this, theirs), _megabytes(this["written"])))
+        yield from format_table(
+            ("order", "way", "CPU s", "Java Hudi's CPU is", "wall s", "peak MB", "MB written"), rows
+        )
+        for way, said in table["wrong"].items():
+            yield f"The rows after clustering with {way} are wrong: {'; '.join(said)}.\n"
+
+
 def writing_lines(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the section about writing."""
     yield f"## Writing\n\n{about_lines(figures)}"
@@ -268,6 +292,7 @@ _SECTIONS = (
     ("encoder", encoder_lines, encoder_targets, None),
     ("spark", spark_lines, spark_targets, draw_spark),
     ("compaction", compaction_lines, compaction_targets, None),
+    ("clustering", clustering_lines, clustering_targets, None),
     ("writing", writing_lines, writing_targets, None),
 )
 

@@ -90,6 +90,8 @@ def run(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
     query = request["query"]
     if query == "compact":
         return compact(spark, request)
+    if query == "cluster":
+        return cluster(spark, request)
     if query == "write":
         return write(spark, request)
     if query == "noop":
@@ -130,6 +132,23 @@ def compact(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
         done = spark.sql(f"call run_compaction(op => '{step}', path => '{request['path']}', options => '{options}')")
         if not done.collect():
             raise RuntimeError(f"Java Hudi found nothing to {step}")
+    return {}
+
+
+def cluster(spark: SparkSession, request: dict[str, Any]) -> dict[str, str]:
+    """Plan and run a clustering with the request's settings; Java Hudi's by its own procedure."""
+    settings = request["settings"]
+    if request["reader"] != "java":
+        from hoodie_py import HoodieTable
+
+        result = HoodieTable.open(request["path"]).cluster(spark, options=settings)
+        return {"n": str(result.rows_written)}
+    options = ",".join(f"{key}={value}" for key, value in settings.items())
+    done = spark.sql(
+        f"call run_clustering(op => 'scheduleAndExecute', path => '{request['path']}', options => '{options}')"
+    )
+    if not done.collect():
+        raise RuntimeError("Java Hudi found nothing to cluster")
     return {}
 
 

@@ -126,6 +126,18 @@ def compaction_targets(figures: Figures) -> Iterator[Target]:
             yield Target(f"{table} compacted, {text}: {groups} times the file groups over 1", worst, 1.1, False)
 
 
+def clustering_targets(figures: Figures) -> Iterator[Target]:
+    """Judge clustering by Java Hudi's processor time, where it was measured."""
+    for table, found in figures["tables"].items():
+        for order, ways in found["orders"].items():
+            if "Java Hudi local[2]" not in ways:
+                continue
+            theirs = ways["Java Hudi local[2]"]["cpu"]
+            for way, bound in (("in process", 6.0), ("Spark local[2]", 4.0)):
+                text = f"{table} clustered {way}, {order}: Java Hudi's processor time over ours"
+                yield Target(text, theirs / ways[way]["cpu"], bound, True)
+
+
 def writing_targets(figures: Figures) -> Iterator[Target]:
     """Judge writing by Java Hudi's processor time, where it was measured."""
     for operation, found in figures["operations"].items():
