@@ -16,7 +16,7 @@ LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-ranges bench-scale \
-	bench-spark bench-java bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
+	bench-spark bench-java spark-versions bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -28,6 +28,7 @@ help:
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make year     thousands of small commits on one table with all services: cost, files, every read'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
+	@echo 'make spark-versions  the Spark tests on PySpark 4.0 to 4.3, classic and over Connect, some two hours (ARGS="4.0 --connect")'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
 	@echo '              bench-compaction, bench-clustering, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
@@ -100,6 +101,10 @@ year: $(STAMP)
 
 java: $(STAMP) java-env
 	$(BIN)/python -m pytest -m java $(ARGS)
+
+# An environment for each PySpark (.venv-spark-4.0 and so on), made where it is missing. CI has the oldest and the newest.
+spark-versions: $(STAMP) java-note
+	$(BIN)/python -m integration.spark_versions $(ARGS)
 
 # Benchmarks have an environment of their own, with hudi-rs. BENCH_TABLES says where the packed tables are; grown ones and
 # results are kept in BENCH_CACHE (.bench). Each writes docs/benchmarks anew from the results there are.

@@ -20,6 +20,8 @@ settings.register_profile("dev", deadline=None, suppress_health_check=[HealthChe
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+_OVER_CONNECT = os.environ.get("HOODIE_TEST_SPARK") == "connect"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the suites below; they must be known before any folder's own conftest is."""
@@ -28,10 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by mark
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses the Spark session: `make test` runs those apart, so that they share it."""
+    """Mark every test that uses the Spark session: `make test` runs those apart, so that they share it. Leave out those
+    that cannot run over Connect where the session does.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if _OVER_CONNECT and item.get_closest_marker("classic"):
+            item.add_marker(pytest.mark.skip(reason="the Spark session is over Connect"))
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +99,9 @@ def java() -> int:
 
 @pytest.fixture(scope="session")
 def spark(java: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A local Spark session with two cores; workers use this Python."""
+    """A local Spark session with two cores; workers use this Python. HOODIE_TEST_SPARK=connect: a client of a Connect
+    server of its own.
+    """
     sql = pytest.importorskip(
         "pyspark.sql", reason="NOT TESTED: pyspark is not installed: pip install 'hoodie_py[spark]'"
     )
@@ -104,6 +112,7 @@ def spark(java: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = (
         sql.SparkSession.builder.master("local[2]")
         .appName("hoodie_py tests")
+        .config("spark.api.mode", "connect" if _OVER_CONNECT else "classic")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
@@ -113,6 +122,7 @@ def spark(java: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    if not _OVER_CONNECT:
+        session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -40,6 +40,7 @@ def environment(
         }
 
 
+@pytest.mark.classic
 def test_the_smoke_script_as_plain_processes(java: int, environment: Mapping[str, str]) -> None:
     if not SPARK_SUBMIT.exists():
         pytest.skip(f"NOT TESTED: there is no {SPARK_SUBMIT}; pip install 'hoodie_py[spark]'")

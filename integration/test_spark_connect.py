@@ -15,6 +15,7 @@ from integration.spark_custom import TABLE, make_custom
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 def test_a_connect_session_reads_registers_merges_and_compacts(
     java: int, corpus: Callable[[str], Path], corpus_copy: Callable[[str], Path], tmp_path: Path

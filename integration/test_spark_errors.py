@@ -33,7 +33,7 @@ def test_no_table_there(spark: Any, tmp_path: Path) -> None:
 
 
 def test_no_path_and_several_paths(spark: Any, tmp_path: Path) -> None:
-    name, text = refusal(lambda: spark.read.format("hoodie").load())
+    name, text = refusal(lambda: spark.read.format("hoodie").load().schema)
     assert (name, "No path was given" in text) == ("InvalidQueryError", True)
     name, text = refusal(load(spark, [str(tmp_path / "a"), str(tmp_path / "b")]))
     assert (name, "Several paths" in text) == ("InvalidQueryError", True)

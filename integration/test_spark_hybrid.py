@@ -37,6 +37,7 @@ def test_rows_and_columns_equal_the_scan(spark: Any, corpus: Callable[[str], Pat
     assert differences(frame.toArrow(), HoodieTable.open(where).scan(query_type=kind).to_arrow()) == []
 
 
+@pytest.mark.classic
 def test_files_without_logs_go_to_sparks_own_reader(spark: Any, corpus: Callable[[str], Path]) -> None:
     where = str(corpus("basic_cow_v9_part"))
     columns = ["name", "id", "part"]
@@ -48,6 +49,7 @@ def test_files_without_logs_go_to_sparks_own_reader(spark: Any, corpus: Callable
     assert differences(frame.toArrow(), want) == []
 
 
+@pytest.mark.classic
 def test_both_ways_make_one_frame(spark: Any, corpus: Callable[[str], Path]) -> None:
     where = str(corpus("inflight_last_mor_v6"))
     table = HoodieTable.open(where)
@@ -57,6 +59,7 @@ def test_both_ways_make_one_frame(spark: Any, corpus: Callable[[str], Path]) -> 
     assert differences(frame.toArrow(), table.scan(filter="id is not null").to_arrow()) == []
 
 
+@pytest.mark.classic
 def test_columns_that_files_do_not_have_are_left_to_our_reader(spark: Any, corpus: Callable[[str], Path]) -> None:
     frame = read(
         spark, str(corpus("drop_partition_columns_mor_v9")), **{"hoodie.datasource.query.type": "read_optimized"}

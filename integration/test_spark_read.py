@@ -125,6 +125,7 @@ def test_read_optimized_and_time_travel_by_javas_option_names(spark: Any, table:
     assert differences(base.toArrow(), in_process(table, query_type="read_optimized")) == []
 
 
+@pytest.mark.classic
 def test_a_load_is_pinned_while_the_table_changes(spark: Any, corpus_copy: Callable[[str], Path]) -> None:
     where = corpus_copy(TABLE)
     timeline = where / ".hoodie" / "timeline"
@@ -164,6 +165,7 @@ def test_tasks_are_small_and_show_no_credentials(corpus: Callable[[str], Path], 
         assert sum(batch.num_rows for batch in pickle.loads(pickle.dumps(reader)).read(partition))
 
 
+@pytest.mark.classic
 def test_a_plan_shows_no_storage_options(spark: Any, table: Path) -> None:
     secret = "hunter2-hunter2"
     frame = spark.read.format("hoodie").option("storage_options", f'{{"secret": "{secret}"}}').load(str(table))

@@ -67,6 +67,7 @@ def sunk(folder: Path) -> Rows:
     return Counter((row["id"], row["ts"], row["value"]) for row in rows)
 
 
+@pytest.mark.classic
 def test_a_table_is_piped_to_another_through_restarts(spark: Any, source: HoodieTable, tmp_path: Path) -> None:
     wrote = upsert(source, 1, "abc") + upsert(source, 2, "ad")
     assert pipe(spark, tmp_path, maxCommitsPerTrigger=1) == [3, 2]

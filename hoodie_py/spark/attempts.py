@@ -173,9 +173,11 @@ def run_job(spark: Any, tag: str, what: str) -> Iterator[None]:
 
 def summarize_error(error: Exception) -> str:
     """Return the line of a Spark error that says what happened; if Python failed, the last line of its traceback."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    python = next((at for at, line in enumerate(lines) if line.startswith("Traceback ")), None)
+    find_trace = getattr(error, "getStackTrace", None)
+    trace = find_trace() if find_trace is not None else None  # over Connect the text of the error is without it
+    lines = [line.strip() for line in f"{error}\n{trace or ''}".splitlines() if line.strip()]
+    python = next((at for at, line in enumerate(lines) if "Traceback (most recent call last)" in line), None)
     if python is None:
         return lines[0] if lines else type(error).__name__
-    named = (line for line in lines[python:] if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line))
+    named = (line for line in lines[python + 1 :] if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line))
     return next(named, lines[-1])

@@ -43,6 +43,8 @@ _LIMITS = {name.lower(): name for name in (MAX_COMMITS, MAX_FILES, MAX_BYTES)}
 _OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT, *_LIMITS)
 _HADOOP = "spark.hadoop."
 _S3A = "fs.s3a."
+_CREDENTIALS = ("access.key", "secret.key", "session.token")
+_BUCKET = re.compile(r"spark\.hadoop\.fs\.s3a\.bucket\.[^.]+\.")
 _S3_URI = re.compile(r"s3[an]?://", re.IGNORECASE)
 _SIMILAR = 0.8
 
@@ -196,6 +198,18 @@ def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
 def read_s3_settings(spark: Any) -> dict[str, str]:
     """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration."""
     settings = dict(spark.conf.getAll)
-    if not is_connect(spark):
+    if is_connect(spark):
+        settings |= _ask_for_credentials(spark, settings)
+    else:
         settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
     return pick_s3_settings(settings.items())
+
+
+def _ask_for_credentials(spark: Any, shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the credentials among a Connect session's settings, which its list leaves out."""
+    found = (_BUCKET.match(name) for name in shown)
+    places = {_HADOOP + _S3A, *(each.group() for each in found if each is not None)}
+    asked = {
+        f"{place}{name}": spark.conf.get(f"{place}{name}", None) for place in sorted(places) for name in _CREDENTIALS
+    }
+    return {name: value for name, value in asked.items() if value is not None}

@@ -33,6 +33,7 @@ class SparkLake(Lake):
         self.note(given, operation)
 
 
+@pytest.mark.classic
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_java_reads_and_upserts_what_spark_wrote(java: JavaSession, spark: Any, kind: Kind, tmp_path: Path) -> None:
     lake = SparkLake(java, tmp_path / "table", kind)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py import InvalidQueryError
-from hoodie_py.spark.load_options import LoadOptions, parse_columns, pick_s3_settings, to_option_texts
+from hoodie_py.spark.load_options import (
+    LoadOptions,
+    parse_columns,
+    pick_s3_settings,
+    read_s3_settings,
+    to_option_texts,
+)
 
 SESSION = {"spark.hadoop.fs.s3a.access.key": "session-key"}
 
@@ -73,6 +79,34 @@ def test_only_s3_settings_are_taken_over_from_the_session() -> None:
     pairs = [("spark.hadoop.fs.s3a.endpoint", "e"), ("spark.hadoop.fs.gs.x", "g"), ("spark.app.name", "n")]
     pairs.append(("spark.hadoop.fs.s3a.vectored.read.min.seek.size", "128K"))  # Spark 4 sets it by itself
     assert pick_s3_settings(pairs) == {"spark.hadoop.fs.s3a.endpoint": "e"}
+
+
+class ConnectSession:
+    """What a Connect session shows of its settings: the list is without credentials."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.conf = self
+        self.settings = settings
+
+    @property
+    def getAll(self) -> dict[str, str]:
+        return {name: value for name, value in self.settings.items() if not name.endswith((".key", ".token"))}
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.settings.get(name, default)
+
+
+def test_a_connect_session_is_asked_for_the_credentials_that_its_list_leaves_out() -> None:
+    settings = {
+        "spark.hadoop.fs.s3a.endpoint": "http://store",
+        "spark.hadoop.fs.s3a.secret.key": "s",
+        "spark.hadoop.fs.s3a.bucket.lake.endpoint": "http://lake",
+        "spark.hadoop.fs.s3a.bucket.lake.access.key": "of the lake",
+    }
+    assert read_s3_settings(ConnectSession(settings)) == settings
+    assert read_s3_settings(ConnectSession({"spark.app.name": "x"})) == {}
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from hoodie_py.spark import register, write
 from hoodie_py.spark.distributed import engine as write_engine
 from hoodie_py.spark.distributed.engine import SparkEngine
 from hoodie_py.spark.distributed.payloads import choose_labels
+from hoodie_py.spark.process import is_connect
 from tests.spark.distributed.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
 from tests.writer.change_tables import list_change_files, read_records
@@ -78,7 +79,8 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
         assert ours.instant is not None
     assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
     assert spark.catalog.listTables() == []
-    assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+    if not is_connect(spark):
+        assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
 
 
 @pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])

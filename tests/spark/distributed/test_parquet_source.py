@@ -62,6 +62,7 @@ OTHER: dict[str, Load] = {
 }
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 @pytest.mark.parametrize("how", PLAIN)
 def test_a_dataframe_that_is_nothing_but_files(spark: Any, tmp_path: Path, how: str) -> None:
@@ -77,6 +78,7 @@ def test_a_dataframe_that_is_more_than_files(spark: Any, tmp_path: Path, how: st
     assert isinstance(choose_row_source(OTHER[how](spark, saved(tmp_path / "data"))), FrameSource)
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 def test_few_bytes_are_for_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = saved(tmp_path / "data", 2)
@@ -128,6 +130,7 @@ def test_settings_that_change_what_is_read(spark: Any, tmp_path: Path, name: str
         spark.conf.set(name, before)
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
 def test_both_ways_write_the_same_rows(spark: Any, tmp_path: Path, operation: str) -> None:
@@ -146,6 +149,7 @@ def test_both_ways_write_the_same_rows(spark: Any, tmp_path: Path, operation: st
     assert len(seen[0]) == (100 if operation == "upsert" else 120)
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 def test_options_bound_the_number_of_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(divide_groups, "__kwdefaults__", {"least": 0, "most": 1})
@@ -157,6 +161,7 @@ def test_options_bound_the_number_of_tasks(spark: Any, tmp_path: Path, monkeypat
     assert len(list((tmp_path / "two").glob("*.parquet"))) == 2
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 def test_a_file_that_goes_before_it_is_read(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (path,) = saved(tmp_path / "data")
@@ -188,6 +193,7 @@ ALL_TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.classic
 @pytest.mark.spark
 @pytest.mark.parametrize("times", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_files_that_spark_wrote_hold_what_spark_sees(spark: Any, tmp_path: Path, times: str) -> None:
