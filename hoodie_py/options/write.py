@@ -100,6 +100,12 @@ BUCKET_ENGINE = Text("hoodie.index.bucket.engine")
 BUCKET_COUNT = Number("hoodie.bucket.index.num.buckets", 256, least=1, most=99_999_999)  # file ids have eight digits
 BUCKET_HASH_FIELD = Names("hoodie.bucket.index.hash.field")
 BUCKET_EXPRESSIONS = Text("hoodie.bucket.index.partition.expressions")  # other numbers of buckets for some partitions
+# Of consistent hashing: between which numbers of buckets a clustering moves (by default both are BUCKET_COUNT), and the
+# sizes at which it splits and merges them, as multiples of the largest size of a base file.
+BUCKET_MOST = Number("hoodie.bucket.index.max.num.buckets", 256, least=1, most=99_999_999)
+BUCKET_LEAST = Number("hoodie.bucket.index.min.num.buckets", 256, least=1, most=99_999_999)
+BUCKET_SPLIT = Real("hoodie.bucket.index.split.threshold", 2.0)
+BUCKET_MERGE = Real("hoodie.bucket.index.merge.threshold", 0.2)
 
 # Keys and partition paths
 # Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.

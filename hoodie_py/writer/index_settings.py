@@ -19,6 +19,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options import write as keys
 
 DEFAULT_BUCKETS = 256  # Hudi's default
+CONSISTENT = "CONSISTENT_HASHING"  # the engine with ranges of hashes
 _SIMPLE_ENGINE = "SIMPLE"
 
 
@@ -96,7 +97,7 @@ class IndexSettings:
         """Read Hudi's writer options; missing keys take Hudi's defaults.
 
         Raises:
-            UnsupportedFeatureError: another index of Hudi's, or consistent hashing.
+            UnsupportedFeatureError: another index of Hudi's, or of its engines of bucket indexes.
             InvalidQueryError: the number of buckets is not valid.
         """
         named = (keys.INDEX_TYPE.read(options) or IndexType.SIMPLE).upper()
@@ -107,7 +108,8 @@ class IndexSettings:
             )
         type_ = IndexType(named)
         if type_ is IndexType.BUCKET:
-            return cls(type_, buckets=_read_bucket_count(options), hash_fields=keys.BUCKET_HASH_FIELD.read(options))
+            engine, fields = _read_engine(options), keys.BUCKET_HASH_FIELD.read(options)
+            return cls(type_, buckets=_read_count(options), hash_fields=fields, consistent=engine == CONSISTENT)
         if type_ is IndexType.GLOBAL_BLOOM:
             return cls(type_, update_partition=keys.BLOOM_UPDATE_PARTITION.read(options))
         if type_ in _GLOBAL_RECORD_INDEXES:
@@ -120,10 +122,14 @@ class IndexSettings:
         return IndexSettings(type_, update_partition=keys.SIMPLE_UPDATE_PARTITION.read(options))
 
 
-def _read_bucket_count(options: Mapping[str, str]) -> int:
-    engine = keys.BUCKET_ENGINE.read(options) or _SIMPLE_ENGINE
-    if engine.upper() != _SIMPLE_ENGINE:
+def _read_engine(options: Mapping[str, str]) -> str:
+    engine = (keys.BUCKET_ENGINE.read(options) or _SIMPLE_ENGINE).upper()
+    if engine not in (_SIMPLE_ENGINE, CONSISTENT):
         raise UnsupportedFeatureError(f"Writing with a bucket index of the engine {engine[:100]!r}.")
+    return engine
+
+
+def _read_count(options: Mapping[str, str]) -> int:
     if keys.BUCKET_EXPRESSIONS.read(options):
         raise UnsupportedFeatureError(f"Numbers of buckets that differ between partitions ({keys.BUCKET_EXPRESSIONS}).")
     return keys.BUCKET_COUNT.read_given(options) or DEFAULT_BUCKETS

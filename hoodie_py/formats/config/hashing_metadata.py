@@ -28,6 +28,7 @@ HASHING_SUFFIX, COMMIT_SUFFIX, RULES_SUFFIX = ".hashing_meta", ".commit", ".hash
 FIRST_INSTANT = "00000000000000"
 LARGEST_HASH = 0x7FFFFFFF
 MOST_BUCKETS = 1 << 20
+FILE_ID_END = "-0"  # a bucket has one file group
 _VERSION = 0
 
 
@@ -48,7 +49,7 @@ class HashingMetadata:
         step = (LARGEST_HASH + buckets - 1) // buckets
         bounds = tuple(min(step * number, LARGEST_HASH) for number in range(1, buckets + 1))
         ids = tuple(
-            f"{_make_name_uuid(struct.pack('>qq', start, end) + partition_path.encode())}-0"
+            f"{_make_name_uuid(struct.pack('>qq', start, end) + partition_path.encode())}{FILE_ID_END}"
             for start, end in zip((0, *bounds), bounds, strict=False)
         )
         return cls(partition_path, FIRST_INSTANT, buckets, 0, bounds, ids)
@@ -77,13 +78,13 @@ class HashingMetadata:
             first_buckets=_read_field(found, "numBuckets", int),
             number=_read_field(found, "seqNo", int),
             bounds=bounds,
-            file_ids=tuple(f"{each}-0" for each in prefixes),
+            file_ids=tuple(f"{each}{FILE_ID_END}" for each in prefixes),
         )
 
     def to_bytes(self) -> bytes:
         """Return the file's content."""
         nodes = [
-            {"value": bound, "fileIdPrefix": file_id.removesuffix("-0"), "tag": "NORMAL"}
+            {"value": bound, "fileIdPrefix": file_id.removesuffix(FILE_ID_END), "tag": "NORMAL"}
             for bound, file_id in zip(self.bounds, self.file_ids, strict=True)
         ]
         content = {
@@ -164,12 +165,13 @@ def _read_field(found: Mapping[str, Any], name: str, type_: type[Any]) -> Any:
 def _read_range(node: Any) -> tuple[int, str]:
     value = node.get("value") if isinstance(node, dict) else None
     prefix = node.get("fileIdPrefix") if isinstance(node, dict) else None
-    if not isinstance(value, int) or not 0 <= value <= LARGEST_HASH or not _is_file_id(prefix):
+    if not isinstance(value, int) or not 0 <= value <= LARGEST_HASH or not is_file_id(prefix):
         raise CorruptFileError("Hashing metadata has a range without bound or file group.")
     return value, str(prefix)
 
 
-def _is_file_id(prefix: object) -> bool:
+def is_file_id(prefix: object) -> bool:
+    """Whether a value can be the beginning of a file id, without its last part."""
     return isinstance(prefix, str) and 0 < len(prefix) < 100 and not set(prefix) & set("_./\\")
 
 

@@ -33,6 +33,7 @@ from hoodie_py.writer.archival.history import HistoryArchive
 from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
 from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.hash_ranges import confirm_completed
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 100  # instants whose contents are in memory
@@ -123,6 +124,7 @@ def _run(session: WriteSession) -> ArchiveResult:
     with session.hold_lock() as holding:
         now = session.look()
         choice = choose_instants(now, settings)
+        confirm_completed(now, choice.instants)  # nothing else will tell that their ranges of hashes are in force
         zone = parse_zone(session.timezone, now.config.timezone)
         timeline = ActiveTimeline(session.files, now.config, now.timeline.names, zone)
         files = archive_instants(timeline, choice.instants, settings, holding.ensure_held)

@@ -2,17 +2,19 @@
 
 The steps are those of ``commit_protocol``. A clustering begins by a check of its plan, and by removing what an earlier
 attempt left. The work is one task for each group of the plan. The completed instant is a replace commit: it has the new
-files, and the file groups whose rows are in them now. On failure the clustering goes back to requested.
+files, and the file groups whose rows are in them now. On failure the clustering goes back to requested. Where it
+changes ranges of hashes, it writes them last, and confirms them when it has completed (``hash_ranges``).
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie_py.errors import ConflictError, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import REQUESTED, Instant
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
@@ -26,8 +28,9 @@ from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable
 from hoodie_py.writer.clustering.planned import find_planned_groups
 from hoodie_py.writer.clustering.report import ClusteringResult
+from hoodie_py.writer.clustering.resize import Resize, find_resize
 from hoodie_py.writer.clustering.row_keys import check_layout
-from hoodie_py.writer.clustering.settings import Layout, check_execution
+from hoodie_py.writer.clustering.settings import Layout, check_planned_execution
 from hoodie_py.writer.clustering.task import ClusteringTask
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
 from hoodie_py.writer.compaction.planned_run import (
@@ -61,6 +64,7 @@ from hoodie_py.writer.transaction.commit_protocol import (
     take_back_on_failure,
     turn_missing_into_conflict,
 )
+from hoodie_py.writer.transaction.hash_ranges import confirm_hash_ranges, save_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering
 from hoodie_py.writer.transaction.run_guard import guard_run
 
@@ -79,6 +83,7 @@ class _OpenClustering:
     known_rollbacks: frozenset[str]
     schema: OutputSchema
     run_id: int
+    resize: Resize | None
 
     @property
     def replaced(self) -> dict[str, tuple[str, ...]]:
@@ -133,9 +138,19 @@ def run(
             alive.ensure_alive()
             done = complete_instant(session, alive, _ClusteringCompletion(session, begun, results))
         remove_leftovers(session.files, done.request_time, results, "The clustering is complete", begun.run_id)
+        _confirm(session, begun)
     replaced = sum(map(len, begun.replaced.values()))
     completion_time = done.completion_time or ""
     return ClusteringResult.of(chosen.request_time, completion_time, replaced, results, time.monotonic() - began)
+
+
+def _confirm(session: WriteSession, begun: _OpenClustering) -> None:
+    if begun.resize is not None:
+        try:
+            confirm_hash_ranges(session.files, begun.instant.request_time, begun.resize.ranges)
+        except HoodieError as error:  # the archival does it
+            text = f"The clustering is complete, its ranges of hashes are not confirmed: {error}"
+            warnings.warn(HoodieWarning(text), stacklevel=3)
 
 
 def list_pending(snapshot: Snapshot) -> list[Instant]:
@@ -160,21 +175,30 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: He
         if pending is None:
             raise ConflictError("Another writer finished the clustering, or took it back.", instant=instant)
         plan = snapshot.timeline.read_replace_plan(pending)
-        _check(snapshot, instant)
-        check_execution(plan.strategy)
+        resize = _check(snapshot, plan, instant)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
         groups = find_planned_groups(snapshot, plan, instant)
-        begun = _plan_tasks(session, snapshot, pending, plan, groups, merger)
+        begun = _plan_tasks(session, snapshot, pending, plan, groups, resize, merger)
         undo = partial(undo_attempt, session, snapshot, pending, begun.places)
         begin_planned(session, snapshot, begun.instant, begun.replaced, undo, alive, holding)
     return begun
 
 
-def _check(snapshot: Snapshot, instant: str) -> None:
-    check_clusterable(snapshot)
+def _check(snapshot: Snapshot, plan: RequestedReplace, instant: str) -> Resize | None:
+    """Check that the plan can be carried out, and return what it does to ranges of hashes."""
+    engine = check_clusterable(snapshot)
     check_pending_writes(snapshot, instant)
     check_no_rollback(snapshot, instant, _WHAT)
+    resize = find_resize(snapshot, plan, instant)
+    if resize is None and engine is not None:
+        raise UnsupportedFeatureError(
+            "A clustering of a table with consistent hashing whose plan says nothing of ranges of hashes.",
+            hint="Roll it back.",
+            instant=instant,
+        )
+    check_planned_execution(plan.strategy, of_buckets=resize is not None)
+    return resize
 
 
 def _plan_tasks(
@@ -183,6 +207,7 @@ def _plan_tasks(
     pending: Instant,
     plan: RequestedReplace,
     groups: Sequence[tuple[FileSlice, ...]],
+    resize: Resize | None,
     merger: Merger | None,
 ) -> _OpenClustering:
     snapshot = with_schema_of(snapshot, pending.request_time)
@@ -194,6 +219,7 @@ def _plan_tasks(
     facts = make_run_facts(session, snapshot, pending, schema, codec)
     read = make_read_options(session)
     target = TARGET_FILE_BYTES.read(options)
+    targets = [None] * len(groups) if resize is None else resize.make_targets(snapshot, options)
     tasks = tuple(
         ClusteringTask(
             slices=slices,
@@ -205,12 +231,13 @@ def _plan_tasks(
             keeps_meta=plan.preserves_metadata,
             merger=merger,
             options=read,
+            targets=bucket,
         )
-        for index, (slices, group) in enumerate(zip(groups, plan.groups or (), strict=True))
+        for index, (slices, group, bucket) in enumerate(zip(groups, plan.groups or (), targets, strict=True))
     )
     known = list_known_rollbacks(snapshot, pending.request_time)
     requested = replace(pending, state=REQUESTED)
-    return _OpenClustering(snapshot, requested, plan, tasks, known, schema, facts.run_id)
+    return _OpenClustering(snapshot, requested, plan, tasks, known, schema, facts.run_id, resize)
 
 
 def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
@@ -275,14 +302,17 @@ class _ClusteringCompletion:
         begun = self.begun
         read, known = now.timeline.read_replace_plan, begun.known_rollbacks
         found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
-        _check(now, found.request_time)
+        if _check(now, begun.plan, found.request_time) != begun.resize:
+            raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=found.request_time)
         find_planned_groups(now, begun.plan, found.request_time)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Check the files of the results and remove those of other attempts."""
+        """Check the files of the results, remove those of other attempts, and write ranges of hashes."""
         instant = self.begun.instant.request_time
         settle_results(self.session.files, instant, self.begun.places, self.results, ensure_own, _WHAT)
+        for ranges in () if self.begun.resize is None else self.begun.resize.ranges.values():
+            save_hash_ranges(self.session.files, ranges)
 
     def make_content(self, now: Snapshot) -> bytes:
         """Return the commit metadata."""

@@ -5,6 +5,8 @@
   clustering has planned its file group. A slice without base file counts as large as a new file.
 * In each partition the largest slices come first, and a group ends before it exceeds its size. Plans have a limited
   number of groups.
+* Tables with consistent hashing: a partition's buckets split, merge or are written anew (``bucket_plan``). Nothing is
+  planned beside a pending write, nor in a partition with a pending clustering: writes put keys by the old ranges.
 * The plan records the partitions with slices that are left out, as Java's incremental planner looks only at those and
   at partitions that changed.
 * Up to table version 6 no plan is made beside a pending write: see ``refusals.check_pending_writes``.
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
 from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
@@ -27,20 +29,24 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.clustering.bucket_plan import plan_buckets
 from hoodie_py.writer.clustering.partitions import choose_partitions
 from hoodie_py.writer.clustering.report import ClusteringReport, PlannedGroup
 from hoodie_py.writer.clustering.row_keys import check_layout
-from hoodie_py.writer.clustering.settings import EXECUTION_CLASS, ClusteringSettings
+from hoodie_py.writer.clustering.settings import ClusteringSettings
 from hoodie_py.writer.compaction.strategy import LOG_BYTES, measure_operation
-from hoodie_py.writer.index.table_index import has_bucket_files
+from hoodie_py.writer.index.table_index import find_bucket_engine
+from hoodie_py.writer.index_settings import CONSISTENT
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.refusals import check_pending_writes, check_writable
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
-from hoodie_py.writer.transaction.pending import iterate_planned_slices
+from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
+from hoodie_py.writer.transaction.pending import is_clustering, iterate_planned_slices, list_pending_writes
 from hoodie_py.writer.transaction.run_guard import forget_finished
 
 OPERATION = "CLUSTER"
+_NOTHING_SMALL, _NO_BUCKET = "no file slice is small enough and free", "no bucket is to change, or none is free"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +67,11 @@ def schedule(session: WriteSession, *, only_if_due: bool = False) -> str | None:
         CommitStateUnknownError: the store did not say whether the plan was saved.
     """
     recovered = session.look()
-    check_clusterable(recovered)
-    settings = ClusteringSettings.from_options(session.settings.options)
+    resolve_settings(session, recovered)
     finish_rollbacks(session, recovered)
     with session.hold_lock() as holding:
         snapshot = session.look()
-        check_clusterable(snapshot)
+        settings = resolve_settings(session, snapshot)
         if only_if_due and not is_due(snapshot, session.settings.options):
             return None
         forget_finished(session, snapshot)
@@ -84,24 +89,42 @@ def schedule(session: WriteSession, *, only_if_due: bool = False) -> str | None:
 def dry_run(session: WriteSession) -> ClusteringReport:
     """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
     snapshot = session.look()
-    check_clusterable(snapshot)
-    settings = ClusteringSettings.from_options(session.settings.options)
+    settings = resolve_settings(session, snapshot)
     instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
     return make_plan(session, snapshot, instant, settings).report
 
 
-def check_clusterable(snapshot: Snapshot) -> None:
-    """Refuse a table that cannot be clustered here.
+def resolve_settings(session: WriteSession, snapshot: Snapshot) -> ClusteringSettings:
+    """Return the settings of a plan by the session's options, for the kind of table that it is.
+
+    Raises:
+        InvalidQueryError: an option has a bad value.
+        UnsupportedFeatureError: the table has a feature that is not handled, or the options name another strategy.
+    """
+    options = session.settings.options
+    if check_clusterable(snapshot) == CONSISTENT:
+        partitioned = bool(snapshot.config.partition_fields)
+        return ClusteringSettings.for_buckets(options, session.settings.plan.max_file_size, partitioned=partitioned)
+    return ClusteringSettings.from_options(options)
+
+
+def check_clusterable(snapshot: Snapshot) -> str | None:
+    """Refuse a table that cannot be clustered here. Return the engine of its bucket index, None if it has none.
 
     Raises:
         UnsupportedFeatureError: names the feature.
     """
     check_writable(snapshot)
-    if snapshot.instant is not None and has_bucket_files(snapshot):
+    engine = None if snapshot.instant is None else find_bucket_engine(snapshot)
+    if engine not in (None, CONSISTENT):
         raise UnsupportedFeatureError(
-            "Clustering of a table with a bucket index, whose rows cannot change their file group.",
+            "Clustering of a table with a bucket index of numbered buckets, whose rows cannot change their file group.",
+            hint="Only consistent hashing can be given other buckets.",
             table=snapshot.config.name,
         )
+    if engine == CONSISTENT and not snapshot.config.is_merge_on_read:
+        raise UnsupportedFeatureError("Consistent hashing of a copy-on-write table.", table=snapshot.config.name)
+    return engine
 
 
 def is_due(snapshot: Snapshot, options: Mapping[str, str]) -> bool:
@@ -147,34 +170,82 @@ def make_plan(
         return PlannedClustering(RequestedReplace(OPERATION), report)
     check_layout(settings.layout, load_output_schema(snapshot).arrow)
     check_pending_writes(snapshot, instant)
-    held = {(each.partition_path, each.file_id): each.instant for each in iterate_planned_slices(snapshot)}
+    writes = [] if settings.resize is None else list_pending_writes(snapshot)
+    if writes:
+        reason = f"the {writes[0].action} {writes[0].request_time} is pending, and puts keys by the old buckets"
+        report = ClusteringReport(snapshot.config.name, instant, settings.layout.columns, (), not_due=reason)
+        return PlannedClustering(RequestedReplace(OPERATION), report)
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
     paths = sorted(snapshot.view.list_paths())
     chosen = choose_partitions(paths, settings.mode, settings.options, datetime.now(zone).hour)
+    by_partition, left_out = _sort_out(snapshot, chosen, settings)
+    plan_max = session.settings.plan.max_file_size
+    every = [group for path in chosen for group in _make_groups(snapshot, path, by_partition[path], settings, plan_max)]
+    groups = every[: settings.most_groups]
+    for group in every[settings.most_groups :]:
+        reason = f"the plan has its {settings.most_groups} groups"
+        left_out.update({(each.partition_path, each.file_id): reason for each in group.slices})
+    taken = {(each.partition_path, each.file_id) for group in groups for each in group.slices}
+    alone = "it would be alone in its group" if settings.resize is None else "its bucket is neither split nor merged"
+    rest = (each for path in chosen for each in by_partition[path])
+    for each in rest:
+        key = each.partition_path, each.file_id
+        if key not in taken:
+            left_out.setdefault(key, alone)
+    return _describe(snapshot, instant, settings, groups, left_out, plan_max)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Slices that are written together into so many files; ``extra`` says which, of buckets."""
+
+    slices: tuple[FileSlice, ...]
+    new_files: int
+    extra: Mapping[str, str]
+
+
+def _sort_out(
+    snapshot: Snapshot, chosen: Sequence[str], settings: ClusteringSettings
+) -> tuple[dict[str, list[FileSlice]], dict[GroupKey, str]]:
+    """Return the slices that can be taken, by partition path, and why others cannot."""
+    held = {(each.partition_path, each.file_id): each.instant for each in iterate_planned_slices(snapshot)}
+    busy = (
+        {} if settings.resize is None else {path: on for (path, _), on in held.items() if is_clustering(snapshot, on)}
+    )
     left_out: dict[GroupKey, str] = {}
     by_partition: dict[str, list[FileSlice]] = {path: [] for path in chosen}
     for each in snapshot.view.list_slices():  # as the folders have them: a file that is not taken is lost
         key = each.partition_path, each.file_id
         reason = _explain_left_out(each, by_partition, settings)
-        if key in held:
-            reason = f"{held[key].action} {held[key].request_time} is pending"
+        pending = held.get(key) or busy.get(each.partition_path)
+        if pending is not None:
+            reason = f"{pending.action} {pending.request_time} is pending"
         if reason is None:
             by_partition[each.partition_path].append(each)
         else:
             left_out[key] = reason
-    plan_max = session.settings.plan.max_file_size
-    every = [group for path in chosen for group in _divide(by_partition[path], settings, plan_max)]
-    groups = every[: settings.most_groups]
-    for group in every[settings.most_groups :]:
-        reason = f"the plan has its {settings.most_groups} groups"
-        left_out.update({(each.partition_path, each.file_id): reason for each in group})
-    taken = {(each.partition_path, each.file_id) for group in groups for each in group}
-    rest = (each for path in chosen for each in by_partition[path])
-    for each in rest:
-        key = each.partition_path, each.file_id
-        if key not in taken:
-            left_out.setdefault(key, "it would be alone in its group")
-    return _describe(snapshot, instant, settings, groups, left_out, plan_max)
+    return by_partition, left_out
+
+
+def _make_groups(
+    snapshot: Snapshot, path: str, slices: Sequence[FileSlice], settings: ClusteringSettings, new_bytes: int
+) -> Iterator[_Group]:
+    """Yield the groups of a partition. ``new_bytes`` is the size of a slice without base file."""
+    if settings.resize is None:
+        for group in _divide(slices, settings, new_bytes):
+            total = sum(_count_bytes(each, new_bytes) for each in group)
+            yield _Group(tuple(group), max(1, math.ceil(total / settings.target_file_bytes)), {})
+        return
+    ranges = load_hash_ranges(snapshot, path) if slices else None
+    strange = {each.file_id for each in slices}.difference(() if ranges is None else ranges.file_ids)
+    if strange:
+        raise InvalidTableError(
+            "A file group has none of the ranges of hashes of its partition, so its bucket cannot change.",
+            partition=path or None,
+            file_group=min(strange),
+        )
+    for each in [] if ranges is None else plan_buckets(ranges, slices, settings.resize):
+        yield _Group(each.slices, len(each.resize.file_ids), each.resize.to_extra())
 
 
 def _explain_left_out(
@@ -182,7 +253,7 @@ def _explain_left_out(
 ) -> str | None:
     if file_slice.partition_path not in chosen:
         return "its partition is not chosen"
-    base = file_slice.base_file
+    base = file_slice.base_file if settings.resize is None else None
     if base is not None and base.size >= settings.small_file_bytes:
         return f"its base file has {settings.small_file_bytes:,} bytes or more"
     return None
@@ -211,15 +282,15 @@ def _describe(
     snapshot: Snapshot,
     instant: str,
     settings: ClusteringSettings,
-    groups: Sequence[Sequence[FileSlice]],
+    groups: Sequence[_Group],
     left_out: Mapping[GroupKey, str],
     new_bytes: int,
 ) -> PlannedClustering:
-    planned = [_make_group(group, settings, new_bytes) for group in groups]
+    planned = [_make_group(group, new_bytes) for group in groups]
     plan = RequestedReplace(
         operation_type=OPERATION,
         groups=tuple(planned),
-        strategy=EXECUTION_CLASS,
+        strategy=settings.execution,
         strategy_params=settings.layout.params,
         preserves_metadata=settings.keeps_meta,
         missing_partitions=tuple(sorted({path for path, _ in left_out})),
@@ -231,23 +302,23 @@ def _describe(
         sort_columns=settings.layout.columns,
         groups=tuple(map(_report_group, groups, planned)),
         left_out=tuple((path, file_id, reason) for (path, file_id), reason in left_out.items()),
-        not_due=None if planned else "no file slice is small enough and free",
+        not_due=None if planned else _NOTHING_SMALL if settings.resize is None else _NO_BUCKET,
     )
     return PlannedClustering(plan, report)
 
 
-def _make_group(slices: Sequence[FileSlice], settings: ClusteringSettings, new_bytes: int) -> ClusteringGroup:
+def _make_group(group: _Group, new_bytes: int) -> ClusteringGroup:
     measured = [
         measure_operation(
             None if each.base_file is None else each.base_file.size, [log.size for log in each.log_files], new_bytes
         )
-        for each in slices
+        for each in group.slices
     ]
-    total = sum(_count_bytes(each, new_bytes) for each in slices)
     return ClusteringGroup(
-        slices=tuple(map(_make_slice, slices)),
-        num_output_file_groups=max(1, math.ceil(total / settings.target_file_bytes)),
+        slices=tuple(map(_make_slice, group.slices)),
+        num_output_file_groups=group.new_files,
         metrics={name: sum(each[name] for each in measured) for name in measured[0]},
+        extra=group.extra,
     )
 
 
@@ -262,7 +333,8 @@ def _make_slice(file_slice: FileSlice) -> ClusteringSlice:
     )
 
 
-def _report_group(slices: Sequence[FileSlice], group: ClusteringGroup) -> PlannedGroup:
+def _report_group(taken: _Group, group: ClusteringGroup) -> PlannedGroup:
+    slices = taken.slices
     return PlannedGroup(
         partition_path=slices[0].partition_path,
         file_ids=tuple(each.file_id for each in slices),

@@ -5,15 +5,17 @@ each attempt writes files of new file groups, and announces them by markers firs
 attempt and removes the others.
 
 Rows come from ``FileGroupReader``, so that log files are merged with the table's merger. Meta columns stay as they are,
-except the file name, unless the plan says that the rows get new ones. Files end at the size that the plan asks for.
+except the file name, unless the plan says that the rows get new ones. Files end at the size that the plan asks for, or
+the plan names the file groups that rows go to by their keys (``bucket_files``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -36,12 +38,12 @@ from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.clustering.row_keys import RowKeys
 from hoodie_py.writer.clustering.row_sort import sort_rows
 from hoodie_py.writer.clustering.settings import LINEAR, Layout
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.measure import MeasuringWriter
 from hoodie_py.writer.handles.meta_columns import RowStamp
 
 OnRows = Callable[[int], None]
@@ -51,7 +53,7 @@ _PIECES_OF_FILE = 16  # a file may be larger by one piece than it should be
 @dataclass(frozen=True, slots=True)
 class ClusteringTask:
     """One group of a clustering plan: slices with what reads each of them, in the types of files. New files end at
-    ``file_bytes``.
+    ``file_bytes``, unless ``targets`` names the file groups.
     """
 
     slices: tuple[FileSlice, ...]
@@ -63,6 +65,7 @@ class ClusteringTask:
     keeps_meta: bool = True
     merger: Merger | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
+    targets: BucketTargets | None = None
 
     @property
     def size(self) -> int:
@@ -96,7 +99,8 @@ class ClusteringTask:
         partition = self.slices[0].partition_path
         try:
             with closing(Spill(MemoryBudget.from_options(self.options), ReadStats())) as spill:
-                return self.index, tuple(self._write(self._arrange(spill), on_rows))
+                write = self._write if self.targets is None else self._write_buckets
+                return self.index, tuple(write(self._arrange(spill), on_rows))
         except HoodieError as error:
             raise error.locate(partition=partition or None) from error.__cause__
 
@@ -128,27 +132,77 @@ class ClusteringTask:
 
     def _write_file(self, rows: _Rows, number: int, on_rows: OnRows | None) -> TaskResult:
         """Write one file, as many rows as fit."""
-        began = time.monotonic()
-        partition, file_id = self.slices[0].partition_path, f"{uuid4()}-0"
-        name = make_base_file_name(file_id, self.facts.make_token(self.index), self.facts.instant)
-        marker = Marker(partition, name, MarkerType.CREATE)
-        stamp = _FileStamp(name, None if self.keeps_meta else RowStamp(self.facts.instant, self.index, partition, name))
-        with DataFile(self.facts, marker) as file:
-            writer = self.facts.open_base_writer(file.sink)
-            written = rows.write_to(writer, stamp, self.file_bytes, on_rows)
-            writer.close()
-            size = file.publish()
+        with _NewFile(self, f"{uuid4()}-0", self.size if number == 0 else 0) as file:
+            rows.write_to(file, self.file_bytes, on_rows)
+            return file.finish()
+
+    def _write_buckets(self, batches: Iterator[pa.RecordBatch], on_rows: OnRows | None) -> Iterator[TaskResult]:
+        """Write one file for each new bucket that has rows."""
+        assert self.targets is not None
+        files: dict[str, _NewFile] = {}
+        first = 0
+        with ExitStack() as stack:
+            for file_id, batch in self.targets.divide(each for each in batches if each.num_rows):
+                if file_id not in files:
+                    files[file_id] = stack.enter_context(_NewFile(self, file_id, 0 if files else self.size))
+                files[file_id].write(batch, first)
+                first += batch.num_rows
+                if on_rows is not None:
+                    on_rows(batch.num_rows)
+            for file in files.values():
+                yield file.finish()
+
+
+class _NewFile:
+    """A base file of a new file group, from its marker to its write statistics."""
+
+    def __init__(self, task: ClusteringTask, file_id: str, bytes_read: int) -> None:
+        self._began = time.monotonic()
+        self._read = bytes_read
+        facts, partition = task.facts, task.slices[0].partition_path
+        name = make_base_file_name(file_id, facts.make_token(task.index), facts.instant)
+        self._file_id, self._marker = file_id, Marker(partition, name, MarkerType.CREATE)
+        row = None if task.keeps_meta else RowStamp(facts.instant, task.index, partition, name)
+        self._stamp = _FileStamp(name, row)
+        self._facts = facts
+        self._file = DataFile(facts, self._marker)
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        self._file.__enter__()
+        self._writer = self._facts.open_base_writer(self._file.sink)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+
+    @property
+    def size_so_far(self) -> int:
+        """Bytes until now, about."""
+        return self._writer.size_so_far
+
+    def write(self, batch: pa.RecordBatch, first: int) -> None:
+        """Write rows; ``first`` counts those of the task before them."""
+        self._writer.write(self._stamp.put_on(batch, first))
+        self._rows += batch.num_rows
+
+    def finish(self) -> TaskResult:
+        """Put the file into the table."""
+        self._writer.close()
+        size = self._file.publish()
         stat = WriteStat(
-            file_id=file_id,
-            path=marker.path,
+            file_id=self._file_id,
+            path=self._marker.path,
             prev_commit=NO_COMMIT,
-            num_writes=written,
-            num_inserts=written,
+            num_writes=self._rows,
+            num_inserts=self._rows,
             total_write_bytes=size,
-            partition_path=partition,
+            partition_path=self._marker.partition_path,
             file_size_in_bytes=size,
         )
-        return TaskResult(stat, self.size if number == 0 else 0, time.monotonic() - began, writer.ranges)
+        return TaskResult(stat, self._read, time.monotonic() - self._began, self._writer.ranges)
 
 
 class _Rows:
@@ -159,17 +213,14 @@ class _Rows:
         self.ahead: pa.RecordBatch | None = next(self._batches, None)
         self._rows = 0
 
-    def write_to(self, writer: MeasuringWriter, stamp: _FileStamp, most: int, on_rows: OnRows | None) -> int:
-        """Write batches until a file has its size, and return the number of rows."""
-        count = 0
-        while self.ahead is not None and writer.size_so_far < most:
-            batch = stamp.put_on(self._take(most // _PIECES_OF_FILE), self._rows)
-            writer.write(batch)
-            count += batch.num_rows
+    def write_to(self, file: _NewFile, most: int, on_rows: OnRows | None) -> None:
+        """Write batches until a file has its size."""
+        while self.ahead is not None and file.size_so_far < most:
+            batch = self._take(most // _PIECES_OF_FILE)
+            file.write(batch, self._rows)
             self._rows += batch.num_rows
             if on_rows is not None:
                 on_rows(batch.num_rows)
-        return count
 
     def _take(self, most: int) -> pa.RecordBatch:
         """Take the next rows, a batch or a part of about ``most`` bytes."""

@@ -16,26 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, number_strings
-from hoodie_py.errors import (
-    ConflictError,
-    FileMissingError,
-    InvalidQueryError,
-    InvalidTableError,
-    UnsupportedFeatureError,
-)
-from hoodie_py.files import FileInfo, TableFiles
-from hoodie_py.formats.config.hashing_metadata import (
-    COMMIT_SUFFIX,
-    CONSISTENT_FOLDER,
-    FIRST_INSTANT,
-    HASHING_SUFFIX,
-    HashingMetadata,
-    parse_instant,
-)
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.config.hashing_metadata import HashingMetadata
 from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.bucket import (
@@ -50,7 +35,7 @@ from hoodie_py.writer.index.record_locations import RecordLocations
 from hoodie_py.writer.index_settings import IndexSettings
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
-from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
+from hoodie_py.writer.transaction.hash_ranges import begin_hash_ranges
 
 _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # keys of a slice and slices of a partition that are checked
 
@@ -71,7 +56,6 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
     """Compute the bucket of each record, partition by partition.
 
     Raises:
-        ConflictError: a pending clustering changes the ranges of hashes of a partition.
         CorruptFileError: what the table keeps about ranges of hashes is damaged.
         UnsupportedFeatureError: nothing says which ranges are in force.
     """
@@ -80,7 +64,7 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
     for partition, members in group_by_partition(records.partition_paths).items():
         keys = take_keys(records, members)
         if index.consistent:
-            ranges = load_hash_ranges(snapshot, partition, index.buckets)
+            ranges = begin_hash_ranges(snapshot, partition, index.buckets)
             yield PartitionBuckets(partition, members, find_hash_ranges(keys, fields, ranges.bounds), ranges)
         else:
             numbers = compute_buckets(keys, fields, index.count_buckets(partition))
@@ -203,70 +187,6 @@ def group_slices(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
     for each in slices:
         found.setdefault(each.partition_path, []).append(each)
     return found
-
-
-def load_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
-    """Load a partition's ranges of hashes that are in force; a partition without ranges gets ``buckets`` new ones.
-
-    Raises:
-        HoodieError: see ``assign_buckets``.
-    """
-    for instant, groups in iterate_pending_clusterings(snapshot):
-        if any(path == partition for path, _ in groups):
-            raise ConflictError(
-                "A pending clustering changes the buckets of a partition.",
-                partition=partition or None,
-                instant=instant.request_time,
-                hint="Let the clustering finish, or roll it back.",
-            )
-    folder = f"{CONSISTENT_FOLDER}/{partition}".rstrip("/")
-    known = sorted(each.name for each in list_folder(snapshot.files, folder) if not each.is_dir)
-    if any(name.endswith(HASHING_SUFFIX) for name in known):
-        path = f"{folder}/{_find_instant_in_force(snapshot, known, folder)}{HASHING_SUFFIX}"
-        found = HashingMetadata.from_bytes(read_bounded(snapshot.files, path))
-    else:
-        found = HashingMetadata.make_first(partition, buckets)
-        try:
-            snapshot.files.put_if_absent(f"{folder}/{FIRST_INSTANT}{HASHING_SUFFIX}", found.to_bytes())
-        except ConflictError:  # another writer began the partition, perhaps with another number of ranges
-            return load_hash_ranges(snapshot, partition, buckets)
-    if found.partition_path != partition:
-        raise InvalidTableError(
-            "The hashing metadata belongs to another partition.",
-            path=folder,
-            partition=found.partition_path[:200] or None,
-        )
-    return found
-
-
-def _find_instant_in_force(snapshot: Snapshot, names: Sequence[str], folder: str) -> str:
-    """Find the instant of the newest ranges that are in force.
-
-    Ranges that a clustering wrote are in force once it has completed. If its instant is archived, a commit file beside
-    the ranges tells. Without that file Java looks at the file groups.
-    """
-    instants = sorted(parse_instant(each) for each in names if each.endswith(HASHING_SUFFIX))
-    committed = {parse_instant(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
-    committed |= {each.request_time for each in snapshot.timeline.list_completed_writes()}
-    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
-    for instant in reversed(instants):
-        if instant in committed:
-            return instant
-        if instant not in pending:
-            break
-    raise UnsupportedFeatureError(
-        "Writing to a partition whose hashing metadata may or may not be in force.",
-        path=folder,
-        hint="Let a write by Java Hudi settle it.",
-    )
-
-
-def list_folder(files: TableFiles, folder: str) -> list[FileInfo]:
-    """List a folder; empty if it does not exist."""
-    try:
-        return list(files.list(folder))
-    except FileMissingError:
-        return []
 
 
 def _find_bucket_slices(

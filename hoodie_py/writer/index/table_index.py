@@ -35,19 +35,15 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.index.bucket import compute_hashes, is_likely_bucket, parse_bucket
-from hoodie_py.writer.index.bucket_locations import list_folder, read_first_keys, sample_slices
+from hoodie_py.writer.index.bucket_locations import read_first_keys, sample_slices
 from hoodie_py.writer.index.key_lookup import KeyLookup
 from hoodie_py.writer.index.record_index_lookup import has_record_index
-from hoodie_py.writer.index_settings import (
-    DEFAULT_BUCKETS,
-    IndexSettings,
-    IndexType,
-)
+from hoodie_py.writer.index_settings import CONSISTENT, DEFAULT_BUCKETS, IndexSettings, IndexType
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline.session import WriteSession
 
-_BUCKET, _SIMPLE, _CONSISTENT = "BUCKET", "SIMPLE", "CONSISTENT_HASHING"
+_BUCKET, _SIMPLE = "BUCKET", "SIMPLE"
 _BITS_OF_AN_ID = 32  # the first eight characters of a random file id
 _CERTAIN_BITS = 18  # accept ids as buckets if random ids look like that at most once in 2^18 tables
 _COMMITS = 8  # commits whose file ids are read
@@ -87,7 +83,7 @@ def _find_index(
     merger: Merger | None,
 ) -> IndexSettings:
     groups = _find_newest_groups(snapshot)
-    names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()
+    names = {each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER)} if groups else set[str]()
     shown = _classify(groups, names)
     options = settings.options
     if not snapshot.config.populate_meta_fields:
@@ -100,13 +96,19 @@ def _find_index(
             raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, _BUCKET, "file groups that are no buckets")
         if index.is_record_index and not has_record_index(snapshot, index):
             return index.fall_back(options)
+        if index.consistent and not snapshot.config.is_merge_on_read:
+            raise InvalidQueryError(
+                f"{keys.BUCKET_ENGINE}={CONSISTENT} needs a merge-on-read table.",
+                hint=f"Set {keys.BUCKET_ENGINE} to {_SIMPLE}: Java has no consistent hashing of such tables.",
+                table=snapshot.config.name,
+            )
         return index
     given = keys.INDEX_TYPE.read(options)
     if given is not None and given.upper() != _BUCKET:
         raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
     engine = (keys.BUCKET_ENGINE.read(options) or "").upper()
     if shown is _FileGroupKind.RANGES:
-        if engine not in ("", _CONSISTENT):
+        if engine not in ("", CONSISTENT):
             raise _make_contradiction_error(
                 snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)"
             )
@@ -135,11 +137,11 @@ def _find_index(
     return replace(index, buckets=number)
 
 
-def has_bucket_files(snapshot: Snapshot) -> bool:
-    """Whether the table's file groups are those of a bucket index, so that rows cannot change their file group."""
+def find_bucket_engine(snapshot: Snapshot) -> str | None:
+    """Return Hudi's name for the kind of buckets that the table's file groups are; None if they are none."""
     groups = _find_newest_groups(snapshot)
-    names = {each.name for each in list_folder(snapshot.files, BUCKET_FOLDER)} if groups else set[str]()
-    return _classify(groups, names) in (_FileGroupKind.BUCKETS, _FileGroupKind.RANGES)
+    names = {each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER)} if groups else set[str]()
+    return {_FileGroupKind.BUCKETS: _SIMPLE, _FileGroupKind.RANGES: CONSISTENT}.get(_classify(groups, names))
 
 
 def _refuse_hashed_dates(snapshot: Snapshot) -> None:
@@ -302,7 +304,7 @@ def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -
     if not kept:
         return said
     pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
-    names = [each.name for each in list_folder(snapshot.files, RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
+    names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:
         raise InvalidTableError("The rules for numbers of buckets are missing.", path=RULES_FOLDER)

@@ -57,6 +57,7 @@ from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.transaction.hash_ranges import forget_pending
 from hoodie_py.writer.transaction.pending import PendingRollback
 
 _COMPLETED = COMMIT, DELTA_COMMIT, REPLACE_COMMIT
@@ -106,7 +107,8 @@ def finish_rollback(
 
 
 def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
-    """Remove an instant's markers, its heartbeat and its timeline files, the requested one last."""
+    """Remove an instant's ranges of hashes, markers, heartbeat and timeline files, the requested one last."""
+    forget_pending(snapshot, pending)
     Markers(session.files, pending.request_time).remove_all()
     session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{pending.request_time}")
     session.open_timeline(snapshot).remove_pending(pending)

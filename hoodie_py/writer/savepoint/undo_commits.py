@@ -5,8 +5,9 @@ File names carry the instant that wrote the file. Only log files up to table ver
 so their blocks are read. Java undoes these by blocks with a rollback command; here the files are deleted, as one commit
 makes one log file. A log file with blocks of other commits is refused before anything is undone.
 
-Of each instant the completed file goes first, so that readers do not miss data files; then the data files, the inflight
-file and the requested file. So what is left of a killed restore is a pending instant, which the next run undoes.
+Of each instant its ranges of hashes go first, then the completed file, so that readers do not miss data files; then the
+data files, the inflight file and the requested file. So what is left of a killed restore is a pending instant, which
+the next run undoes.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.timeline.schema_commits import remove_schema_history
 from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.hash_ranges import forget_undone
 
 FilesByInstant = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Names of data files, by the instant that wrote them and by partition path."""
@@ -74,6 +76,7 @@ def undo_instant(
     own = [each for each in parsed if each is not None and each.request_time == undone.time and each.is_write]
     own.sort(key=lambda each: STATES.index(each.state), reverse=True)
     check()
+    forget_undone(snapshot, own, files)
     for each in own:
         if each.is_completed:
             timeline.remove(each)
