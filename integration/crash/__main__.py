@@ -29,7 +29,7 @@ from integration.crash.operations import LOCKS, OPERATIONS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
 from integration.crash.tables import TABLES
 from integration.crash.trials import Bench, NotPossible, Trial
-from integration.crash.write_tables import write_table
+from integration.crash.write_tables import RINGS, write_table
 
 Done = Mapping[tuple[str, str, str, str], AbstractSet[tuple[int, str]]]
 LOCKS_OF = {"local": ("machine",), "s3": ("object",)}
@@ -59,7 +59,7 @@ def _bench(place: Place, name: str, operation: str, options: dict[str, str], loc
     return Bench(place, write_table(name), OPERATIONS[operation], options, name, lock)
 
 
-SERVICES = Campaign(TABLES, tuple(OPERATIONS), _bench)
+SERVICES = Campaign((*TABLES, *RINGS), tuple(OPERATIONS), _bench)
 
 
 def main(arguments: list[str] | None = None, campaign: Campaign = SERVICES) -> int:

@@ -141,6 +141,7 @@ def problems(
         found += checks.metadata_faults(snapshot, there, since)
     if operation.keeps:
         found += _problems_of_savepoint(table, operation, there)
+    found += checks.astray(files)
     found += [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
     return found
 
@@ -173,6 +174,7 @@ def problems_of_restore(
     found += [f"orphan {path}" for path in checks.orphans(table._snapshot, there)]
     undone = {instant for instant, action in subject.instants if action in WRITES and instant > subject.savepoint}
     found += [f"{path} is there" for path in there if checks.is_data_file(path) and undone & set(_times(path))]
+    found += checks.astray(files)
     found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
     return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
 

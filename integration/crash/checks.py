@@ -9,8 +9,10 @@ from collections.abc import Collection
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 
 from hoodie_py import TableFiles
+from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, FIRST_INSTANT, parse_instant
 from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
@@ -18,6 +20,10 @@ from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.index.bucket import find_hash_ranges
+from hoodie_py.writer.index.table_index import find_bucket_engine
+from hoodie_py.writer.index_settings import CONSISTENT
+from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from integration.crash.stores import open_table
 
 METADATA = ".hoodie/metadata"
@@ -75,6 +81,28 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
             faults.append(f"the metadata table says {added} of {instant}, there are {written}")
     faults += [f"{path} is there, the metadata table says it is not" for path in removed if path in sizes]
     return faults
+
+
+def astray(files: TableFiles) -> list[str]:
+    """Return the keys that lie elsewhere than the ranges of hashes in force say, and ranges of instants that are gone."""
+    table = open_table(files)
+    snapshot = table._snapshot
+    if find_bucket_engine(snapshot) != CONSISTENT:
+        return []
+    found = []
+    for each in table.file_slices():
+        ranges = load_hash_ranges(snapshot, each.partition_path)
+        assert ranges is not None
+        rows = table.scan(columns=["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]).to_arrow()
+        for key, partition, name in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            if partition == each.partition_path:
+                [at] = find_hash_ranges(pa.chunked_array([[key]]), (), ranges.bounds).tolist()
+                found += [] if name.startswith(ranges.file_ids[at]) else [f"{key} is in {name}"]
+        folder = f"{CONSISTENT_FOLDER}/{each.partition_path}"
+        known = {instant.request_time for instant in table.timeline} | {FIRST_INSTANT}
+        strange = {parse_instant(info.name.lstrip(".")) for info in files.list(folder)} - known
+        found += [f"ranges of {instant}, which is gone" for instant in strange]
+    return found
 
 
 def list_told(files: TableFiles) -> Timeline:

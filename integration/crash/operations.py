@@ -25,6 +25,10 @@ KEEP_ONE = {  # and nothing else that would stay: the tables have few commits
     "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
     "hoodie.timeline.compaction.batch.size": "2",
 }
+SPLIT = {  # every bucket of consistent hashing, until there are 8
+    "hoodie.bucket.index.max.num.buckets": "8",
+    "hoodie.bucket.index.split.threshold": "0.0000001",
+}
 FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
 LOG_COMPACTION = "logcompaction"
 _LOGS, _FOLDING = ("change", "change"), "log_compact!.deltacommit"
@@ -84,7 +88,7 @@ def run(table: HoodieTable, subject: Subject) -> Any:
 
 
 def plan_clustering(table: HoodieTable, subject: Subject) -> Any:
-    return table.schedule_clustering({**subject.options, "hoodie.clustering.plan.strategy.sort.columns": "id"})
+    return table.schedule_clustering({**subject.options, **SPLIT, "hoodie.clustering.plan.strategy.sort.columns": "id"})
 
 
 def cluster(table: HoodieTable, subject: Subject) -> Any:
@@ -217,6 +221,9 @@ OPERATIONS = {
         Operation("change of version", change_version),
         Operation("change of version beside plans", change_version, ("schedule", "plan_clustering")),
         Operation("restore past a plan", restore, ("savepoint", "change", "plan_clustering"), done=".restore"),
+        Operation(
+            "restore past a clustering", restore, ("savepoint", "plan_clustering", "cluster", "change"), done=".restore"
+        ),
     )
 }
 STEPS = {

@@ -19,6 +19,7 @@ from tests.writer.bootstrapped_tables import Bootstrapped
 MADE = tuple(f"made {kind} {version}" for kind in ("mor", "cow") for version in (6, 8, 9))
 CAPTURING = ("made cow 9 cdc", "made cow 6 cdc", "made mor 9 cdc")
 VIRTUAL = ("made mor 6 virtual", "made cow 9 virtual", "made mor 9 virtual")
+RINGS = ("made mor 6 ring", "made mor 9 ring", "made mor 9 ring indexed")
 KEYLESS = ("made mor 9 keyless", "made cow 6 keyless")
 EMPTY = ("empty mor 6", "empty cow 8", "empty mor 9")
 WITH_METADATA = ("old15_metadata_mor", "mdt_files_mor_v9 as 8", "mdt_files_mor_v9", "mdt_all_cow_v9")
@@ -26,6 +27,11 @@ EVERY_INDEX = ("made mor 9 indexed", "made cow 8 indexed")
 INDEXED = ("indexed global_sql_mor_v9", "indexed partitioned_mor_v9", "indexed global_mor_v6")
 WRITE_TABLES = (*MADE, *CAPTURING, *VIRTUAL, *WITH_METADATA, *INDEXED, *EVERY_INDEX, *KEYLESS, *EMPTY)
 
+_RING = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "2",
+}
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 
 
@@ -35,8 +41,8 @@ _sources = tempfile.TemporaryDirectory()  # as long as this process lives, all c
 @cache
 def write_table(name: str) -> State:
     """Return a table: "made cow 8" is one of this package's, "empty ..." has no commit yet, "... cdc" captures changes,
-    "... virtual" has no meta fields, "... keyless" no record key, "... indexed" has every index, "bootstrapped ..."
-    names sources on the local disk, others are Java's.
+    "... virtual" has no meta fields, "... keyless" no record key, "... indexed" has every index, "... ring" has
+    consistent hashing, "bootstrapped ..." names sources on the local disk, others are Java's.
     """
     words = name.split()
     if words[0] == "bootstrapped":
@@ -67,7 +73,7 @@ def _made(kind: str, version: str, *traits: str, empty: bool) -> State:
             },
         )
         if not empty:
-            made.upsert([_row(number, 1) for number in range(8)], QUICK)
+            made.upsert([_row(number, 1) for number in range(8)], {**QUICK, **(_RING if "ring" in traits else {})})
             if "keyless" in traits:
                 made.update({"name": "concat(name, '-2')", "ts": "2"}, "ts = 1 and id in ('k0', 'k2')", options=QUICK)
             else:

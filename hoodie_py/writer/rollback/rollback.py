@@ -45,7 +45,12 @@ from hoodie_py.writer.rollback.finish import (
 )
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession
-from hoodie_py.writer.transaction.pending import PendingRollback, list_pending_rollbacks, list_rollbacks_of
+from hoodie_py.writer.transaction.pending import (
+    PendingRollback,
+    is_clustering,
+    list_pending_rollbacks,
+    list_rollbacks_of,
+)
 from hoodie_py.writer.transaction.run_guard import guard_run
 
 _log = logging.getLogger(__name__)
@@ -178,7 +183,7 @@ def _undo_write(session: WriteSession, snapshot: Snapshot, pending: Instant) -> 
     if done is not None:
         remove_instant(session, snapshot, pending)
         return RollbackResult(instant, pending.action, "gone", done.request_time)
-    files = find_written_files(snapshot, instant)
+    files = find_written_files(snapshot, instant, clustering=is_clustering(snapshot, pending))
     undo_metadata_commit(session.files, instant)
     inflight = begin_rollback(session, snapshot, pending, files)
     delete_files(session.files, files)

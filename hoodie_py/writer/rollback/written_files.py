@@ -16,8 +16,9 @@ from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
 
 
-def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
-    """Return names of the data files that an instant wrote, by partition path.
+def find_written_files(snapshot: Snapshot, instant: str, *, clustering: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return names of the data files that an instant wrote, by partition path. Those of a ``clustering`` are also the
+    log files that are named after it: Java's writers put changes of buckets beside it into its new file groups, too.
 
     Raises:
         UnsupportedFeatureError: a log file also holds blocks of other writes.
@@ -30,7 +31,9 @@ def find_written_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str,
     found: dict[str, tuple[str, ...]] = {}
     for listing in snapshot.view.list_data_folders():
         names = [
-            info.name for info in listing.files if _is_written_by(snapshot.files, info, instant, by_block, announced)
+            info.name
+            for info in listing.files
+            if _is_written_by(snapshot.files, info, instant, by_block and not clustering, announced)
         ]
         if names:
             found[listing.partition.path] = tuple(sorted(names))

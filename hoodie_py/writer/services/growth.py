@@ -1,8 +1,8 @@
 """What grows and is due to be made small: log files, small files, old file slices, the timeline.
 
 Each is judged by the rule that plans it after a write, by Hudi's keys and defaults. Two judgements differ from
-inline services, which their options switch on: a clustering needs two small file groups to put together, unless it
-sorts or the options say otherwise; a log compaction is due only while no compaction is.
+inline services, which their options switch on: a clustering needs two small file groups to put together, or a bucket to
+split or merge, unless it sorts or the options say otherwise; a log compaction is due only while no compaction is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from hoodie_py.writer.archival.choice import choose_instants
 from hoodie_py.writer.clean import plan as clean_plan
 from hoodie_py.writer.clean.plan import CleanSettings
 from hoodie_py.writer.clustering import plan as clustering_plan
-from hoodie_py.writer.clustering.settings import ClusteringSettings
 from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.trigger import Trigger, judge_trigger
 from hoodie_py.writer.log_compaction import plan as log_compaction_plan
@@ -108,8 +107,8 @@ def judge_log_compaction(session: WriteSession, snapshot: Snapshot, compaction: 
 
 def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:
     """Judge by the commits since the last clustering, and by what a plan would take."""
-    clustering_plan.check_clusterable(snapshot)
     chosen = with_pairs(session)
+    settings = clustering_plan.resolve_settings(chosen, snapshot)
     options = chosen.settings.options
     key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
     least = key.read(options)
@@ -119,13 +118,14 @@ def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:
     if commits < least:
         return DueService(CLUSTERING, "not due", since, figures)
     instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
-    report = clustering_plan.make_plan(chosen, snapshot, instant, ClusteringSettings.from_options(options)).report
+    report = clustering_plan.make_plan(chosen, snapshot, instant, settings).report
     small = sum(len(each.file_ids) for each in report.groups)
     new = sum(each.new_files for each in report.groups)
     size = sum(each.base_bytes for each in report.groups)
     figures |= {"small files": small, "bytes": size, "new files": new}
     if not small:
-        return DueService(CLUSTERING, "not due", f"{since}; no small file groups to put together", figures)
+        why = "no small file groups to put together" if settings.resize is None else report.not_due
+        return DueService(CLUSTERING, "not due", f"{since}; {why}", figures)
     why = f"{since}; {small:,} file groups of {size:,} bytes would become {new:,}"
     return DueService(CLUSTERING, "due", why, figures)
 

@@ -31,8 +31,8 @@ hashes = st.integers(0, LARGEST_HASH)
 
 def owner(ranges: HashingMetadata, value: int) -> str:
     """The range whose bound comes next on the ring."""
-    distances = [((bound - value) % (LARGEST_HASH + 1), name) for bound, name in zip(ranges.bounds, ranges.file_ids)]
-    return min(distances)[1]
+    there = zip(ranges.bounds, ranges.file_ids, strict=True)
+    return min(((bound - value) % (LARGEST_HASH + 1), name) for bound, name in there)[1]
 
 
 @given(ranges=rings, at=st.integers(0, 8), value=hashes)

@@ -31,7 +31,7 @@ CONSISTENT = {
     "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
     COUNT: "4",
 }
-GROW = {**CONSISTENT, MOST: "6", SPLIT: "0"}
+GROW = {**CONSISTENT, MOST: "6", LEAST: "6", SPLIT: "0"}
 SHRINK = {**CONSISTENT, LEAST: "2", SPLIT: "1000", MERGE: "1000"}
 KINDS = [Kind(version, merge_on_read=True) for version in (9, 8, 6)]
 FLAT = Kind(9, merge_on_read=True, partitioned=False)
@@ -77,7 +77,9 @@ def check(table: HoodieTable, counts: Mapping[str, int] | int) -> None:
         places = find_hash_ranges(own["_hoodie_record_key"], (), ranges.bounds).tolist()
         names = own["_hoodie_file_name"].to_pylist()
         assert all(name.startswith(ranges.file_ids[at]) for at, name in zip(places, names, strict=True))
-        assert {each.file_id for each in table.file_slices() if each.partition_path == partition} <= set(ranges.file_ids)
+        assert {each.file_id for each in table.file_slices() if each.partition_path == partition} <= set(
+            ranges.file_ids
+        )
 
 
 def files_of_ranges(table: HoodieTable) -> set[str]:
@@ -181,9 +183,7 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     before = whole(table)
     instant = table.schedule_clustering(GROW)
     with monkeypatch.context() as patched:
-        patched.setattr(
-            "hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0
-        )
+        patched.setattr("hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")
@@ -194,9 +194,7 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     check(table, 6)
     instant = table.schedule_clustering(SHRINK)
     with monkeypatch.context() as patched:
-        patched.setattr(
-            "hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0
-        )
+        patched.setattr("hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")
@@ -235,7 +233,7 @@ def test_archived_ranges_stay_in_force(kind: Kind, tmp_path: Path) -> None:
     table.clean(1, QUICK)
     for ts in range(14, 17):
         table.upsert(rows(range(8), ts, "x"), QUICK)
-    keep = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "1", "hoodie.clean.commits.retained": "1",
+    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1",
             "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}  # fmt: skip
     table.archive({**QUICK, **keep})
     assert table.timeline.find(result.instant) is None
