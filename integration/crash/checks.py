@@ -84,7 +84,7 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
 
 
 def astray(files: TableFiles) -> list[str]:
-    """Return the keys that lie elsewhere than the ranges of hashes in force say, and ranges of instants that are gone."""
+    """Return the keys that lie elsewhere than the ranges in force say, and ranges of instants that are gone."""
     table = open_table(files)
     snapshot = table._snapshot
     if find_bucket_engine(snapshot) != CONSISTENT:

@@ -178,7 +178,7 @@ def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: He
         resize = _check(snapshot, plan, instant)
         MetadataTable.check(snapshot, session.settings.metadata_mode)
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
-        groups = find_planned_groups(snapshot, plan, instant)
+        groups = find_planned_groups(snapshot, plan, instant, None if resize is None else resize.find_heirs(plan))
         begun = _plan_tasks(session, snapshot, pending, plan, groups, resize, merger)
         undo = partial(undo_attempt, session, snapshot, pending, begun.places)
         begin_planned(session, snapshot, begun.instant, begun.replaced, undo, alive, holding)
@@ -302,9 +302,11 @@ class _ClusteringCompletion:
         begun = self.begun
         read, known = now.timeline.read_replace_plan, begun.known_rollbacks
         found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
-        if _check(now, begun.plan, found.request_time) != begun.resize:
+        resize = _check(now, begun.plan, found.request_time)
+        if resize != begun.resize:
             raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=found.request_time)
-        find_planned_groups(now, begun.plan, found.request_time)
+        heirs = None if resize is None else resize.find_heirs(begun.plan)
+        find_planned_groups(now, begun.plan, found.request_time, heirs)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:

@@ -3,11 +3,14 @@
 A group of the plan is replaced when the clustering completes, so whatever else is in its file groups is lost then. So
 each slice must be as the plan has it: no other base file, no further log file with live rows, not replaced. Java Hudi
 relies on writers that keep away from planned groups.
+
+Java's writers may put changes of planned buckets into the old file group and the new one at once (Hudi
+``SparkConsistentBucketDuplicateUpdateStrategy``). Such commits lose nothing: the write statistics tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
@@ -15,13 +18,20 @@ from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringS
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup
+from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.planned_slices import find_planned_slices, has_records
 
 _HINT = "Roll the clustering back and schedule a new one."
 
 
-def find_planned_groups(snapshot: Snapshot, plan: RequestedReplace, instant: str) -> list[tuple[FileSlice, ...]]:
-    """Return the slices of each group of a plan.
+def find_planned_groups(
+    snapshot: Snapshot,
+    plan: RequestedReplace,
+    instant: str,
+    heirs: Mapping[GroupKey, frozenset[str]] | None = None,
+) -> list[tuple[FileSlice, ...]]:
+    """Return the slices of each group of a plan. ``heirs`` are the file ids that each file group's rows go to, if the
+    plan names them.
 
     Raises:
         InvalidTableError: the plan is not one that can be carried out, or names a file that is missing.
@@ -31,11 +41,12 @@ def find_planned_groups(snapshot: Snapshot, plan: RequestedReplace, instant: str
         _check_group(group, instant)
     pieces = [piece for group in plan.groups or () for piece in group.slices]
     wanted = CompactionPlan(tuple(map(_to_operation, pieces)))
-    slices = find_planned_slices(snapshot, wanted, instant)
+    slices = find_planned_slices(snapshot, wanted, instant, takes_all_logs=heirs is None)
     groups = {each.key: each for each in snapshot.view.list_file_groups({piece.partition_path for piece in pieces})}
+    inherited = set[str]() if heirs is None else _find_inherited(snapshot, instant, heirs)
     for each in slices:
         key = each.partition_path, each.file_id
-        _check_untouched(snapshot, groups.get(key) or FileGroup(*key, (), ()), each, instant)
+        _check_untouched(snapshot, groups.get(key) or FileGroup(*key, (), ()), each, inherited, instant)
     rest = iter(slices)
     return [tuple(next(rest) for _ in group.slices) for group in plan.groups or ()]
 
@@ -60,9 +71,24 @@ def _to_operation(piece: ClusteringSlice) -> CompactionOperation:
     )
 
 
-def _check_untouched(snapshot: Snapshot, group: FileGroup, planned: FileSlice, instant: str) -> None:
+def _find_inherited(snapshot: Snapshot, instant: str, heirs: Mapping[GroupKey, frozenset[str]]) -> set[str]:
+    """Return paths of files in planned file groups whose rows the same commit put into their heirs, too."""
+    found: set[str] = set()
+    writes = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > instant]
+    for metadata in snapshot.timeline.read_all_metadata(writes):
+        for partition, stats in metadata.write_stats.items():
+            written = {stat.file_id or "" for stat in stats}
+            for stat in stats:
+                if heirs.get((partition, stat.file_id or ""), frozenset()) & written:
+                    found.add(stat.path or "")
+    return found
+
+
+def _check_untouched(
+    snapshot: Snapshot, group: FileGroup, planned: FileSlice, inherited: Collection[str], instant: str
+) -> None:
     visibility = snapshot.view.visibility
-    named = {log.path for log in planned.log_files}
+    named = {log.path for log in planned.log_files}.union(inherited)
     for log in group.log_files:
         if log.path in named or log.name.is_cdc:
             continue

@@ -17,6 +17,7 @@ from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedRe
 from hoodie_py.options.write import BUCKET_HASH_FIELD
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 
@@ -29,6 +30,14 @@ class Resize:
 
     ranges: Mapping[str, HashingMetadata]
     groups: tuple[GroupResize, ...]
+
+    def find_heirs(self, plan: RequestedReplace) -> dict[GroupKey, frozenset[str]]:
+        """Return the file ids that the rows of each file group go to."""
+        return {
+            (piece.partition_path, piece.file_id): frozenset(resize.file_ids)
+            for group, resize in zip(plan.groups or (), self.groups, strict=True)
+            for piece in group.slices
+        }
 
     def make_targets(self, snapshot: Snapshot, options: Mapping[str, str]) -> list[BucketTargets]:
         """Return where the rows of each group go."""
