@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +39,13 @@ def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callabl
             late = time.monotonic() + pause - began > policy.give_up_after
             if failures >= policy.attempts or late or not again(error):
                 raise
-            # The kind of error only: what stores say may have credentials in it.
-            _log.info("A request failed (%s); attempt %d follows in %.1f s", type(error).__name__, failures + 1, pause)
+            _tell(error, failures + 1, pause)
         time.sleep(pause)
+
+
+def _tell(error: Exception, attempt: int, pause: float) -> None:
+    import logging  # only here: every start of a command would wait for it
+
+    # The kind of error only: what stores say may have credentials in it.
+    text = "A request failed (%s); attempt %d follows in %.1f s"
+    logging.getLogger(__name__).info(text, type(error).__name__, attempt, pause)

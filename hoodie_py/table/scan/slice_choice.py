@@ -6,7 +6,6 @@ Scans of ranges and of changes have not: their rows are not those of merged slic
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 LEAST_SLICES = 4  # from which on a metadata table is opened for its indexes, unless the user asks for them
 LEAST_LOCATED = 32  # from which on records are located before files are listed, unless the user asks for it
-_log = logging.getLogger(__name__)
 _SMALL_LISTING = 256 << 10  # bytes of lists of files, in which those of a few hundred files are
 
 
@@ -67,11 +65,14 @@ def choose_slices(
     request = asked.request
     if request is None:
         return _choose_all(listed, "The metadata table cannot be read.")
+    import logging  # only here: every start of a command would wait for it
+
     from hoodie_py.table.metadata_table.skipping import skip_slices
 
     left, steps = skip_slices(request, listed if located is None else located.left)
     steps = steps if located is None else [located.step, *steps]
-    _log.debug("Indexes left %d of %d file slices to read: %s", len(left), len(listed), snapshot.files.uri)
+    text = "Indexes left %d of %d file slices to read: %s"
+    logging.getLogger(__name__).debug(text, len(left), len(listed), snapshot.files.uri)
     return SliceChoice(left, _count_partitions(listed), len(listed), tuple(steps))
 
 
