@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.machine import MachineLock
     from hoodie_py.writer.lock.storage import StorageLock
     from hoodie_py.writer.records import WriteOperation
+    from hoodie_py.writer.rollback.preview import DoomedFile, RollbackReport
     from hoodie_py.writer.rollback.rollback import RollbackResult
     from hoodie_py.writer.savepoint.restore import RestoreResult
     from hoodie_py.writer.savepoint.savepoint import Savepoint
@@ -102,6 +103,7 @@ _NAMES = {
     "hoodie_py.writer.lock.machine": "MachineLock",
     "hoodie_py.writer.lock.storage": "StorageLock",
     "hoodie_py.writer.records": "WriteOperation",
+    "hoodie_py.writer.rollback.preview": "DoomedFile RollbackReport",
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
     "hoodie_py.writer.savepoint.restore": "RestoreResult",
     "hoodie_py.writer.savepoint.savepoint": "Savepoint",
@@ -112,16 +114,17 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 
 __version__ = "0.1.0"
 __all__ = [
-    "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord",
-    "Catalog", "CatalogTable", "CleanReport", "CleanResult", "CommitStateUnknownError", "CompactionResult",
-    "ConflictError", "CorruptFileError", "Delete", "DueService", "FileGroupReader", "FileMissingError", "FileSlice",
+    "DEFAULT_ORDERING", "AlterResult", "ArchiveResult", "BaseFile", "BufferedBatch", "BufferedRecord", "Catalog",
+    "CatalogTable", "CleanReport", "CleanResult", "CommitStateUnknownError", "CompactionResult", "ConflictError",
+    "CorruptFileError", "Delete", "DoomedFile", "DueService", "FileGroupReader", "FileMissingError", "FileSlice",
     "FileSystemLock", "FollowedBatch", "HoodieError", "HoodieOperation", "HoodieTable", "HoodieWarning", "Insert",
     "Instant", "InvalidQueryError", "InvalidTableError", "Lock", "LogFile", "MachineLock", "MergeError",
     "MergeMode", "NoLock", "PlanReport", "Progress", "ReadInfo", "ReadOptions", "ReadStats", "RecordContext",
-    "RecordMerger", "RestoreResult", "RollbackResult", "Savepoint", "Scan", "ScanTask", "ServiceReport",
-    "ServiceStep", "SpillStats", "StorageError", "StorageLock", "SyncResult", "TableConfig", "TableFiles",
-    "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline", "UnsupportedFeatureError", "Update",
-    "VersionChange", "WriteOperation", "WriteResult", "open_catalog", "read_blob", "register_merger", "variant_to_json",
+    "RecordMerger", "RestoreResult", "RollbackReport", "RollbackResult", "Savepoint", "Scan", "ScanTask",
+    "ServiceReport", "ServiceStep", "SpillStats", "StorageError", "StorageLock", "SyncResult", "TableConfig",
+    "TableFiles", "TableFollower", "TableInspect", "TableNotFoundError", "Task", "Timeline",
+    "UnsupportedFeatureError", "Update", "VersionChange", "WriteOperation", "WriteResult", "open_catalog",
+    "read_blob", "register_merger", "variant_to_json",
 ]  # fmt: skip
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
     from hoodie_py.writer.metadata_check.report import VerifyReport
+    from hoodie_py.writer.rollback.preview import RollbackReport
     from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
@@ -251,6 +252,7 @@ class HoodieTable(
         data: bool = True,
         options: Mapping[str, Any] | None = None,
         on_progress: Callable[[str, int], None] | None = None,
+        resume: str | PathLike[str] | None = None,
     ) -> VerifyReport:
         """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
 
@@ -260,8 +262,11 @@ class HoodieTable(
             data: read every file of the newest slices whole.
             options: Hudi's reader options.
             on_progress: called with the part that is checked and the number of entries so far.
+            resume: a local file that keeps what is done, so that a check that was killed goes on there. It counts for
+                the same state of the table and the same options only, and goes when the check is done.
 
         Raises:
+            InvalidQueryError: ``resume`` is a folder, or a file of something else.
             StorageError: the store refused. Files that cannot be read are findings of the report.
 
         Examples:
@@ -272,7 +277,9 @@ class HoodieTable(
         from hoodie_py.writer.metadata_check.verify import verify_table
 
         texts = read_option_texts(options)
-        return verify_table(self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress)
+        return verify_table(
+            self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress, resume=resume
+        )
 
     def sync(
         self,
@@ -313,9 +320,32 @@ class HoodieTable(
             self._snapshot, catalog.metastore, database=database, table=name, given=texts, dry_run=dry_run
         )
 
+    @overload
     def rollback(
-        self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
-    ) -> RollbackResult:
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        dry_run: Literal[False] = False,
+    ) -> RollbackResult: ...
+
+    @overload
+    def rollback(
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        *,
+        dry_run: Literal[True],
+    ) -> RollbackReport: ...
+
+    def rollback(
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        dry_run: bool = False,
+    ) -> RollbackResult | RollbackReport:
         """Undo an instant that has not completed, or finish a rollback that has begun.
 
         A running compaction becomes a requested one; a requested compaction is removed. The files of a failed write are
@@ -325,6 +355,7 @@ class HoodieTable(
             instant: request time of a pending instant, or of a pending rollback.
             options: Hudi's writer options: lock provider, ...
             lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            dry_run: remove nothing, and return a report of the files that would go, with their log blocks.
 
         Raises:
             InvalidQueryError: there is no such pending instant.
@@ -338,9 +369,12 @@ class HoodieTable(
             >>> trips.timeline.select_pending().instants
             ()
         """
-        from hoodie_py.writer.rollback import rollback
+        from hoodie_py.writer.rollback import preview, rollback
 
-        return self._refresh(rollback.rollback(self._open_session(options, lock), instant))
+        session = self._open_session(options, lock)
+        if dry_run:
+            return preview.preview_rollback(session, instant)
+        return self._refresh(rollback.rollback(session, instant))
 
     @overload
     def clean(

@@ -44,6 +44,10 @@ class DataConsole(Console):
     def __init__(self, file: IO[str] | None = None, width: int | None = None, stderr: bool = False) -> None:
         super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text as rich shows it: what a table says in it cannot change the terminal."""
+        return super().render_str(escape_controls(text, lines=True), **options)
+
     def on_broken_pipe(self) -> None:
         """Raise an error, which ends the command quietly; rich would end the process with a failure."""
         raise BrokenPipeError
@@ -85,12 +89,22 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
+def print_text(text: str) -> None:
+    """Print a text in which names and values of a table may be, whose control characters are escaped."""
+    typer.echo(escape_controls(text, lines=True))
+
+
+def print_path(path: str) -> None:
+    """Print a path: exactly for files and programs, with control characters escaped for a terminal."""
+    typer.echo(escape_controls(path) if sys.stdout.isatty() else path, color=True)  # else typer takes sequences out
+
+
 def print_result(result: DataclassInstance, as_json: bool) -> None:
     """Print the result of a table operation: its fields as JSON, or its text."""
     if as_json:
         print_json(dataclasses.asdict(result))
     else:
-        typer.echo(str(result))
+        print_text(str(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,7 @@ def build_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]],
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
-        title=title,
+        title=None if title is None else Text(escape_controls(title)),
         title_justify="left",
         title_style="bold",
         pad_edge=False,
@@ -131,12 +145,14 @@ def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | Non
     """Return names with values, one pair per line; pairs without a value are left out."""
     table = Table.grid(padding=(0, 2, 0, 0))
     if title:
-        table.title, table.title_justify, table.title_style = title, "left", "bold"
+        table.title, table.title_justify, table.title_style = Text(escape_controls(title)), "left", "bold"
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value:
-            table.add_row(Text(name), value if isinstance(value, Text) else Text(escape_controls(value)))
+            table.add_row(
+                Text(escape_controls(name)), value if isinstance(value, Text) else Text(escape_controls(value))
+            )
     return table
 
 

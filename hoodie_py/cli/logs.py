@@ -6,9 +6,18 @@ import logging
 
 import typer
 
+from hoodie_py.cli.values import escape_controls
+
 _PACKAGES = ("hoodie_py", "hoodie_storage")
 _LEVELS = ("debug", "info", "warning", "error")
 _FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class _SafeFormatter(logging.Formatter):
+    """Formats messages so that names of a table in them cannot change the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record), lines=True)
 
 
 def show_logs(level: str) -> None:
@@ -20,7 +29,7 @@ def show_logs(level: str) -> None:
     if level.lower() not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is none of {', '.join(_LEVELS)}.")
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORM))
+    handler.setFormatter(_SafeFormatter(_FORM))
     for name in _PACKAGES:
         logger = logging.getLogger(name)
         logger.addHandler(handler)

@@ -223,6 +223,16 @@ def check_follow(kind: OutputFormat, *, range_end: str | None, has_file: bool, l
         raise typer.BadParameter("has no end, but Parquet needs one: give csv or json", param_hint="--follow")
 
 
+def check_plot(plot: bool, as_json: bool) -> None:
+    """Refuse bars in JSON.
+
+    Raises:
+        typer.BadParameter: both are asked for.
+    """
+    if plot and as_json:
+        raise typer.BadParameter("contradicts --json", param_hint="--plot")
+
+
 def split_names(text: str | None) -> list[str] | None:
     """Return the names of ``--columns``; None if it is not given."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
@@ -279,6 +289,7 @@ OverrideMerger = Annotated[
     bool,
     typer.Option("--override-merger", help="Use --merger although it is not the table's; the result is stored."),
 ]
+Plot = Annotated[bool, typer.Option("--plot", help="Draw bars, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what would be done, and why.")]
 
 

@@ -1,6 +1,8 @@
-"""The history of one record in one file slice: its versions in merge order, and the result of each merge.
+"""The history of one record in one file slice: its versions in merge order, the result of each merge, and what became
+of each version in the end.
 
-The rule: it calls the strategy of a read, one pair at a time, so it shows what a read does.
+The rule: it calls the strategy of a read, one pair at a time, so it shows what a read does. A version that won its own
+merge may be replaced by a later one; one that lost may have the very values of the row that won.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.errors import CorruptFileError, MergeError
+from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION
 from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.key_filter import KeyFilter
@@ -48,11 +51,18 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One merge: the version that was added, the side that won ("older", "newer" or "merged"), and the reason."""
+    """One merge: the version that was added, the side that won ("older", "newer" or "merged"), and the reason.
+
+    ``fate`` is what became of the version after all merges: "stays", "merged" (a part of it stays), "loses", "replaced"
+    (it won, and a later step took its place) or "same" (it lost or was replaced, but what stays has the same values).
+    ``by`` is the number of the step whose version stays instead, from 1 on; None if several have made the row, or none.
+    """
 
     version: Version
     winner: str
     reason: str
+    fate: str = "stays"
+    by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +96,10 @@ def trace_record_history(
     base = _find_base_version(log, file_slice, info, key, settings)
     if base is not None:
         trace.add_base(*base)
-    if not trace.steps:
+    steps = trace.list_steps()
+    if not steps:
         return None
-    return RecordHistory(key, file_slice.partition_path, file_slice.file_id, tuple(trace.steps), trace.read_outcome())
+    return RecordHistory(key, file_slice.partition_path, file_slice.file_id, steps, trace.read_outcome())
 
 
 class _Trace:
@@ -99,7 +110,8 @@ class _Trace:
         self._key = key
         self._strategy: MergeStrategy = log.strategy
         self._state: BufferedBatch | None = None
-        self.steps: list[Step] = []
+        self._made_of: frozenset[int] = frozenset()  # the steps whose versions are in the state
+        self._steps: list[Step] = []
 
     def add(self, version: Version, record: BufferedBatch, *, partial: bool) -> None:
         """Merge the next log version."""
@@ -107,16 +119,35 @@ class _Trace:
             self._strategy = self._strategy.switch_to_partial()
         older = self._state
         self._state = record if older is None else self._merge(older, record, final=False)
-        self.steps.append(Step(version, *_explain_merge(older, record, self._state, self._strategy)))
+        self._note(Step(version, *_explain_merge(older, record, self._state, self._strategy)))
 
     def add_base(self, version: Version, record: BufferedBatch) -> None:
         """Merge the log's result with the base row, which is the older side."""
         newer = self._state
         self._state = record if newer is None else self._merge(record, newer, final=True)
-        winner, reason = "newer", "the only version"
-        if newer is not None:
-            winner, reason = _explain_merge(record, newer, self._state, self._strategy)
-        self.steps.append(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
+        if newer is None:
+            self._note(Step(version, "newer", "the only version"))
+            return
+        winner, reason = _explain_merge(record, newer, self._state, self._strategy, is_older_told=True)
+        self._note(Step(version, {"older": "newer", "newer": "older"}.get(winner, winner), reason))
+
+    def _note(self, step: Step) -> None:
+        number = len(self._steps)
+        self._steps.append(step)
+        self._made_of = {"newer": frozenset({number}), "older": self._made_of}.get(
+            step.winner, self._made_of | {number}
+        )
+
+    def list_steps(self) -> tuple[Step, ...]:
+        """Return the steps with what became of their versions."""
+        whole = next(iter(self._made_of)) if len(self._made_of) == 1 else None
+        shown = None if self._state is None or self._state.deletes[0] else _read_values(self._state)
+        return tuple(
+            replace(step, fate="stays" if number == whole else "merged")
+            if number in self._made_of
+            else replace(step, fate=_find_fate(step, shown), by=None if whole is None else whole + 1)
+            for number, step in enumerate(self._steps)
+        )
 
     def read_outcome(self) -> dict[str, Any] | None:
         """Return the final row; None if the record is deleted."""
@@ -208,10 +239,33 @@ def _read_values(record: BufferedBatch) -> dict[str, Any]:
     return {name: value for name, value in row.items() if record.has_values(name)[0]}
 
 
+def _find_fate(step: Step, shown: dict[str, Any] | None) -> str:
+    """Return what became of a version that is not in the end result."""
+    values = step.version.values
+    if shown is not None and values is not None and not step.version.is_delete and _is_alike(values, shown):
+        return "same"
+    return "loses" if step.winner == "older" else "replaced"
+
+
+def _is_alike(values: dict[str, Any], shown: dict[str, Any]) -> bool:
+    """Whether two rows have the same values; the columns that Hudi adds tell of the write, not of the record."""
+    return _list_texts(values) == _list_texts(shown)
+
+
+def _list_texts(values: dict[str, Any]) -> list[str]:
+    """Return names and values as texts, in which a NaN is a NaN."""
+    return [f"{name}={value!r}" for name, value in values.items() if name not in META_FIELDS_WITH_OPERATION]
+
+
 def _explain_merge(
-    older: BufferedBatch | None, newer: BufferedBatch, result: BufferedBatch, strategy: MergeStrategy
+    older: BufferedBatch | None,
+    newer: BufferedBatch,
+    result: BufferedBatch,
+    strategy: MergeStrategy,
+    *,
+    is_older_told: bool = False,
 ) -> tuple[str, str]:
-    """Return which side won a merge, and the reason in a few words."""
+    """Return which side won a merge, and the reason in a few words; ``is_older_told`` names the older side first."""
     if older is None:
         return "newer", "first version in the log"
     winner = _find_winner(older, newer, result)
@@ -224,7 +278,8 @@ def _explain_merge(
     if older.commit_time_deletes[0]:
         dropped = "a delete block has nothing to add to a delete without ordering value"
         return winner, "the delete before it had no ordering value" if winner == "newer" else dropped
-    sides = f"{newer.order.get_value(0)} against {older.order.get_value(0)}"
+    first, second = (older, newer) if is_older_told else (newer, older)
+    sides = f"{first.order.get_value(0)} against {second.order.get_value(0)}"
     reason = f"ordering value {sides}"
     return winner, f"{reason}, completed from the other version" if winner == "merged" else reason
 

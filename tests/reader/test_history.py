@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.reader.history import trace_record_history
+from hoodie_py.reader.history import RecordHistory, trace_record_history
 
 Corpus = Callable[[str], Path]
 
@@ -36,4 +36,24 @@ def test_the_outcome_of_each_key_is_its_row_in_a_snapshot(corpus: Corpus, name: 
             history = trace_record_history(file_slice, table.read_info(file_slice), key)
             if history is not None and history.outcome is not None:
                 seen[file_slice.partition_path, key] = history.outcome
+                check_fates(history)
     assert seen == rows
+
+
+def without_meta(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if not name.startswith("_hoodie_")}
+
+
+def check_fates(history: RecordHistory) -> None:
+    """What a snapshot shows never loses, and one version stays, or several are merged."""
+    outcome = history.outcome
+    assert outcome is not None
+    kept = [step for step in history.steps if step.fate in ("stays", "merged")]
+    assert len(kept) == 1 or {step.fate for step in kept} == {"merged"}
+    for number, step in enumerate(history.steps, 1):
+        shown = step.version.values
+        if shown is not None and not step.version.is_delete and without_meta(shown) == without_meta(outcome):
+            assert step.fate in ("stays", "merged", "same")
+        if step.fate in ("loses", "replaced", "same") and len(kept) == 1:
+            assert history.steps[step.by - 1].fate == "stays"  # type: ignore[operator]
+            assert step.by != number

@@ -29,6 +29,7 @@ from hoodie_py import (
     ReadStats,
     RecordContext,
     RecordMerger,
+    RollbackReport,
     RollbackResult,
     Scan,
     StorageLock,
@@ -135,6 +136,7 @@ def write(uri: str, schema: pa.Schema, rows: Sequence[Mapping[str, object]]) -> 
     assert_type(table.clean(retain_commits=3), CleanResult)
     assert_type(table.clean(dry_run=True), CleanReport)
     assert_type(table.rollback("20260101000000000"), RollbackResult)
+    assert_type(table.rollback("20260101000000000", dry_run=True), RollbackReport)
 
 
 def fail(error: HoodieError) -> None:

@@ -59,7 +59,7 @@ def alter(
     places, comments = _split("--move", move), _split("--comment", comment)
     with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.cli.console import print_json, print_text, show_spinner
 
         with show_spinner("altering columns"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
@@ -80,7 +80,7 @@ def alter(
             times = {"instant": result.instant, "completion_time": result.completion_time}
             print_json({**times, "changes": list(result.changes), "columns": columns})
         else:
-            typer.echo(str(result))
+            print_text(str(result))
 
 
 def _split(option: str, given: list[str] | None) -> dict[str, str]:

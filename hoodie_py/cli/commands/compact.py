@@ -169,7 +169,7 @@ def _print_plan(instant: str | None, as_json: bool) -> None:
 
 
 def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> None:
-    from hoodie_py.cli.console import print_json, print_note
+    from hoodie_py.cli.console import print_json, print_note, print_text
 
     pending = [each.request_time for each in opened.timeline.select_pending_compactions()]
     if as_json:
@@ -180,7 +180,7 @@ def _print_report(opened: HoodieTable, report: PlanReport, as_json: bool) -> Non
         return
     if report.slices:
         _print_slices(report.slices)
-    typer.echo(str(report))
+    print_text(str(report))
     if pending:
         print_note(f"{format_count(len(pending), 'plan')} pending, which --instant carries out: {', '.join(pending)}")
 

@@ -18,7 +18,7 @@ from hoodie_py.cli.options import (
     TableUri,
     parse_storage_options,
 )
-from hoodie_py.cli.values import to_json, to_text
+from hoodie_py.cli.values import escape_controls, to_json, to_text
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
@@ -89,14 +89,34 @@ def _print(history: RecordHistory) -> None:
         console.print("A snapshot does not show the record: it is deleted.\n")
     else:
         shown = history.outcome.items()
-        values = ", ".join(f"{name}={to_text(value)}" for name, value in shown if not name.startswith("_hoodie_"))
+        values = ", ".join(
+            f"{escape_controls(name)}={to_text(value)}" for name, value in shown if not name.startswith("_hoodie_")
+        )
         console.print(f"A snapshot shows: {values}\n")
+
+
+def _tell_fate(step: Step) -> str:
+    """Say what became of a version. What a snapshot shows, or has the values of what it shows, never "loses"."""
+    by = "" if step.by is None else f" {step.by}"
+    return {
+        "stays": "stays",
+        "merged": "is merged",
+        "loses": f"loses to{by}" if by else "loses",
+        "replaced": f"replaced by{by}" if by else "replaced",
+        "same": f"same values as{by}" if by else "has the values that are shown",
+    }[step.fate]
 
 
 def _make_row(number: int, step: Step) -> list[str]:
     version = step.version
     kind = "delete" if version.is_delete else "partial row" if version.partial else "row"
-    verdict = {"newer": "stays", "older": "loses", "merged": "is merged"}[step.winner]
     place = version.path if version.offset is None else f"{version.path} at byte {version.offset}"
     ordering = "" if version.ordering is None else to_text(version.ordering)
-    return [str(number), version.instant, f"{kind}, {version.source}", ordering, f"{verdict}: {step.reason}", place]
+    return [
+        str(number),
+        version.instant,
+        f"{kind}, {version.source}",
+        ordering,
+        f"{_tell_fate(step)}: {step.reason}",
+        place,
+    ]

@@ -23,7 +23,7 @@ from hoodie_py.cli.options import (
     parse_storage_options,
     split_pairs,
 )
-from hoodie_py.cli.values import format_size
+from hoodie_py.cli.values import escape_controls, format_size
 
 if TYPE_CHECKING:
     from hoodie_py.table.metadata_table.overview import IndexOverview
@@ -91,7 +91,7 @@ def index(
     arguments = dict(split_pairs(argument, "--argument"))
     with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.cli.console import print_json, print_text, show_spinner
 
         with show_spinner("reading the table's metadata"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
@@ -99,7 +99,7 @@ def index(
             _print_overview(opened.index.show(), as_json)
         elif action is Action.drop:
             dropped = opened.index.drop(name, options=options)
-            print_json({"dropped": list(dropped)}) if as_json else typer.echo(f"Dropped {', '.join(dropped)}.")
+            print_json({"dropped": list(dropped)}) if as_json else print_text(f"Dropped {', '.join(dropped)}.")
         else:
             with _show_progress() as told:
                 built = opened.index.build(
@@ -115,7 +115,7 @@ def index(
             if as_json:
                 print_json([dataclasses.asdict(each) for each in built])
             else:
-                typer.echo("\n".join(map(str, built)))
+                print_text("\n".join(map(str, built)))
 
 
 @contextmanager
@@ -125,11 +125,11 @@ def _show_progress() -> Iterator[OnRecords | None]:
 
     from hoodie_py.cli.console import show_progress
 
-    with show_progress(TextColumn("building {task.description}")) as bar:
+    with show_progress(TextColumn("building {task.description}", markup=False)) as bar:
 
         def tell(partition: str, records: int) -> None:
             assert bar is not None
-            bar.update(bar.task_ids[0], description=f"{partition}: {records:,} records")
+            bar.update(bar.task_ids[0], description=escape_controls(f"{partition}: {records:,} records"))
 
         yield None if bar is None else tell
 

@@ -122,13 +122,13 @@ def print_explanation(scan: Scan, *, as_json: bool) -> None:
     """Print how a scan is planned."""
     from dataclasses import asdict
 
-    from hoodie_py.cli.console import print_json
+    from hoodie_py.cli.console import print_json, print_text
 
     found = scan.explain()
     if as_json:
         print_json(asdict(found))
     else:
-        typer.echo(str(found))
+        print_text(str(found))
 
 
 def _list_user_columns(table: HoodieTable) -> list[str]:

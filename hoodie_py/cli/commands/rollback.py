@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +11,7 @@ from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
     AsJson,
     Debug,
+    DryRun,
     EndpointUrl,
     HudiOptions,
     StorageOptions,
@@ -18,6 +20,10 @@ from hoodie_py.cli.options import (
     parse_hudi_options,
     parse_storage_options,
 )
+from hoodie_py.cli.values import format_size
+
+if TYPE_CHECKING:
+    from hoodie_py import RollbackReport
 
 Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of a pending instant.")]
 
@@ -25,6 +31,7 @@ Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of
 def rollback(
     table: TableUri,
     instant: Instant,
+    dry_run: DryRun = False,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -41,7 +48,27 @@ def rollback(
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("rolling back"):
+        with show_spinner("looking at the instant's files" if dry_run else "rolling back"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            result = opened.rollback(instant, options)
-        print_result(result, as_json)
+            if dry_run:
+                report = opened.rollback(instant, options, dry_run=True)
+            else:
+                result = opened.rollback(instant, options)
+        if dry_run and not as_json:
+            _print_files(report)
+        print_result(report if dry_run else result, as_json)
+
+
+def _print_files(report: RollbackReport) -> None:
+    from hoodie_py.cli.console import Column, build_table, make_stdout
+
+    columns = [Column("goes"), Column("blocks"), Column("bytes", justify="right", keep=True)]
+    rows = [[each.path, _count_blocks(each.blocks), format_size(each.size)] for each in report.files]
+    rows += [[path, "", ""] for path in (*report.metadata_files, *report.timeline_files)]
+    if rows:
+        make_stdout().print(build_table(columns, rows))
+
+
+def _count_blocks(blocks: tuple[str, ...]) -> str:
+    """Return the types of a log file's blocks with their numbers: "2 AVRO_DATA, 1 DELETE"."""
+    return ", ".join(f"{number} {kind}" for kind, number in Counter(blocks).items())

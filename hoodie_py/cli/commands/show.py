@@ -6,27 +6,40 @@ data files are gone, or that are not handled. Then the reason is in their place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    Plot,
+    StorageOptions,
+    TableUri,
+    check_plot,
+    parse_storage_options,
+)
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hoodie_py.reader.file_slice import FileSlice
     from hoodie_py.table.snapshot import Snapshot
 
 
 def show(
     table: TableUri,
+    plot: Plot = False,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Show what a table is: type, keys, merge mode, files, columns."""
+    check_plot(plot, as_json)
     with report_errors(debug):
         from hoodie_py.cli.console import print_json, show_spinner
         from hoodie_py.table.snapshot import open_snapshot
@@ -38,6 +51,8 @@ def show(
             print_json(found)
         else:
             _print(found)
+        if plot:
+            _plot(snapshot.list_slices())
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
@@ -103,6 +118,27 @@ def _print(found: dict[str, Any]) -> None:
         return
     rows = [(column["name"], column.get("hudi_type", column["type"])) for column in found["columns"]]
     console.print(build_table([Column("column", style="bold"), Column("type")], rows))
+
+
+def _plot(slices: Sequence[FileSlice]) -> None:
+    """Draw the sizes of base files, and how much of each partition, or file group, is in logs."""
+    from hoodie_py.cli.bars import compare_logs, count_sizes, print_bars
+
+    files = count_sizes(each.base_file.size or 0 for each in slices if each.base_file is not None)
+    if files:
+        print_bars("base files by size", files)
+    partitions = len({each.partition_path for each in slices})
+    sizes: dict[str, tuple[int, int]] = {}
+    for each in slices:
+        place = each.partition_path or "(the table)" if partitions > 1 else each.file_id[:8]
+        base, log = sizes.get(place, (0, 0))
+        size = 0 if each.base_file is None else each.base_file.size or 0
+        sizes[place] = base + size, log + sum(file.size or 0 for file in each.log_files)
+    logs = compare_logs(sizes)
+    if logs:
+        print_bars(
+            f"bytes of logs for a byte of base files, by {'partition' if partitions > 1 else 'file group'}", logs
+        )
 
 
 def _make_pairs(found: dict[str, Any]) -> list[tuple[str, str | None]]:

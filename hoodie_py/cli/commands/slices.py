@@ -37,7 +37,7 @@ def slices(
     """List the base files of a snapshot with their log files."""
     with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.cli.console import print_json, print_path, show_spinner
 
         with show_spinner("listing files"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
@@ -46,7 +46,7 @@ def slices(
             print_json([describe(each) for each in found])
         elif files:
             for path in (path for each in found for path in list_paths(each)):
-                typer.echo(f"{opened.uri.rstrip('/')}/{path}")
+                print_path(f"{opened.uri.rstrip('/')}/{path}")
         else:
             _print(found)
 

@@ -56,7 +56,7 @@ def sync(
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.catalog import open_catalog
-        from hoodie_py.cli.console import print_json, show_spinner
+        from hoodie_py.cli.console import print_json, print_text, show_spinner
 
         named = load_config().catalogs.get(catalog)
         if named is not None:
@@ -68,4 +68,4 @@ def sync(
             print_json({"has_changed": result.has_changed, **dataclasses.asdict(result)})
         else:
             lines = ["Dry run: nothing was written to the catalog."] if dry_run else []
-            typer.echo("\n".join([*map(str, result.entries), *lines]))
+            print_text("\n".join([*map(str, result.entries), *lines]))

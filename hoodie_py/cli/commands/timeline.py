@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.options import (
+    AsJson,
+    Debug,
+    EndpointUrl,
+    Plot,
+    StorageOptions,
+    TableUri,
+    check_plot,
+    parse_storage_options,
+)
 from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
@@ -42,12 +51,14 @@ def timeline(
     archived: Archived = False,
     limit: Limit = None,
     before: Before = None,
+    plot: Plot = False,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """List a table's instants, with what each write did."""
+    check_plot(plot, as_json)
     with report_errors(debug):
         from hoodie_py.cli.console import print_json, print_note, show_spinner
         from hoodie_py.table.snapshot import open_snapshot
@@ -64,6 +75,8 @@ def timeline(
             print_json(found)
         else:
             _print(found, archived, before)
+        if plot:
+            _plot(found)
         if page.has_older:
             print_note(f"There are older instants: --before {page.instants[0].request_time} lists them.")
 
@@ -124,6 +137,17 @@ def _print(found: list[dict[str, Any]], archived: bool, before: str | None) -> N
         for cells, row in zip(rows, found, strict=True):
             cells.insert(1, "archived" if row["archived"] else "active")
     make_stdout().print(build_table(columns, rows))
+
+
+def _plot(found: list[dict[str, Any]]) -> None:
+    """Draw the commits of the page over time."""
+    from hoodie_py.cli.bars import count_commits, print_bars
+
+    commits = [(_parse_time(row["instant"]), row) for row in found if row["files"] is not None]
+    known = [(time, row) for time, row in commits if time is not None]
+    if known:
+        unit, bars = count_commits(known)
+        print_bars(f"commits by {unit}", bars)
 
 
 def _format_changes(row: Mapping[str, Any]) -> Text:

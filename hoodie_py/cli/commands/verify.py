@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,15 +22,22 @@ from hoodie_py.cli.options import (
     parse_hudi_options,
     parse_storage_options,
 )
+from hoodie_py.cli.values import escape_controls
 
 OnlyMetadata = Annotated[
     bool, typer.Option("--metadata", help="Check only the metadata table: every entry against the files.")
+]
+
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", metavar="FILE", help="Keep what is done in this file, and go on where it ended."),
 ]
 
 
 def verify(
     table: TableUri,
     metadata: OnlyMetadata = False,
+    resume: Resume = None,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -44,15 +52,15 @@ def verify(
     options = parse_hudi_options(option)
     with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json
+        from hoodie_py.cli.console import print_json, print_text
 
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
         with _show_progress() as told:
-            report = opened.verify(data=not metadata, options=options, on_progress=told)
+            report = opened.verify(data=not metadata, options=options, on_progress=told, resume=resume)
         if as_json:
             print_json({"right": report.is_right, **dataclasses.asdict(report)})
         else:
-            typer.echo(str(report))
+            print_text(str(report))
     if not report.is_right:
         raise typer.Exit(1)
 
@@ -64,10 +72,10 @@ def _show_progress() -> Iterator[Callable[[str, int], None] | None]:
 
     from hoodie_py.cli.console import show_progress
 
-    with show_progress(TextColumn("checking {task.description}")) as bar:
+    with show_progress(TextColumn("checking {task.description}", markup=False)) as bar:
 
         def tell(part: str, entries: int) -> None:
             assert bar is not None
-            bar.update(bar.task_ids[0], description=f"{part}: {entries:,}")
+            bar.update(bar.task_ids[0], description=escape_controls(f"{part}: {entries:,}"))
 
         yield None if bar is None else tell

@@ -1,7 +1,8 @@
 """Write rows as CSV, JSON lines or Parquet, batch by batch, to a file or to stdout.
 
 A file gets its name only when it is complete. In CSV, nested and binary columns are JSON text, null is an empty field,
-and an empty string is quoted. In JSON lines, decimals are text, binary is base64 and NaN is "NaN".
+and an empty string is quoted. CSV has texts exactly, so that it can be read back: formulas for spreadsheets, too. Only
+for a terminal control characters are escaped. In JSON lines, decimals are text, binary is base64 and NaN is "NaN".
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from hoodie_py.cli.values import to_json
+from hoodie_py.cli.values import escape_controls, to_json
 from hoodie_py.errors import InvalidQueryError
 
 
@@ -84,14 +85,26 @@ class CsvWriter(RowWriter):
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         super().__init__(target, schema)
-        fields = [pa.field(field.name, pa.string() if _needs_json(field.type) else field.type) for field in schema]
-        self._schema = pa.schema(fields)
+        self._is_shown = target.isatty()
+        self._schema = pa.schema([self._name_field(field) for field in schema])
         self._csv = pyarrow.csv.CSVWriter(pa.PythonFile(target, "w"), self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
-        columns = [_as_json(column) if _needs_json(column.type) else column for column in batch.columns]
-        self._csv.write_batch(pa.record_batch(columns, schema=self._schema))
+        self._csv.write_batch(pa.record_batch(list(map(self._make_column, batch.columns)), schema=self._schema))
+
+    def _name_field(self, field: pa.Field) -> pa.Field:
+        is_text = _needs_json(field.type) or (self._is_shown and _is_text(field.type))
+        name = escape_controls(field.name) if self._is_shown else field.name
+        return pa.field(name, pa.string() if is_text else field.type)
+
+    def _make_column(self, column: pa.Array) -> pa.Array:
+        if _needs_json(column.type):
+            return _as_json(column)
+        if self._is_shown and _is_text(column.type):
+            values = column.to_pylist()
+            return pa.array([None if value is None else escape_controls(value) for value in values], pa.string())
+        return column
 
     def close(self) -> None:
         """Flush what is buffered."""
@@ -112,6 +125,12 @@ class ParquetWriter(RowWriter):
     def close(self) -> None:
         """Write the footer."""
         self._parquet.close()
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
 def _needs_json(type_: pa.DataType) -> bool:

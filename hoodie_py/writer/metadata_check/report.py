@@ -51,15 +51,27 @@ class PartReport:
         if len(self.findings) < MOST_FINDINGS:
             self.findings.append(Finding(self.name, problem, place, text))
 
+    def add(self, other: PartReport) -> None:
+        """Add what the check of a piece of the part found."""
+        self.checked += other.checked
+        self.wrong += other.wrong
+        self.findings += other.findings[: max(MOST_FINDINGS - len(self.findings), 0)]
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport(Sentence):
-    """The result of ``HoodieTable.verify``."""
+    """The result of ``HoodieTable.verify``.
+
+    ``resumed`` is the number of entries that an earlier, interrupted check had checked; ``restarted`` says why what it
+    had done does not count.
+    """
 
     table: str
     instant: str | None
     parts: tuple[PartReport, ...]
     seconds: float = 0.0
+    resumed: int = 0
+    restarted: str | None = None
 
     @property
     def is_right(self) -> bool:
@@ -79,5 +91,11 @@ class VerifyReport(Sentence):
         wrong = sum(part.wrong for part in self.parts)
         found = "nothing is wrong" if not wrong else f"{wrong:,} are wrong"
         lines = [f"Checked {self.table} at {self.instant} ({counts}): {found}, in {self.seconds:.1f} s."]
+        if self.resumed:
+            lines.append(f"  {self.resumed:,} of them were checked before, by a check that was interrupted.")
+        if self.restarted is not None:
+            lines.append(
+                f"  All is checked anew, as the progress of the earlier check does not count: {self.restarted}."
+            )
         lines += [f"  {part.name}: not checked: {why}" for part in self.parts if (why := part.unchecked or part.untold)]
         return "\n".join([*lines, *(f"  {each}" for each in self.findings)])

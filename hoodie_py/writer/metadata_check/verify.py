@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
 
 from hoodie_py.errors import HoodieError, HoodieWarning, UnsupportedFeatureError
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.partition_checks import OnEntries, check_partition
 from hoodie_py.writer.metadata_check.report import PartReport, VerifyReport
+from hoodie_py.writer.metadata_check.resume import VerifyProgress, describe_check
 
 DATA = "data"
 
@@ -33,68 +38,115 @@ def verify_table(
     data: bool = True,
     options: Mapping[str, str] | None = None,
     on_progress: OnEntries | None = None,
+    resume: str | PathLike[str] | None = None,
 ) -> VerifyReport:
-    """Check a table and report; what cannot be read is a finding.
+    """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done.
 
     Raises:
         StorageError: the store refused.
+        InvalidQueryError: ``resume`` cannot be the file of a check's progress.
     """
     began = time.monotonic()
     texts = options or {}
+    check = _Check(snapshot, texts, on_progress)
+    if resume is not None:
+        check.progress = VerifyProgress(resume, describe_check(snapshot, texts, data=data, metadata=metadata))
     parts: list[PartReport] = []
-    if data:
-        parts.append(_check_data(snapshot, texts, on_progress))
-    if metadata and snapshot.config.metadata_partitions:
-        parts += _check_metadata(snapshot, texts, on_progress)
-    return VerifyReport(snapshot.config.name, snapshot.instant, tuple(parts), time.monotonic() - began)
-
-
-def _check_data(snapshot: Snapshot, options: Mapping[str, str], on_progress: OnEntries | None) -> PartReport:
-    """Read every newest slice whole, with sizes and counts as the commits say."""
-    report = PartReport(DATA)
-    if snapshot.instant is None:
-        return report
+    done = False
     try:
-        scan = make_scan(snapshot, integrity="strict", options={**options, METADATA_ENABLE: "false"})
-        tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
-    except HoodieError as error:
-        report.note("unreadable", snapshot.config.name, str(error))
-        return report
-    for number, task in enumerate(tasks, 1):
-        place = task.file_slice
+        if data:
+            parts.append(check.check_data())
+        if metadata and snapshot.config.metadata_partitions:
+            parts += check.check_metadata()
+        done = True
+    finally:
+        if check.progress is not None:
+            check.progress.close(done=done)
+    restarted = None if check.progress is None else check.progress.restarted
+    seconds = time.monotonic() - began
+    return VerifyReport(snapshot.config.name, snapshot.instant, tuple(parts), seconds, check.resumed, restarted)
+
+
+@dataclass
+class _Check:
+    """A check under way."""
+
+    snapshot: Snapshot
+    options: Mapping[str, str]
+    on_progress: OnEntries | None
+    progress: VerifyProgress | None = None
+    resumed: int = 0
+
+    def check_data(self) -> PartReport:
+        """Read every newest slice whole, with sizes and counts as the commits say."""
+        report = PartReport(DATA)
+        if self.snapshot.instant is None:
+            return report
         try:
-            with closing(task.to_batches()) as batches:
-                for _ in batches:
-                    pass
+            scan = make_scan(self.snapshot, integrity="strict", options={**self.options, METADATA_ENABLE: "false"})
+            tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
         except HoodieError as error:
-            report.note("unreadable", f"{place.partition_path}/{place.file_id}", str(error))
-        report.checked += 1
-        if on_progress is not None:
-            on_progress(DATA, number)
-    return report
+            report.note("unreadable", self.snapshot.config.name, str(error))
+            return report
+        for number, task in enumerate(tasks, 1):
+            place = f"{task.file_slice.partition_path}/{task.file_slice.file_id}"
+            report.add(self._do(DATA, place, partial(_check_slice, task, place)))
+            if self.on_progress is not None:
+                self.on_progress(DATA, number)
+        return report
 
+    def check_metadata(self) -> list[PartReport]:
+        """Check every partition of the metadata table."""
+        snapshot = self.snapshot
+        try:
+            view = open_metadata_view(snapshot)
+            definitions = read_definitions(snapshot.files, snapshot.config)
+        except HoodieError as error:
+            broken = PartReport("metadata table")
+            broken.note("unreadable", snapshot.config.name, str(error))
+            return [broken]
+        if view is None:
+            return []
+        return [
+            self._do(
+                name, "", partial(self._check_partition, name, IndexSource(snapshot, definition, self.options), view)
+            )
+            for name, definition in (
+                (name, definitions.get(name)) for name in sorted(snapshot.config.metadata_partitions)
+            )
+        ]
 
-def _check_metadata(snapshot: Snapshot, options: Mapping[str, str], on_progress: OnEntries | None) -> list[PartReport]:
-    parts: list[PartReport] = []
-    try:
-        view = open_metadata_view(snapshot)
-        definitions = read_definitions(snapshot.files, snapshot.config)
-    except HoodieError as error:
-        broken = PartReport("metadata table")
-        broken.note("unreadable", snapshot.config.name, str(error))
-        return [broken]
-    if view is None:
-        return []
-    for name in sorted(snapshot.config.metadata_partitions):
-        source = IndexSource(snapshot, definitions.get(name), options)
+    def _check_partition(self, name: str, source: IndexSource, view: MetadataView) -> PartReport:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HoodieWarning)  # what a read skips, the check of the data tells
-                parts.append(check_partition(source, name, view, on_progress))
+                return check_partition(source, name, view, self.on_progress)
         except UnsupportedFeatureError as error:
-            parts.append(PartReport(name, unchecked=error.message))
+            return PartReport(name, unchecked=error.message)
         except HoodieError as error:
             broken = PartReport(name)
             broken.note("unreadable", name, str(error))
-            parts.append(broken)
-    return parts
+            return broken
+
+    def _do(self, part: str, place: str, check: Callable[[], PartReport]) -> PartReport:
+        """Return the report of a piece: the one that is kept, else a new one."""
+        if self.progress is None:
+            return check()
+        known = self.progress.find(part, place)
+        if known is not None:
+            self.resumed += known.checked
+            return known
+        report = check()
+        self.progress.save(part, report, place)
+        return report
+
+
+def _check_slice(task: ScanTask, place: str) -> PartReport:
+    report = PartReport(DATA, checked=1)
+    try:
+        with closing(task.to_batches()) as batches:
+            for _ in batches:
+                pass
+    except HoodieError as error:
+        report.note("unreadable", place, str(error))
+    return report

@@ -8,14 +8,22 @@ the same by a rollback in the metadata table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hoodie_py.errors import FileMissingError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import COMMIT, COMPACTION, COMPLETED, DELTA_COMMIT, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    DELTA_COMMIT,
+    INFLIGHT,
+    REQUESTED,
+    Instant,
+)
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
@@ -89,14 +97,45 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
         UnsupportedFeatureError: a log file of the metadata table also holds other commits.
     """
     place = files.sub(METADATA_TABLE)
+    found = _find_commit(place, instant)
+    if found is None:
+        return
+    if check is not None and (found.paths or found.states):
+        check()
+    for path in found.paths:
+        place.delete_with_checksum(path)
+    for state in found.states:
+        found.writer.remove(state)
+    Markers(place, instant).remove_all()
+
+
+def list_metadata_files(files: TableFiles, instant: str) -> list[str]:
+    """Return the paths of the files that ``undo_metadata_commit`` would remove; errors as there."""
+    place = files.sub(METADATA_TABLE)
+    found = _find_commit(place, instant)
+    if found is None:
+        return []
+    paths = [*found.paths, *map(found.writer.locate, found.states)]
+    return [f"{METADATA_TABLE}/{path}" for path in paths if place.exists(path)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What a commit of the metadata table left: log files, and the states of its instant in the order of removal."""
+
+    writer: TimelineWriter
+    paths: tuple[str, ...]
+    states: tuple[Instant, ...]
+
+
+def _find_commit(place: TableFiles, instant: str) -> _Commit | None:
+    """Find a commit of the metadata table; None if there is no such table."""
     try:
         config = load_config(place)
     except TableNotFoundError:
-        return
-    timeline = load_timeline(place, config)
-    found = timeline.find(instant, DELTA_COMMIT)
-    markers = Markers(place, instant)
-    paths = {marker.path for marker in markers.list_announced()}
+        return None
+    found = load_timeline(place, config).find(instant, DELTA_COMMIT)
+    paths = {marker.path for marker in Markers(place, instant).list_announced()}
     writer = TimelineWriter(place, config)
     if found is not None and found.is_completed:
         stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).iterate_stats()
@@ -106,15 +145,11 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
             paths |= set(PartitionFiles(place, config, partition).list_logs_of(instant))
     for path in sorted(paths):
         _check_own_log(place, path, instant)
-    if check is not None and (paths or found is not None):
-        check()
-    for path in sorted(paths):
-        place.delete_with_checksum(path)
+    states: tuple[Instant, ...] = ()
     if found is not None:
-        for state in (COMPLETED, INFLIGHT, REQUESTED):
-            if state != COMPLETED or found.is_completed:
-                writer.remove(replace(found, state=state))
-    markers.remove_all()
+        names = (COMPLETED, INFLIGHT, REQUESTED) if found.is_completed else (INFLIGHT, REQUESTED)
+        states = tuple(replace(found, state=state) for state in names)
+    return _Commit(writer, tuple(sorted(paths)), states)
 
 
 def _check_own_log(files: TableFiles, path: str, instant: str) -> None:

@@ -55,15 +55,18 @@ def remove_files(
     Raises:
         ConflictError: by ``check``.
     """
-    announced = {
-        marker.path for marker in Markers(files, instant).list_announced() if _is_file_of(marker.path, instant)
-    }
+    announced = list_announced_files(files, instant)
     listed = list_files_of_instant(files, instant, groups).keys()
     if check is not None:
         check()
     for path in sorted((announced | listed) - set(keep)):
         files.delete_with_checksum(path)
     return len(listed - set(keep))
+
+
+def list_announced_files(files: TableFiles, instant: str) -> set[str]:
+    """Return the paths of the files that attempts at a compaction or clustering announced; they need not exist."""
+    return {marker.path for marker in Markers(files, instant).list_announced() if _is_file_of(marker.path, instant)}
 
 
 def remove_files_of_run(files: TableFiles, instant: str, run_id: int) -> None:

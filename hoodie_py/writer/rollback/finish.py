@@ -87,7 +87,7 @@ def finish_rollback(
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
         StorageError: the store refused; the next call continues the rollback.
     """
-    problem = _find_problem(snapshot, begun)
+    problem = find_problem(snapshot, begun)
     if not begun.target or (problem is not None and named):
         session.open_timeline(snapshot).remove_pending(begun.instant)
         return ROLLBACK, 0
@@ -134,10 +134,10 @@ def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[
                 )
 
 
-def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
+def find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
     """Return why a completed commit cannot be rolled back, or None (Hudi ``validateRollbackCommitSequence``)."""
     timeline = snapshot.timeline.timeline
-    found = timeline.find(begun.target, *_COMPLETED)
+    found = find_undone(snapshot, begun)
     if found is None or not found.is_completed:
         return None
     later = timeline.select_writes().select_after(begun.target)
@@ -162,18 +162,23 @@ def _find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeat
 
 def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
     """Return the pending instant, or None if it is gone. A completed one becomes pending first, as in Java."""
-    found = snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
+    found = find_undone(snapshot, begun)
     if found is None or not found.is_completed:
         return found
     session.open_timeline(snapshot).remove(found)
-    return session.look().timeline.timeline.find(begun.target, *_COMPLETED)
+    return find_undone(session.look(), begun)
+
+
+def find_undone(snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
+    """Return what the timeline still has of the instant that a rollback undoes."""
+    return snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
 
 
 def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metadata: MetadataTable | None) -> int:
     snapshot, rollback = session.look(), begun.instant.request_time
     files: Files = begun.files
     if not is_recorded_in_metadata(snapshot, rollback):
-        files = _join_files(snapshot, begun)
+        files = join_files(snapshot, begun)
         undo_metadata_commit(session.files, rollback)
         if metadata is None:
             undo_metadata_commit(session.files, begun.target)
@@ -191,7 +196,7 @@ def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: Pendin
     return begun.instant if begun.instant.state == INFLIGHT else session.open_timeline(snapshot).begin(begun.instant)
 
 
-def _join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
+def join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
     """Return the instant's files: those that exist, and those that the plan names."""
     found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
     for partition, names in begun.files.items():

@@ -101,12 +101,12 @@ def rollback(
         CommitStateUnknownError: the store did not say whether the rollback was recorded.
         StorageError: the store refused; the next rollback continues this one.
     """
-    about = _find_target(session.look(), instant)
+    about = find_target(session.look(), instant)
     with guard_run(session, about) as alive, session.hold_lock() as holding:
         snapshot = session.look()
-        if _find_target(snapshot, instant) != about:
+        if find_target(snapshot, instant) != about:
             raise ConflictError("Another writer has changed the instant.", hint="Try again.", instant=instant)
-        begun = _find_begun(snapshot, instant)
+        begun = find_begun(snapshot, instant)
         if begun is not None and is_at_work is not None and is_at_work(snapshot, begun.instant):
             raise InvalidQueryError("Another writer may be rolling the instant back.", hint="Wait.", instant=instant)
         # If the rollback fails, the dead writer's heartbeat file stays. Java needs it: see `leave_heartbeats`.
@@ -119,35 +119,36 @@ def rollback(
 
 
 def _undo(session: WriteSession, snapshot: Snapshot, instant: str, check: Callable[[], object]) -> RollbackResult:
-    begun = _find_begun(snapshot, instant)
+    begun = find_begun(snapshot, instant)
     if begun is not None:
         left, removed = finish_rollback(session, snapshot, begun, check, named=instant == begun.instant.request_time)
         done = begun.instant.request_time
         if not begun.target or left == ROLLBACK:
             return RollbackResult(done, ROLLBACK, "gone")
         return RollbackResult(begun.target, begun.action, left, done, removed)
-    pending = _find_pending(snapshot, instant)
+    pending = find_pending(snapshot, instant)
     if pending.action == COMPACTION:
         return _undo_compaction(session, snapshot, pending, check)
     return _undo_write(session, snapshot, pending)
 
 
-def _find_begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
+def find_begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
     """Return the pending rollback that has this request time, or that undoes this instant."""
     return next(
         (each for each in list_pending_rollbacks(snapshot) if instant in (each.instant.request_time, each.target)), None
     )
 
 
-def _find_target(snapshot: Snapshot, instant: str) -> str:
+def find_target(snapshot: Snapshot, instant: str) -> str:
     """Return request time of the instant to undo. A rollback without a plan is that instant itself."""
-    begun = _find_begun(snapshot, instant)
+    begun = find_begun(snapshot, instant)
     if begun is not None:
         return begun.target or instant
-    return _find_pending(snapshot, instant).request_time
+    return find_pending(snapshot, instant).request_time
 
 
-def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
+def find_pending(snapshot: Snapshot, instant: str) -> Instant:
+    """Return the pending instant of a time; errors as for ``rollback``."""
     found = snapshot.timeline.timeline.find(instant)
     if found is None or found.is_completed:
         state = "There is no instant" if found is None else f"The {found.action} is completed"

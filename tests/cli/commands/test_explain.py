@@ -28,8 +28,27 @@ def test_a_deleted_record_is_said_to_be_deleted(hoodie, corpus) -> None:
 
 def test_people_read_the_reason(hoodie, corpus) -> None:
     shown = hoodie("explain", corpus("basic_mor_v9_part"), "k2", env={"COLUMNS": "300"}).stdout
-    assert "loses: ordering value 20 against 10" in shown
+    assert "loses to 1: ordering value 10 against 20" in shown
     assert "A snapshot shows: id=k2" in shown
+
+
+def test_a_record_that_was_never_updated_does_not_lose(hoodie, corpus) -> None:
+    shown = hoodie("explain", corpus("basic_cow_v9_part"), "k0", env={"COLUMNS": "300"}).stdout
+    assert "stays: the only version" in shown
+    assert "loses" not in shown
+
+
+def test_a_version_that_won_and_went_is_told_from_the_one_that_stays(hoodie, corpus) -> None:
+    shown = hoodie("explain", corpus("event_time_deletes_mor_v6"), "k1", env={"COLUMNS": "300"}).stdout
+    assert shown.count(" stays: ") == 1
+    assert "replaced by 3: first version in the log" in shown
+
+
+def test_a_row_that_was_written_again_does_not_lose(hoodie, corpus) -> None:
+    shown = hoodie("explain", corpus("flink_mor_bucket"), "k2", env={"COLUMNS": "300"}).stdout
+    assert "same values as 2: first version in the log" in shown
+    assert "stays: ordering value 10 against 10" in shown
+    assert "loses to 2: ordering value 5 against 10" in shown
 
 
 def test_a_key_that_no_file_has_is_a_failure(hoodie, corpus) -> None:

@@ -31,3 +31,18 @@ def test_what_is_completed_stays(hoodie, tmp_path: Path) -> None:
     first = HoodieTable.open(table).timeline.instants[0].request_time
     assert "is completed" in hoodie("rollback", table, first, status=1).stderr
     hoodie("rollback", table, status=2)
+
+
+def test_a_dry_run_lists_files_and_blocks_and_removes_nothing(hoodie, tmp_path: Path) -> None:
+    table = writable("inflight_last_mor_v9", tmp_path)
+    [pending] = HoodieTable.open(table).timeline.select_pending()
+    before = sorted(table.rglob("*"))
+    shown = hoodie("rollback", table, pending.request_time, "--dry-run", *QUICK).stdout
+    found = json.loads(hoodie("rollback", table, pending.request_time, "--dry-run", "--json", *QUICK).stdout)
+    assert sorted(table.rglob("*")) == before
+    assert f"Rolling back the deltacommit {pending.request_time} would" in shown
+    assert found["files"]
+    for each in found["files"]:
+        assert each["path"] in shown
+    assert "AVRO_DATA" in shown
+    assert all(path in shown for path in found["timeline_files"])

@@ -73,3 +73,12 @@ def test_types_of_hudi_are_named(hoodie, tmp_path) -> None:
     assert column["hudi_type"].startswith("VECTOR(3")
     assert column["type"].startswith("list<element: float")
     assert "VECTOR(3" in hoodie("show", tmp_path / "t").stdout
+
+
+def test_bars_show_sizes_and_logs(hoodie, corpus) -> None:
+    shown = hoodie("show", corpus("basic_mor_v9_part"), "--plot", env={"COLUMNS": "80"}).stdout
+    assert "base files by size" in shown
+    assert "bytes of logs for a byte of base files, by partition" in shown
+    assert "█" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "--json" in hoodie("show", corpus("basic_mor_v9_part"), "--plot", "--json", status=2).stderr

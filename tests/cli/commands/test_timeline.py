@@ -67,3 +67,10 @@ def test_the_archive_is_listed_page_by_page(hoodie, corpus, name: str) -> None:
     assert "active" in shown
     assert "no instants before" in hoodie("timeline", corpus(name), "--before", "0").stderr
     assert "digits" in hoodie("timeline", corpus(name), "--before", "yesterday", status=2).stderr
+
+
+def test_bars_show_commits_over_time(hoodie, corpus) -> None:
+    shown = hoodie("timeline", corpus("basic_mor_v9_part"), "--plot", env={"COLUMNS": "80"}).stdout
+    assert "commits by " in shown
+    assert "█" in shown
+    assert max(map(len, shown.splitlines())) <= 80

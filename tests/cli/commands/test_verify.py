@@ -19,3 +19,12 @@ def test_a_table_is_verified(hoodie, tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes() + b"x")
     assert "files: wrong p0/" in hoodie("verify", tmp_path / "t", status=1).stdout
     assert json.loads(hoodie("verify", tmp_path / "t", "--json", status=1).stdout)["right"] is False
+
+
+def test_a_check_keeps_what_is_done_until_it_is_over(hoodie, tmp_path: Path) -> None:
+    make_table(Kind(9, True), tmp_path / "t")
+    state = tmp_path / "state"
+    assert "nothing is wrong" in hoodie("verify", tmp_path / "t", "--resume", state).stdout
+    assert not state.exists()
+    done = hoodie("verify", tmp_path / "t", "--resume", tmp_path, status=1)
+    assert "a folder that exists" in done.stderr

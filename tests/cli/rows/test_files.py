@@ -62,6 +62,41 @@ def test_csv_tells_null_from_empty() -> None:
     assert lines[-1].startswith('"",')
 
 
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+HOSTILE = pa.record_batch(
+    {
+        "a\x1b[2J": pa.array(["\x1b]0;title\x07", "two\nlines", '=HYPERLINK("x")']),
+        "dictionary": pa.array(["\x9b31m", None, "plain"]).dictionary_encode(),
+        "n": pa.array([1, 2, 3]),
+    }
+)
+
+
+def write_csv(target: io.BytesIO) -> str:
+    with CsvWriter(target, HOSTILE.schema) as file:
+        file.write(HOSTILE)
+    return target.getvalue().decode()
+
+
+def test_csv_on_a_terminal_escapes_names_and_values() -> None:
+    shown = write_csv(Terminal())
+    assert all(line.isprintable() for line in shown.splitlines())
+    header, *rows = csv.reader(io.StringIO(shown))
+    assert header == ["a\\x1b[2J", "dictionary", "n"]
+    assert [row[0] for row in rows] == ["\\x1b]0;title\\x07", "two\\nlines", '=HYPERLINK("x")']
+    assert [row[1:] for row in rows] == [["\\x9b31m", "1"], ["", "2"], ["plain", "3"]]
+
+
+def test_csv_for_programs_is_exact() -> None:
+    header, *rows = csv.reader(io.StringIO(write_csv(io.BytesIO()), newline=""))
+    assert header[0] == "a\x1b[2J"
+    assert [row[0] for row in rows] == HOSTILE.column(0).to_pylist()
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "rows"
     target.write_text("before")
