@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
     from hoodie_py.writer.metadata_check.report import VerifyReport
-    from hoodie_py.writer.rollback.preview import RollbackReport
-    from hoodie_py.writer.rollback.rollback import RollbackResult
 
 
 class HoodieTable(
@@ -319,62 +317,6 @@ class HoodieTable(
         return sync_table(
             self._snapshot, catalog.metastore, database=database, table=name, given=texts, dry_run=dry_run
         )
-
-    @overload
-    def rollback(
-        self,
-        instant: str,
-        options: Mapping[str, Any] | None = None,
-        lock: Lock | None = None,
-        dry_run: Literal[False] = False,
-    ) -> RollbackResult: ...
-
-    @overload
-    def rollback(
-        self,
-        instant: str,
-        options: Mapping[str, Any] | None = None,
-        lock: Lock | None = None,
-        *,
-        dry_run: Literal[True],
-    ) -> RollbackReport: ...
-
-    def rollback(
-        self,
-        instant: str,
-        options: Mapping[str, Any] | None = None,
-        lock: Lock | None = None,
-        dry_run: bool = False,
-    ) -> RollbackResult | RollbackReport:
-        """Undo an instant that has not completed, or finish a rollback that has begun.
-
-        A running compaction becomes a requested one; a requested compaction is removed. The files of a failed write are
-        deleted, and the timeline records the rollback.
-
-        Args:
-            instant: request time of a pending instant, or of a pending rollback.
-            options: Hudi's writer options: lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
-            dry_run: remove nothing, and return a report of the files that would go, with their log blocks.
-
-        Raises:
-            InvalidQueryError: there is no such pending instant.
-            ConflictError: another writer works on the instant, or the table has changed since.
-            UnsupportedFeatureError: only Java Hudi can undo an instant of this kind or state.
-
-        Examples:
-            >>> instant = trips.schedule_compaction()
-            >>> trips.rollback(instant).action
-            'compaction'
-            >>> trips.timeline.select_pending().instants
-            ()
-        """
-        from hoodie_py.writer.rollback import preview, rollback
-
-        session = self._open_session(options, lock)
-        if dry_run:
-            return preview.preview_rollback(session, instant)
-        return self._refresh(rollback.rollback(session, instant))
 
     @overload
     def clean(

@@ -1,20 +1,22 @@
-"""The part of ``HoodieTable`` that keeps earlier states of a table and goes back to them: savepoints and restore."""
+"""The part of ``HoodieTable`` that goes back to earlier states of a table: savepoints, restore and rollback."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
     from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.rollback.preview import RollbackReport
+    from hoodie_py.writer.rollback.rollback import RollbackResult
     from hoodie_py.writer.savepoint.restore import RestoreResult
     from hoodie_py.writer.savepoint.savepoint import Savepoint
 
 
 class TableStates(TableWrites):
-    """Savepoints of a table, and the restore to one. After a change this object shows the new state of the table."""
+    """Savepoints of a table, the restore to one, and rollbacks. After a change this object shows the new state of the table."""
 
     def savepoint(
         self,
@@ -118,3 +120,59 @@ class TableStates(TableWrites):
         from hoodie_py.writer.savepoint.restore import restore
 
         return self._refresh(restore(self._open_session(options, lock), instant))
+
+    @overload
+    def rollback(
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        dry_run: Literal[False] = False,
+    ) -> RollbackResult: ...
+
+    @overload
+    def rollback(
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        *,
+        dry_run: Literal[True],
+    ) -> RollbackReport: ...
+
+    def rollback(
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        dry_run: bool = False,
+    ) -> RollbackResult | RollbackReport:
+        """Undo an instant that has not completed, or finish a rollback that has begun.
+
+        A running compaction becomes a requested one; a requested compaction is removed. The files of a failed write are
+        deleted, and the timeline records the rollback.
+
+        Args:
+            instant: request time of a pending instant, or of a pending rollback.
+            options: Hudi's writer options: lock provider, ...
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            dry_run: remove nothing, and return a report of the files that would go, with their log blocks.
+
+        Raises:
+            InvalidQueryError: there is no such pending instant.
+            ConflictError: another writer works on the instant, or the table has changed since.
+            UnsupportedFeatureError: only Java Hudi can undo an instant of this kind or state.
+
+        Examples:
+            >>> instant = trips.schedule_compaction()
+            >>> trips.rollback(instant).action
+            'compaction'
+            >>> trips.timeline.select_pending().instants
+            ()
+        """
+        from hoodie_py.writer.rollback import preview, rollback
+
+        session = self._open_session(options, lock)
+        if dry_run:
+            return preview.preview_rollback(session, instant)
+        return self._refresh(rollback.rollback(session, instant))
