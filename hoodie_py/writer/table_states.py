@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TableStates(TableWrites):
-    """Savepoints of a table, the restore to one, and rollbacks. After a change this object shows the new state of the table."""
+    """Savepoints of a table, the restore to one, and rollbacks. After a change this object shows the new state."""
 
     def savepoint(
         self,
