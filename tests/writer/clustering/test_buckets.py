@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +23,11 @@ from hoodie_py.errors import (
 from hoodie_py.formats.config.hash_ring import GroupResize, RangeChange
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, HashingMetadata
 from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.index.bucket import find_hash_ranges
+from hoodie_py.writer.transaction.commit_protocol import collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.written_tables import Kind, contents, row
@@ -214,6 +217,76 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     assert not any(each.startswith(str(instant)) for each in files_of_ranges(table))
     table.upsert(rows(range(0, 60, 2), 7, "z"), QUICK)
     check(table, 6)
+
+
+def _write_beside(table: HoodieTable, instant: str, patched: pytest.MonkeyPatch, *, twice: bool) -> None:
+    """Change rows of planned buckets, as Java's writers may: ``twice``, so that the new file groups get them, too."""
+    base = Path(table.uri.removeprefix("file://"))
+    [pending] = HoodieTable.open(table.uri).timeline.select_pending()
+    heirs: dict[str, str] = {}
+    for group in table._snapshot.timeline.read_replace_plan(pending).groups or ():
+        resize = GroupResize.from_extra(group.extra)
+        assert resize is not None
+        heirs[group.slices[0].file_id] = resize.file_ids[0]
+
+    def copy(stat: WriteStat) -> WriteStat:
+        folder, _, name = (stat.path or "").rpartition("/")
+        _, _, rest = name.partition(".log")
+        heir = heirs[stat.file_id or ""]
+        path = f"{folder}/.{heir}_{instant}.log{rest}".lstrip("/")
+        shutil.copy(base / (stat.path or ""), base / path)
+        return replace(stat, file_id=heir, path=path)
+
+    def collect(results: Any) -> Any:
+        own = collect_stats(results)
+        return {path: (*stats, *map(copy, stats)) for path, stats in own.items()} if twice else own
+
+    patched.setattr("hoodie_py.writer.index.tagging._check_clustering", lambda *_: None)
+    patched.setattr("hoodie_py.writer.commit.conflicts.iterate_pending_clusterings", lambda _: ())
+    patched.setattr("hoodie_py.writer.commit.write_commit.collect_stats", collect)
+    table.upsert(rows(range(0, 60, 3), 7, "beside"), QUICK)
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids=str)
+def test_changes_that_are_in_old_and_new_buckets_are_kept(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(kind, tmp_path / "t")
+    instant = planned(table, QUICK)
+    with monkeypatch.context() as patched:
+        _write_beside(table, instant, patched, twice=True)
+    table = HoodieTable.open(tmp_path / "t")
+    before = whole(table)
+    assert len({each["id"] for each in before}) == len(before)
+    assert contents(table)[row(3)["id"]] == (7, "beside")
+    table.run_clustering(instant, options=QUICK)
+    assert whole(table) == before
+    table.compact(options=QUICK)
+    assert whole(table) == before
+    check(table, 4)
+    instant = planned(table, QUICK)
+    with monkeypatch.context() as patched:
+        _write_beside(HoodieTable.open(table.uri), instant, patched, twice=True)
+    table = HoodieTable.open(tmp_path / "t")
+    before = whole(table)
+    table.rollback(instant, QUICK)
+    assert not list((tmp_path / "t").rglob(f".*_{instant}.log*"))
+    assert whole(table) == before
+    check(table, 4)
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids=str)
+def test_changes_that_are_in_old_buckets_only_stop_the_clustering(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(kind, tmp_path / "t")
+    instant = planned(table, QUICK)
+    with monkeypatch.context() as patched:
+        _write_beside(table, instant, patched, twice=False)
+    before = whole(table)
+    with pytest.raises(ConflictError, match="written to since"):
+        HoodieTable.open(table.uri).run_clustering(instant, options=QUICK)
+    assert whole(HoodieTable.open(table.uri)) == before
 
 
 def test_a_restore_gives_the_old_ranges_back(tmp_path: Path) -> None:
