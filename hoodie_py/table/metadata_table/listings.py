@@ -87,9 +87,9 @@ class MetadataListings:
 
         def find(view: MetadataView) -> list[PartitionListing]:
             if keep is None:
-                known, found = _read_records(view, None)
+                known, found = read_file_lists(view, None)
             else:
-                known, found = _read_records(view, [ALL_PARTITIONS])
+                known, found = read_file_lists(view, [ALL_PARTITIONS])
             if known is None:
                 raise InvalidTableError("The metadata table has no list of partitions.")
             partitions = [parse_partition(self._folders.config, schema, path) for path in known]
@@ -146,7 +146,7 @@ class MetadataListings:
         """Return the files of some partitions of ``known`` ones, in their order; ``found`` has those that were read."""
         if not found:
             many = len(known) > _FEW_PARTITIONS and len(paths) * _LOOKUPS_OF_A_SCAN > len(known)
-            _, found = _read_records(view, None if many else [path or NO_PARTITION for path in paths])
+            _, found = read_file_lists(view, None if many else [path or NO_PARTITION for path in paths])
         if known and not found.keys() <= set(known):
             raise InvalidTableError("The metadata table has files of partitions that it does not have.")
         self._check_last_commit(found)
@@ -167,8 +167,15 @@ class MetadataListings:
                     raise InvalidTableError("The metadata table does not list a file of the last commit.", path=lacking)
 
 
-def _read_records(view: MetadataView, keys: Sequence[str] | None) -> tuple[list[str] | None, dict[str, list[FileInfo]]]:
-    """Read records: some, or all. Return the paths of all partitions, if their record is there, and files by path."""
+def read_file_lists(
+    view: MetadataView, keys: Sequence[str] | None
+) -> tuple[list[str] | None, dict[str, list[FileInfo]]]:
+    """Read the records of some partitions, or of all. Return the paths of all partitions, if their record is there, and
+    the files by path.
+
+    Raises:
+        CorruptFileError, FileMissingError, InvalidTableError: the metadata table cannot be read.
+    """
     known: list[str] | None = None
     found: dict[str, list[FileInfo]] = {}
     if keys is None:

@@ -24,11 +24,15 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class IndexSource:
-    """A table and one index to make over it. The table does not change: the caller holds its lock."""
+    """A table and one index to make over it. The table does not change: the caller holds its lock.
+
+    ``left_out``: paths of files that are not the table's, though their names do not tell.
+    """
 
     snapshot: Snapshot
     definition: IndexDefinition | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
 
     @cached_property
     def files(self) -> Sizes:
@@ -46,6 +50,8 @@ class IndexSource:
         for listing in self.snapshot.view.list_partitions() if newest else ():
             sizes = found.setdefault(listing.partition.path, {})
             for info in listing.files:
+                if info.path in self.left_out:
+                    continue
                 instant = find_file_instant(info.name)
                 by_base = info.name.startswith(".") and not self.snapshot.config.has_logs_named_by_commit
                 if instant is not None and instant <= newest and (by_base or instant not in pending):

@@ -11,11 +11,12 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 
 from hoodie_py.errors import HoodieError, HoodieWarning, UnsupportedFeatureError
+from hoodie_py.formats.metadata_table.index_definitions import FILES
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.source import open_metadata_view
@@ -24,6 +25,7 @@ from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_build.sources import IndexSource
+from hoodie_py.writer.metadata_check.leftovers import find_leftovers
 from hoodie_py.writer.metadata_check.partition_checks import OnEntries, check_partition
 from hoodie_py.writer.metadata_check.report import PartReport, VerifyReport
 from hoodie_py.writer.metadata_check.resume import VerifyProgress, describe_check
@@ -120,6 +122,8 @@ class _Check:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HoodieWarning)  # what a read skips, the check of the data tells
+                if name == FILES:
+                    source = replace(source, left_out=find_leftovers(self.snapshot, view))
                 return check_partition(source, name, view, self.on_progress)
         except UnsupportedFeatureError as error:
             return PartReport(name, unchecked=error.message)

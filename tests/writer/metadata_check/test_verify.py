@@ -225,3 +225,20 @@ def test_a_table_beside_a_planned_compaction_is_right(version: int, tmp_path: Pa
     table.upsert([row(i, 7, "after") for i in (0, 1)], options=QUICK)
     report = table.verify()
     assert report.is_right, str(report)
+
+
+@pytest.mark.parametrize(("pending", "problems"), [(True, []), (False, ["missing"])])
+def test_what_a_failed_write_left_is_no_finding_until_its_rollback(
+    pending: bool, problems: list[str], tmp_path: Path
+) -> None:
+    """Up to version 6 the name of a log file does not say whose it is."""
+    make_table(Kind(6, True), tmp_path / "t").index.build("record_index", options=FEW)
+    log = next((tmp_path / "t" / "p0").glob(".*.log.1_*"))
+    instant = "29990101000000000"
+    nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
+    content = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, nothing)
+    (log.parent / log.name.replace(".log.1_", ".log.7_")).write_bytes(content)
+    for state in ("requested", "inflight") if pending else ():
+        (tmp_path / "t" / ".hoodie" / f"{instant}.deltacommit.{state}").touch()
+    findings = HoodieTable.open(tmp_path / "t").verify(data=False).findings
+    assert [(each.part, each.problem) for each in findings] == [("files", each) for each in problems]

@@ -1,0 +1,45 @@
+"""Log files that only pending instants wrote: what a failed write leaves until its rollback.
+
+From table version 8 on their names tell. Up to version 6 a log file is named after its slice's base file, so its blocks
+have to be looked at (spec F2.3); the metadata table has no entry for them, as it gets entries when a write completes.
+"""
+
+from __future__ import annotations
+
+from hoodie_py.errors import FileMissingError
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.names import parse_log_file_name
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.metadata_table.listings import read_file_lists
+from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.table.snapshot import Snapshot
+
+
+def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
+    """Return the paths of log files without an entry in the metadata table whose blocks are all of pending instants.
+
+    Raises:
+        CorruptFileError: a log file is too large to look at, or the metadata table cannot be read.
+        StorageError: the store refused.
+    """
+    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
+    if snapshot.config.has_logs_named_by_commit or not pending:
+        return frozenset()
+    _, listed = read_file_lists(view, None)
+    known = {each.path for files in listed.values() for each in files}
+    unknown = [
+        each.path
+        for listing in snapshot.view.list_partitions()
+        for each in listing.files
+        if each.path not in known and parse_log_file_name(each.name) is not None
+    ]
+    return frozenset(path for path in unknown if _is_of(snapshot, path, pending))
+
+
+def _is_of(snapshot: Snapshot, path: str, pending: set[str]) -> bool:
+    try:
+        data = read_bounded(snapshot.files, path, "log_bytes")
+    except FileMissingError:  # rolled back since the listing
+        return True
+    times = {block.instant_time for block in iterate_blocks(data) if isinstance(block, LogBlock)}
+    return bool(times) and times <= pending
