@@ -36,6 +36,7 @@ _.on_broken_pipe
 _.title_justify
 _.title_style
 _.showwarning
+_.__class__
 _.writeable
 _.prec
 _.readable

@@ -17,9 +17,17 @@ def refusal(action: Callable[[], Any]) -> tuple[str, str]:
     with pytest.raises(PySparkException) as caught:
         action()
     text = str(caught.value)
+    check_sentence_first(text)
     names = re.findall(r"hoodie_py[\w.]*\.(\w+):", text)
     assert names, text
     return names[-1], text
+
+
+def check_sentence_first(text: str) -> None:
+    """After Spark's own words there is the sentence, and no traceback before it."""
+    sentence, traceback = text.find("hoodie_py.errors."), text.find("Traceback (most recent call last)")
+    assert 0 <= sentence < traceback, text
+    assert text[:sentence].count("\n") <= 1, text
 
 
 def load(spark: Any, path: Any, **options: str) -> Callable[[], Any]:

@@ -24,6 +24,7 @@ from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, LoadOptions, fin
 from hoodie_py.spark.pin import Pin, open_table
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.reading.reader import HoodieReader, find_columns
+from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.types import as_spark_schema
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class HoodieSource(DataSource):
         """Return the name of the format."""
         return cls.format_name
 
+    @put_sentence_first()
     def schema(self) -> StructType:
         """Pin the table's latest snapshot, or the one at the instant of the options, and return the query's columns.
 
@@ -75,6 +77,7 @@ class HoodieSource(DataSource):
         freeze_imports()
         return columns
 
+    @put_sentence_first()
     def reader(self, schema: StructType) -> HoodieReader:
         """Return the reader for a schema: the one that ``schema`` returned, or one that the user gave.
 
@@ -93,6 +96,7 @@ class HoodieSource(DataSource):
         freeze_imports()
         return made
 
+    @put_sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> HoodieWriter:
         """Return the writer for rows of a schema, after checking the options against the table.
 
@@ -105,6 +109,7 @@ class HoodieSource(DataSource):
         job = self._plan_job(schema, overwrite=overwrite)
         return HoodieWriter(job, Staging.choose(job.options.open_files()))
 
+    @put_sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> HoodieStreamWriter:  # noqa: N802 - Spark's name
         """Return the writer for the batches of a stream; errors as for ``writer``."""
         from hoodie_py.spark.staged.staging import Staging
@@ -115,6 +120,7 @@ class HoodieSource(DataSource):
         job = self._plan_job(schema, overwrite=overwrite)
         return HoodieStreamWriter(job, Staging.choose(job.options.open_files()))
 
+    @put_sentence_first()
     def streamReader(self, schema: StructType) -> HoodieStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream for a schema: the one that ``schema`` returned, or one that the user gave.
 

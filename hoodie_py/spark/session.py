@@ -17,22 +17,25 @@ if TYPE_CHECKING:
     from hoodie_py.writer.dml.clauses import Clauses
     from hoodie_py.writer.lock.lock import Lock
 
+_NAME = "hoodie"
+_NAMES_OF_HUDI = ("hudi", "org.apache.hudi")
 _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 
 
-def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -> None:
+def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> None:
     """Make ``spark.read.format(name)`` read Hudi tables in this session.
 
-    PySpark also finds the format "hoodie" without ``register``. Registering adds mergers, the session's S3 settings
-    (``spark.hadoop.fs.s3a.*``, for tables whose load has no ``storage_options``) or another name. A second call with
-    the same name replaces the first. If the session's workers on this machine run a Python that cannot read tables, a
-    warning says so.
+    Without a name these are the formats "hoodie", and "hudi" and "org.apache.hudi" as well, which are Java Hudi's; its
+    jar keeps them where it is in the session. PySpark also finds the format "hoodie" without ``register``. Registering
+    adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
+    ``storage_options``) or another name. A second call with the same name replaces the first. If the session's workers
+    on this machine run a Python that cannot read tables, a warning says so.
 
     Args:
         spark: a session, classic or Connect.
         mergers: RecordMerger classes or instances, for tables that name one by strategy id or payload class. Their
             code is sent to the workers, so they may be defined in a notebook.
-        name: the name for ``format``, for instance "hudi".
+        name: another name for ``format``.
 
     Raises:
         TypeError: a value is no RecordMerger, or no table can name it.
@@ -45,12 +48,17 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = "hoodie") -
         >>> spark.read.format("hoodie").load(trips.uri).count()
         3
     """
+    warn_of_worker_python(spark)
+    settings = read_s3_settings(spark)
+    for each in (*_NAMES_OF_HUDI, name) if name == _NAME else (name,):
+        _register(spark, mergers, each, settings)
+
+
+def _register(spark: Any, mergers: Sequence[Merger], name: str, settings: Mapping[str, str]) -> None:
     from pyspark.errors import AnalysisException
 
     from hoodie_py.spark.data_source import make_source_class
 
-    warn_of_worker_python(spark)
-    settings = read_s3_settings(spark)
     try:
         spark.dataSource.register(make_source_class(name, tuple(mergers), settings))
     except AnalysisException as error:

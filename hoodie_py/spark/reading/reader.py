@@ -29,6 +29,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import HOLES_POLICY, INCREMENTAL_FORMAT, RANGE_START
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
 from hoodie_py.table.query import make_query
 from hoodie_py.table.scan import scan
@@ -83,6 +84,7 @@ class HoodieReader(DataSourceReader):
         self._target = as_arrow_schema(schema)
         self._columns = match_columns(self._target, make_load_scan(snapshot, options).schema)
 
+    @put_sentence_first()
     def partitions(self) -> list[InputPartition]:
         """Return the partitions to read; each is smaller than 64 KB when pickled."""
         asked = make_load_scan(self._snapshot, self._options, self._columns)
@@ -174,10 +176,11 @@ def read_tasks(tasks: Sequence[Task], packed_mergers: bytes, target: pa.Schema) 
 
     pa.set_cpu_count(1)  # Spark gives a task one core
     mergers = load_mergers(packed_mergers)
-    for task in tasks:
-        merger = choose_merger(task.info.config, mergers)
-        for batch in replace(task, merger=merger).to_batches():
-            yield fit(batch, target)
+    with put_sentence_first():
+        for task in tasks:
+            merger = choose_merger(task.info.config, mergers)
+            for batch in replace(task, merger=merger).to_batches():
+                yield fit(batch, target)
     freeze_imports()
 
 

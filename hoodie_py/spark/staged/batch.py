@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.spark.mergers import choose_merger, load_mergers
 from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.staged.staging import StagedRows, Staging
 from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_options import WriteOptions
@@ -116,6 +117,7 @@ class HoodieWriter(DataSourceArrowWriter):
     staging: Staging
     write_id: str = field(default_factory=lambda: str(uuid4()))
 
+    @put_sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of a task, on a worker.
 
@@ -126,6 +128,7 @@ class HoodieWriter(DataSourceArrowWriter):
         freeze_imports()
         return staged
 
+    @put_sentence_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Write the staged rows.
 

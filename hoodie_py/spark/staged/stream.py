@@ -20,6 +20,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from hoodie_py.errors import HoodieError
 from hoodie_py.options.source import STREAM_CHECKPOINT, STREAM_IDENTIFIER
 from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.staged.batch import (
     WriteJob,
     iterate_extra_metadata,
@@ -49,6 +50,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
     job: WriteJob
     staging: Staging
 
+    @put_sentence_first()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         """Stage the rows of a task, on a worker.
 
@@ -61,6 +63,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
         freeze_imports()
         return staged
 
+    @put_sentence_first()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Write the staged rows, unless the table has this batch already.
 

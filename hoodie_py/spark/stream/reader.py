@@ -29,6 +29,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.reading.reader import HoodiePartition, make_partitions, pack, read_tasks
+from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.stream.history import History
 from hoodie_py.spark.stream.limits import Limits
 from hoodie_py.spark.stream.offset import StreamOffset
@@ -54,6 +55,7 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = as_arrow_schema(schema)
         self._last: str | None = None
 
+    @put_sentence_first()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where the stream begins.
 
@@ -62,6 +64,7 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         return self._open().find_start().to_json()
 
+    @put_sentence_first()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where the next batch ends; the start if there is nothing to read.
 
@@ -79,6 +82,7 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadAllAvailable()
         return ReadMaxBytes(given.bytes or _ANY) if given.files is None else ReadMaxFiles(given.files)
 
+    @put_sentence_first()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix the last commit that the query reads.
 
@@ -87,6 +91,7 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         self._last = self._open().find_last_position()
 
+    @put_sentence_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the partitions of a batch, each smaller than 64 KB when pickled.
 

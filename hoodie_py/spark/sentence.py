@@ -1,0 +1,46 @@
+"""What users of Spark see first of an error: its sentence, and the traceback after it.
+
+Spark shows the text of a worker's traceback, whose last line is the message: below a screen of frames. Python prints
+the cause of an error before the error, and prints no frames of a cause that was never raised. So each method that Spark
+calls raises its error with a copy of it as the cause. PySpark takes causes away when it shortens a traceback, which it
+does by default: this one stays. Spark's own words remain in front ("Failed to create Python data source instance:").
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hoodie_py.errors import HoodieError
+
+
+@contextmanager
+def put_sentence_first() -> Iterator[None]:
+    """Let the text of an error's traceback begin with its message; what caused the error becomes a note.
+
+    Raises:
+        HoodieError: what the block raises.
+    """
+    try:
+        yield
+    except HoodieError as error:
+        if "__cause__" in vars(type(error)):  # an inner block did it
+            raise
+        cause = error.__cause__
+        if cause is not None and not isinstance(cause, HoodieError):
+            error.add_note(f"It was caused by {type(cause).__name__}: {cause}")
+        sentence = copy.copy(error)
+        error.__class__ = _make_class(type(error), sentence)
+        raise error from sentence
+
+
+def _make_class(kind: type[HoodieError], sentence: HoodieError) -> type[HoodieError]:
+    """Return a class of errors that looks like another one, and whose cause cannot be taken away."""
+    members = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+        "__cause__": property(lambda _: sentence, lambda _, __: None),
+    }
+    return type(kind.__name__, (kind,), members)
