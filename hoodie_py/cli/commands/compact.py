@@ -124,14 +124,19 @@ def open_engine(name: EngineName, job: str = "hoodie compact") -> Iterator[Engin
         yield spark
 
 
+_WIDE = 100  # columns of a terminal that has room for a title beside a bar and its figures
+
+
 @contextmanager
 def _show_progress() -> Iterator[OnProgress | None]:
     """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
 
-    from hoodie_py.cli.console import show_progress
+    from hoodie_py.cli import console
 
-    with show_progress(TextColumn("compacting"), BarColumn(), TextColumn("{task.description}")) as bar:
+    figures = BarColumn(), TextColumn("{task.description}")
+    columns = (TextColumn("compacting"), *figures) if console.make_stderr().width >= _WIDE else figures
+    with console.show_progress(*columns) as bar:
 
         def tell(progress: Progress) -> None:
             assert bar is not None

@@ -162,6 +162,20 @@ def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.Monke
     assert "compacting" in screen.getvalue()
 
 
+def test_a_bar_and_its_figures_fit_80_columns(hoodie, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(console.DataConsole):
+        is_terminal = True  # type: ignore[assignment]
+
+    screen = io.StringIO()
+    figures = "137/999 file groups, 99.9 GB of 99.9 GB, 202,388 rows/s, 2:40 left"
+    monkeypatch.setattr(compact, "format_progress", lambda _: figures)
+    monkeypatch.setattr(console, "make_stderr", lambda: Terminal(file=screen, width=80))
+    hoodie("compact", table, *QUICK)
+    shown = [line for line in screen.getvalue().splitlines() if figures in line]
+    assert shown
+    assert all(line.count("━") >= 8 for line in shown)
+
+
 def test_progress_in_words() -> None:
     progress = Progress("1", 4, 1, 4_000_000, 1_000_000, 5_000, 2.0)
     assert compact.format_progress(progress) == "1/4 file groups, 1.0 MB of 4.0 MB, 2,500 rows/s, 0:06 left"
