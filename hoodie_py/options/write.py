@@ -24,6 +24,7 @@ COMPACTION_TARGET_PARTITIONS = Number("hoodie.compaction.daybased.target.partiti
 COMPACTION_PARTITION_REGEX = Text("hoodie.compaction.partition.path.regex")
 PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also of a slice without base file
 PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # below it files are filled up
+SMALL_FILE_CANDIDATES = Number("hoodie.merge.small.file.group.candidates.limit", 1)  # of a partition; merge-on-read
 
 # When a compaction plan is made
 TRIGGER_STRATEGY = Choice("hoodie.compact.inline.trigger.strategy", TRIGGERS)

@@ -102,7 +102,8 @@ class WriteSettings:
         multi_writer: whether other writers may work at the same time, so that heartbeats count.
         non_blocking: whether they may write the same file groups at the same time.
         clock_skew_ms: greatest difference between the clocks of writers.
-        small_file_bytes: on copy-on-write tables new records fill base files below this size.
+        small_file_bytes: new records fill base files below this size.
+        small_file_candidates: on merge-on-read tables they fill at most so many of a partition.
         options: all options as given, for readers, mergers and lock providers.
         table_index: the index that the table's files show; None if only the options say.
     """
@@ -115,6 +116,7 @@ class WriteSettings:
     non_blocking: bool = False
     clock_skew_ms: int = keys.CLOCK_SKEW_MS.default
     small_file_bytes: int = keys.PARQUET_SMALL_FILE_LIMIT.default
+    small_file_candidates: int = keys.SMALL_FILE_CANDIDATES.default
     options: Mapping[str, str] = field(default_factory=dict)
     table_index: IndexSettings | None = None
 
@@ -141,6 +143,7 @@ class WriteSettings:
             non_blocking=keys.CONCURRENCY_MODE.read(texts) == keys.NON_BLOCKING,
             clock_skew_ms=keys.CLOCK_SKEW_MS.read(texts),
             small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.read(texts),
+            small_file_candidates=keys.SMALL_FILE_CANDIDATES.read(texts),
             options=texts,
         )
 

@@ -25,7 +25,6 @@ from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.non_blocking import check_non_blocking
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.stream_inserts import SpilledInserts, insert_spilled
-from hoodie_py.writer.commit.tasks import is_merging_inserts
 from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.index.key_spelling import check_spelling
@@ -35,7 +34,7 @@ from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import choose_operation, find_input_schema, make_records
 from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, list_slices_of
 from hoodie_py.writer.partitioner.by_operation import (
     OVERWRITES,
     assign_records,
@@ -46,6 +45,7 @@ from hoodie_py.writer.partitioner.by_operation import (
     needs_insert_conflict_check,
 )
 from hoodie_py.writer.partitioner.chosen_partitions import check_rows_inside, choose_partitions, split_paths
+from hoodie_py.writer.partitioner.fill import is_merging_inserts
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
@@ -186,7 +186,8 @@ class Writer:
             tagged = make_deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
             write = self._make_write(snapshot, WriteOperation.DELETE, load_output_schema(snapshot))
             file_bytes = self.session.settings.plan.max_file_size
-            return commit_records(write, assign_files(tagged, snapshot, file_bytes))
+            slices = list_slices_of(tagged.records, snapshot)
+            return commit_records(write, assign_files(tagged, slices, file_bytes))
 
     def _make_write(self, snapshot: Snapshot, operation: WriteOperation, schema: OutputSchema) -> Write:
         return Write(

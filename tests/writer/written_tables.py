@@ -22,7 +22,7 @@ from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.handles.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
@@ -146,7 +146,7 @@ def placed(
     snapshot: Snapshot, given: WriteRecords, operation: WriteOperation = WriteOperation.UPSERT
 ) -> AssignedRecords:
     if operation in (WriteOperation.UPSERT, WriteOperation.DELETE):
-        return assign_files(tagged(snapshot, given), snapshot, FILE_BYTES)
+        return assign_files(tagged(snapshot, given), list_slices_of(given, snapshot), FILE_BYTES)
     return assign_new_files(given, FILE_BYTES)
 
 

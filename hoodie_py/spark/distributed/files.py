@@ -24,8 +24,8 @@ from hoodie_py.writer.commit.tasks import WriteTask, run_task
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.partitioner.assign import FileAssignment, make_file_id
+from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.partitioner.small_files import compute_free_rows
-from hoodie_py.writer.settings import WriteSettings
 
 FILE_BYTES_A_BYTE = 0.4
 """About how many bytes of a base file a payload byte becomes."""
@@ -65,15 +65,13 @@ class FilePlan:
 def plan_files(
     pieces: Mapping[PieceKey, Piece],
     slices: Sequence[FileSlice],
-    settings: WriteSettings,
-    *,
-    fill: bool,
-    held: frozenset[GroupKey] = frozenset(),
+    file_bytes: int,
+    small: Sequence[FileSlice] = (),
+    fill: Fill = Fill.NONE,
 ) -> FilePlan:
     """Decide which pieces share a file. The new records of a shard are never divided.
 
-    ``fill``: new records fill small base files first, as in COPY_ON_WRITE tables. ``held`` are file groups that must
-    not get records, as a pending clustering replaces them.
+    New records fill the base files of ``small`` slices first; ``fill`` says how. New files have about ``file_bytes``.
     """
     members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
     new: dict[str, list[PieceKey]] = defaultdict(list)
@@ -83,31 +81,33 @@ def plan_files(
             new[path].append(key)
         else:
             members[path, file_id].append(key)
-    file_bytes = settings.plan.max_file_size
-    room = (
-        compute_free_rows(slices, set(held), FILE_BYTES_A_BYTE, file_bytes, settings.small_file_bytes) if fill else {}
-    )
+    room = compute_free_rows(small, FILE_BYTES_A_BYTE, file_bytes)
+    filled: set[GroupKey] = set()
     for path, keys in new.items():
         for file_id, some in _share_out(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
             members[path, file_id].extend(some)
+            filled.add((path, file_id))
     there = {(each.partition_path, each.file_id): each for each in slices}
-    placements = tuple(_make_placement(group, [pieces[key] for key in keys], there) for group, keys in members.items())
+    placements = tuple(
+        _make_placement(group, [pieces[key] for key in keys], there, fill if group in filled else Fill.NONE)
+        for group, keys in members.items()
+    )
     file_of = {key: number for number, keys in enumerate(members.values()) for key in keys}
     return FilePlan(placements, file_of)
 
 
 def _share_out(
-    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[str, int]], most: int
+    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[FileSlice, int]], most: int
 ) -> Iterator[tuple[str, list[PieceKey]]]:
     """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
     end = 0  # of the pieces that have a file
-    for file_id, size in room:
+    for file_slice, size in room:
         start, taken = end, 0
         while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
             taken += pieces[keys[end]].bytes
             end += 1
         if end > start:
-            yield file_id, list(keys[start:end])
+            yield file_slice.file_id, list(keys[start:end])
     left = keys[end:]
     total = sum(pieces[key].bytes for key in left)
     count = min(len(left), -(-total // most)) if left else 0
@@ -121,7 +121,9 @@ def _share_out(
         yield make_file_id(), share_
 
 
-def _make_placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice]) -> FileAssignment:
+def _make_placement(
+    group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice], fill: Fill
+) -> FileAssignment:
     file_slice = there.get(group)
     base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
     rows = sum(each.rows for each in pieces)
@@ -134,6 +136,7 @@ def _make_placement(group: GroupKey, pieces: Sequence[Piece], there: Mapping[Gro
         sum(each.updates for each in pieces),
         sum(each.deletes for each in pieces),
         base if all(each.in_base for each in pieces) else None,
+        Fill.NONE if file_slice is None else fill,
     )
 
 

@@ -48,7 +48,7 @@ from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.commit_records import Write, commit_new_files, commit_records
 from hoodie_py.writer.commit.result import WriteResult
-from hoodie_py.writer.commit.tasks import Tasks, is_merging_inserts
+from hoodie_py.writer.commit.tasks import Tasks
 from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
@@ -57,7 +57,6 @@ from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.partitioner.by_operation import (
-    LOOKED_UP,
     OVERWRITES,
     is_independent,
     list_replaced_groups,
@@ -65,11 +64,12 @@ from hoodie_py.writer.partitioner.by_operation import (
     needs_lookup,
 )
 from hoodie_py.writer.partitioner.chosen_partitions import split_paths
+from hoodie_py.writer.partitioner.fill import Fill, choose_fill, is_merging_inserts
+from hoodie_py.writer.partitioner.small_files import choose_small_files
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
-from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 from hoodie_py.writer.write_client import Writer
 
 if TYPE_CHECKING:
@@ -162,8 +162,9 @@ class DistributedWrite:
             sharded = self.engine.add_keys(sharded, DivideKeys(packed, slices, self.engine.sketch_keys(sharded)))
         placed = self.engine.place_records(sharded, PlaceRecords(packed, slices), self._parallelism)
         pieces = self.engine.count_pieces(placed)
-        held = frozenset(key for _, groups in iterate_pending_clusterings(snapshot) for key in groups)
-        plan = plan_files(pieces, slices, settings, fill=self._can_fill_small_files(snapshot, facts), held=held)
+        fill = choose_fill(self.operation, snapshot, settings, self.merger)
+        small = [] if fill is Fill.NONE else choose_small_files(snapshot, slices, settings)
+        plan = plan_files(pieces, slices, settings.plan.max_file_size, small, fill)
         write = self._make_write(snapshot, output, overwritten)
 
         def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
@@ -200,9 +201,6 @@ class DistributedWrite:
         """Return the file slices that the rows' keys may be in."""
         is_global = self.session.settings.index.is_global
         return snapshot.view.list_slices(None, None if is_global or not facts.payload_format.has_paths else paths)
-
-    def _can_fill_small_files(self, snapshot: Snapshot, facts: WriteFacts) -> bool:
-        return not snapshot.config.is_merge_on_read and not facts.is_bucket and self.operation in LOOKED_UP
 
     def _make_write(self, snapshot: Snapshot, output: OutputSchema, overwritten: list[str] | None) -> Write:
         replaced = None

@@ -37,6 +37,7 @@ from hoodie_py.writer.log_compaction import run as log_compaction
 from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords
+from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
@@ -140,6 +141,7 @@ def _commit(
 def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
     return Claims(
         touched=frozenset(each.group for each in routed.assignments),
+        rewritten=frozenset(each.group for each in routed.assignments if each.fill is not Fill.NONE),
         replaced=write.replaced,
         new_keys_in=frozenset(each.partition_path for each in routed.assignments if each.inserts),
         looked_up=write.looked_up,

@@ -4,7 +4,7 @@
 * Another commit wrote to or replaced a file group of this write: a conflict.
 * A compaction of such a group is no conflict from table version 8 on, as there a log file belongs to the newest slice
   at its completion. Up to version 6 log files carry the slice's base instant, so a compaction that was planned or done
-  since would lose them.
+  since would lose them. Base files that new records fill are as on copy-on-write tables.
 * Non-blocking writes of a bucket index add log files to the same file groups at the same time. Another base file, or
   another file id for the same bucket, is still a conflict.
 * Two writes that did not find a key would both insert it. So another write's inserts into a partition that gets new
@@ -33,6 +33,7 @@ class Claims:
 
     Attributes:
         touched: file groups that get a new file.
+        rewritten: those of them whose new file is a base file, though the table is merge-on-read.
         replaced: file ids of the groups that the write replaces, by partition path.
         new_keys_in: partitions that get new keys; None if only the tasks will know.
         looked_up: whether the write searched for these keys, so that no other write may insert them.
@@ -40,6 +41,7 @@ class Claims:
     """
 
     touched: frozenset[GroupKey] = frozenset()
+    rewritten: frozenset[GroupKey] = frozenset()
     replaced: Mapping[str, tuple[str, ...]] | None = None
     new_keys_in: frozenset[str] | None = frozenset()
     looked_up: bool = True
@@ -108,9 +110,10 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     metadata = now.timeline.read_metadata(instant)
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _refuse_shared(claims.groups & replaced, instant)
-    if metadata.compacted and now.config.has_logs_named_by_commit and (not beginning or claims.non_blocking):
-        return
     stats = list(metadata.iterate_stats())
+    if metadata.compacted and now.config.has_logs_named_by_commit and (not beginning or claims.non_blocking):
+        _refuse_shared(claims.rewritten & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
+        return
     if claims.non_blocking:
         _check_buckets(claims, instant, stats)
         return
@@ -146,15 +149,15 @@ def _has_inserts(stat: WriteStat) -> bool:
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     """Refuse a write whose file groups a pending compaction or log compaction has planned.
 
-    A replaced group can never be compacted. Up to version 6 a compaction's plan that is newer than ``before`` lacks the
-    write's log files.
+    A replaced group can never be compacted, and the base file of a planned slice is never rewritten. Up to version 6 a
+    compaction's plan that is newer than ``before`` lacks the write's log files.
     """
     by_slice = not now.config.has_logs_named_by_commit
     known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
     timeline = now.timeline.timeline
     for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
         is_new = by_slice and instant.action != LOG_COMPACTION and instant.request_time not in known
-        at_stake = claims.groups if is_new else claims.replaced_groups
+        at_stake = claims.groups if is_new else claims.replaced_groups | claims.rewritten
         if at_stake:
             plan = now.timeline.read_pending_plan(instant)
             _refuse_shared(at_stake & {(each.partition_path, each.file_id) for each in plan.operations}, instant)

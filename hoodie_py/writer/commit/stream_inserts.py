@@ -3,9 +3,9 @@ placed.
 
 Which file a row goes into follows from the number of rows in its partition, and nothing of a write shows before all
 rows are known to fit the table. So the stream is read to its end first, piece by piece. Each piece is checked, gets
-its keys, and is written to spill files, partition by partition. Then every new base file is written from its own rows.
+its keys, and is written to spill files, partition by partition. Then every base file is written from its own rows.
 
-This is for inserts without a look at the table or at other rows. The files are those that the same rows make in
+This is for inserts without a look at the table's keys or at other rows. The files are those that the same rows make in
 memory: a partition's rows in the order in which they came, in files of the same sizes. (Java spills in its shuffle.)
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, to_numbers
+from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill, Spilled
 from hoodie_py.reader.read_info import ReadStats
@@ -29,7 +30,10 @@ from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Job, Tasks, run_jobs
 from hoodie_py.writer.handles.create import InsertTask
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment, estimate_file_bytes, split_new_records
+from hoodie_py.writer.partitioner.fill import Fill, choose_fill
+from hoodie_py.writer.partitioner.small_files import choose_small_files, compute_free_rows
 from hoodie_py.writer.records import WriteRecords
 
 _KEY = "\0key"  # no column of a table has such a name
@@ -90,16 +94,26 @@ class SpilledInserts:
                 waiting.batches.append(self._writer.add(batch))
             waiting.rows += stop - start
 
-    def assign(self, file_bytes: int) -> tuple[FileAssignment, ...]:
-        """End the writing, and assign each partition's rows to new files. ``file_bytes`` is the estimated size of one.
+    def assign(self, file_bytes: int, small: Sequence[FileSlice] = ()) -> tuple[FileAssignment, ...]:
+        """End the writing, and assign each partition's rows to the base files of ``small`` slices, then to new ones.
 
-        ``start`` and ``stop`` of an assignment count the rows of its partition.
+        ``file_bytes`` is the estimated size of a file. ``start`` and ``stop`` of an assignment count the rows of its
+        partition.
         """
         self._writer.close()
-        most = max(1, int(file_bytes / estimate_file_bytes(self._bytes, self._rows)))
-        return tuple(
-            each for path in self.partitions for each in split_new_records(path, 0, self._waiting[path].rows, most)
-        )
+        row_bytes = estimate_file_bytes(self._bytes, self._rows)
+        room = compute_free_rows(small, row_bytes, file_bytes)
+        most = max(1, int(file_bytes / row_bytes))
+        return tuple(each for path in self.partitions for each in self._assign_rows(path, room.get(path, ()), most))
+
+    def _assign_rows(self, path: str, room: Sequence[tuple[FileSlice, int]], most: int) -> Iterator[FileAssignment]:
+        first, end = 0, self._waiting[path].rows
+        for old, rows in room:
+            stop = min(first + rows, end)
+            if first < stop:
+                yield FileAssignment(path, old.file_id, old, first, stop, stop - first, 0, 0, fill=Fill.EXTEND)
+            first = stop
+        yield from split_new_records(path, first, end, most)
 
     def read(self, assignment: FileAssignment) -> Iterator[WriteRecords]:
         """Yield the records of a file, batch by batch."""
@@ -115,9 +129,13 @@ class SpilledInserts:
 
 
 def insert_spilled(write: Write, spilled: SpilledInserts) -> WriteResult:
-    """Write the rows to new files and commit them; errors as for ``commit_records``."""
+    """Write the rows to small and new files and commit them; errors as for ``commit_records``."""
     none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
-    placed = AssignedRecords(none, np.empty(0, np.int64), spilled.assign(write.session.settings.plan.max_file_size))
+    snapshot, settings = write.snapshot, write.session.settings
+    small: list[FileSlice] = []
+    if choose_fill(write.operation, snapshot, settings, write.merger) is Fill.EXTEND:
+        small = choose_small_files(snapshot, snapshot.view.list_slices(None, spilled.partitions), settings)
+    placed = AssignedRecords(none, np.empty(0, np.int64), spilled.assign(settings.plan.max_file_size, small))
 
     def run(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
         made = zip(routed.assignments, tasks.iterate_tasks(routed.assignments), strict=True)
@@ -127,7 +145,7 @@ def insert_spilled(write: Write, spilled: SpilledInserts) -> WriteResult:
 
 
 def _write_file(task: object, spilled: SpilledInserts, assignment: FileAssignment) -> TaskResult:
-    assert isinstance(task, InsertTask)  # no merger decides about new rows here
+    assert isinstance(task, InsertTask | ExtendTask)  # no merger decides about new rows here
     return task.run(spilled.read(assignment))
 
 

@@ -1,7 +1,7 @@
 """Make the tasks that write placed records: to a log file, a new base file, or a rewritten base file.
 
-Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``, ``HoodieCreateHandle`` and
-``HoodieMergeHandle`` in the same way.
+Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``, ``HoodieCreateHandle``,
+``HoodieMergeHandle`` and ``HoodieConcatHandle`` in the same way.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import numpy as np
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger, RecordMerger
-from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.machine import count_cores
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import AppendTask, writes_positions
 from hoodie_py.writer.handles.create import InsertTask
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
+from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.partitioner.fill import Fill, find_custom_merger, has_insert_hook
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 
-WriteTask = InsertTask | RewriteTask | AppendTask
+WriteTask = InsertTask | ExtendTask | RewriteTask | AppendTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +51,36 @@ class Tasks:
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
             base = None if placement.file_slice is None else placement.file_slice.base_file
             old = 0 if base is None else base.whole_size
-            size = (old // 100 if isinstance(task, RewriteTask) else 0) + len(placement)
+            size = (old // 100 if isinstance(task, RewriteTask | ExtendTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 
     def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
         """Yield one task for each placement; errors as for ``iterate_jobs``."""
-        custom = _find_custom_merger(self.snapshot, self.settings, self.merger)
-        hooked = _has_insert_hook(custom)
+        custom = find_custom_merger(self.snapshot, self.settings, self.merger)
+        hooked = has_insert_hook(custom)
         for index, placement in enumerate(placements):
-            if placement.file_slice is None and not hooked:
+            old = placement.file_slice
+            if old is None and not hooked:
                 yield InsertTask(self.facts, index, placement.partition_path, placement.file_id)
-            elif placement.file_slice is None or not self.snapshot.config.is_merge_on_read:
+            elif old is not None and placement.fill is Fill.EXTEND:
+                yield ExtendTask(self.facts, index, old, self._read_info(old), self._read_options)
+            elif old is None or placement.fill is Fill.MERGE or not self.snapshot.config.is_merge_on_read:
                 yield self._make_rewrite(index, placement)
             else:
-                yield self._make_append(index, placement.file_slice, placement.positions_of, custom)
+                yield self._make_append(index, old, placement.positions_of, custom)
 
     def _make_rewrite(self, index: int, placement: FileAssignment) -> RewriteTask:
         old = placement.file_slice
         if old is None:
             old = FileSlice(placement.partition_path, placement.file_id, self.facts.instant, None, ())
-        schema = self.facts.schema
-        info = self.snapshot.read_info(old).as_stored(schema.arrow, schema.defaults)
-        return RewriteTask(self.facts, index, old, info, self.merger, ReadOptions(options=self.settings.options))
+        return RewriteTask(self.facts, index, old, self._read_info(old), self.merger, self._read_options)
+
+    def _read_info(self, old: FileSlice) -> ReadInfo:
+        return self.snapshot.read_info(old).as_stored(self.facts.schema.arrow, self.facts.schema.defaults)
+
+    @property
+    def _read_options(self) -> ReadOptions:
+        return ReadOptions(options=self.settings.options)
 
     def _make_append(
         self, index: int, old: FileSlice, positions_of: str | None, custom: RecordMerger | None
@@ -84,19 +93,6 @@ class Tasks:
         return replace(task, delete_rules=rules)
 
 
-def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
-    """Whether a merger also decides about new records; errors as for ``Tasks.iterate_jobs``."""
-    return _has_insert_hook(_find_custom_merger(snapshot, settings, merger))
-
-
-def _find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
-    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
-
-
-def _has_insert_hook(custom: RecordMerger | None) -> bool:
-    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
-
-
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
     """Run a task. ``positions`` are row numbers in the base file, -1 if unknown; ``inserts`` counts records with new
     keys.
@@ -104,7 +100,7 @@ def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inse
     Raises:
         HoodieError: the task failed. Readers do not see what it wrote.
     """
-    if isinstance(task, InsertTask):
+    if isinstance(task, InsertTask | ExtendTask):
         return task.run([records])
     if isinstance(task, RewriteTask):
         return task.run(records)
@@ -163,11 +159,13 @@ def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
             inserts[each.partition_path] += each.inserts
             continue
         base = each.file_slice.base_file
+        filling = 0 if each.fill is Fill.NONE else each.inserts
+        inserts[each.partition_path] += filling
         stat = WriteStat(
             file_id=each.file_id,
             path=None,
             prev_commit=NO_COMMIT if base is None else base.instant,
-            num_update_writes=len(each),
+            num_update_writes=len(each) - filling,
         )
         updates.setdefault(each.partition_path, []).append(stat)
     new = {path: WriteStat(file_id="", path=None, prev_commit=NO_COMMIT, num_inserts=n) for path, n in inserts.items()}

@@ -7,7 +7,7 @@ On merge-on-read tables from version 8 on, log files have only the columns that 
 of Java's MERGE INTO (``MergeIntoHoodieTableCommand.isPartialUpdateActionForMOR``): unless the option says no, the index
 is global, a custom merger or a partial update mode decides, or all columns are set. Beyond Java's rule rows are whole
 where it refuses (no meta fields, schema-on-read, a bootstrap), where a partition or delete field is set, where new
-rows may go into the same log file, and by event time unless the option says yes: late versions would mix with them.
+rows may go into the same file, and by event time unless the option says yes: late versions would mix with them.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns, select_output_columns
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import check_merge_options
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
@@ -217,7 +218,7 @@ class _Plan:
             found = engine.find(changes, self._plan_reads(changes, condition, where))
             fresh = NewRows(self.session, self.snapshot, self.schema, self.merger)
             routed = place_new_rows(fresh, new, changes.source, condition, found.moved)
-            if is_partial and any(each.file_slice is not None for each in routed.assignments):
+            if is_partial and any(_needs_whole_rows(each, found) for each in routed.assignments):
                 raise _WholeRowsNeededError
             placed = _join_assignments(found, routed)
             if not placed:
@@ -339,6 +340,11 @@ class _Plan:
         return mode is MergeMode.COMMIT_TIME_ORDERING and PARTIAL_UPDATES.read(options)
 
 
+def _needs_whole_rows(new: FileAssignment, found: Found) -> bool:
+    """Whether new rows go into a log file, or into a base file that is rewritten with the changed rows."""
+    return new.file_slice is not None and (new.fill is Fill.NONE or new.group in found.groups)
+
+
 def _find_marked(rows: pa.Table, *, config: Any, options: Mapping[str, str]) -> pa.ChunkedArray | None:
     return find_deletes(rows, rows, config, options, WriteOperation.UPSERT)
 
@@ -362,5 +368,6 @@ def _join_assignments(found: Found, routed: AssignedRecords) -> tuple[FileAssign
         count = group.updates + group.deletes + (0 if also is None else len(also))
         more = (0, 0, 0) if also is None else (also.inserts, also.updates, also.deletes)
         counts = (more[0], group.updates + more[1], group.deletes + more[2])
-        placed.append(FileAssignment(*key, group.file_slice, 0, count, *counts))
+        fill = Fill.NONE if also is None or also.fill is Fill.NONE else Fill.MERGE
+        placed.append(FileAssignment(*key, group.file_slice, 0, count, *counts, fill=fill))
     return (*placed, *new.values())

@@ -7,7 +7,7 @@ readers. Unchanged base rows keep their meta columns except the file name. Chang
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +28,12 @@ from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
+from hoodie_py.writer.handles.meta_columns import (
+    RowStamp,
+    find_missing_columns,
+    make_file_batches,
+    set_meta_columns,
+)
 from hoodie_py.writer.records import WriteRecords
 
 Incoming = Sequence[IncomingRows | IncomingDeletes]
@@ -136,7 +141,7 @@ class _MergedRowReader(MergeReader):
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
                 rows = self._make_output(piece.untouched)
-                yield _set_columns(
+                yield set_meta_columns(
                     rows, {FILE_NAME_FIELD: repeat_value(self._stamp.file_name, pa.string(), rows.num_rows)}
                 )
             if piece.merged is None:
@@ -149,17 +154,8 @@ class _MergedRowReader(MergeReader):
             if live.any():
                 changed = result.take(np.flatnonzero(live))
                 rows = self._make_output(log.store.take(changed.rows, self.schema.names))
-                yield _set_columns(rows, self._stamp.make_columns(changed.keys, written))
+                yield set_meta_columns(rows, self._stamp.make_columns(changed.keys, written))
                 written += rows.num_rows
-
-
-def _set_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Return rows with other values in some meta columns; a table without meta fields has none of them."""
-    for name, values in columns.items():
-        at = rows.schema.get_field_index(name)
-        if at >= 0:
-            rows = rows.set_column(at, name, values)
-    return rows
 
 
 def _find_unordered(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,15 @@ def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
     """Return the data columns of a file that the records lack; deletes by key have few columns."""
     there = {*META_FIELDS, OPERATION_FIELD, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
+
+
+def set_meta_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """Return rows with other values in some meta columns; a table without meta fields has none of them."""
+    for name, values in columns.items():
+        at = rows.schema.get_field_index(name)
+        if at >= 0:
+            rows = rows.set_column(at, name, values)
+    return rows
 
 
 def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:

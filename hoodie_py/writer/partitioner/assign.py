@@ -1,16 +1,16 @@
 """Choose the file that each tagged record goes into (Hudi ``UpsertPartitioner``).
 
 * A known key goes to its file group: into a log file on MERGE_ON_READ tables, into a rewritten base file on
-  COPY_ON_WRITE tables.
-* A new key goes into a new base file. It never goes into a log file, where indexes do not find it, unless its bucket
-  index gave it an existing file group.
+  COPY_ON_WRITE tables and where new keys fill that file.
+* A new key goes into a small base file, or a new one. It never goes into a log file, where indexes do not find it,
+  unless its bucket index gave it an existing file group.
 * A delete of a new key is dropped.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +22,9 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.index.bucket import make_bucket_file_id, parse_bucket
+from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.partitioner.small_files import fill_small_files
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
-from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
 _FILE_BYTES_A_BYTE = 0.4
 """Estimated bytes in a base file for each byte in memory."""
@@ -40,6 +40,7 @@ class FileAssignment:
         start, stop: the range of the assigned records.
         inserts, updates, deletes: number of records with new keys, with known keys, and of deletes of known keys.
         positions_of: instant of the base file that has all the keys; None if no single one has.
+        fill: how the new records get into the base file of the slice.
     """
 
     partition_path: str
@@ -51,6 +52,7 @@ class FileAssignment:
     updates: int
     deletes: int
     positions_of: str | None = None
+    fill: Fill = Fill.NONE
 
     @property
     def group(self) -> GroupKey:
@@ -81,35 +83,50 @@ class AssignedRecords:
 
 
 def assign_files(
-    tagged: TaggedRecords, snapshot: Snapshot, file_bytes: int, small_bytes: int = 0, *, only_logs: bool = False
+    tagged: TaggedRecords,
+    slices: Iterable[FileSlice],
+    file_bytes: int,
+    small: Sequence[FileSlice] = (),
+    fill: Fill = Fill.NONE,
+    *,
+    only_logs: bool = False,
 ) -> AssignedRecords:
-    """Assign tagged records to files. Records of one key keep their order. ``file_bytes`` is the estimated size of a
-    new base file. New records of COPY_ON_WRITE tables fill base files below ``small_bytes``; 0: they make new files.
-    ``only_logs``: new file groups of merge-on-read tables begin with a log file, too.
+    """Assign tagged records to files. Records of one key keep their order.
+
+    Args:
+        tagged: the records.
+        slices: the newest slices of their partitions.
+        file_bytes: the estimated size of a new base file.
+        small: slices whose base file new records fill first, in this order.
+        fill: how they do.
+        only_logs: new file groups begin with a log file.
     """
-    paths = [path for path in _require_partition_paths(tagged.records).unique().to_pylist() if path is not None]
-    slices = snapshot.view.list_slices(None, paths) if paths else []
+    begun = {key: FileSlice(*key, "", None, ()) for key in _list_groups(tagged)} if only_logs else {}
     by_group = {(each.partition_path, each.file_id): each for each in slices}
-    if snapshot.config.is_merge_on_read:
-        begun = {key: FileSlice(*key, "", None, ()) for key in _list_groups(tagged)} if only_logs else {}
-        return _assign(tagged, {**begun, **by_group}, file_bytes)
-    filled = fill_small_files(
-        tagged,
-        slices,
-        row_bytes=estimate_row_bytes(tagged.records),
-        file_bytes=file_bytes,
-        small_bytes=small_bytes,
-        held={key for _, groups in iterate_pending_clusterings(snapshot) for key in groups},
-    )
-    return _assign(filled, by_group, file_bytes)
+    filled: set[GroupKey] = set()
+    if fill is not Fill.NONE:
+        row_bytes = estimate_row_bytes(tagged.records)
+        tagged, filled = fill_small_files(tagged, small, row_bytes=row_bytes, file_bytes=file_bytes)
+    assigned = _assign(tagged, {**begun, **by_group}, file_bytes)
+    files = (replace(each, fill=fill) if each.group in filled else each for each in assigned.assignments)
+    return replace(assigned, assignments=tuple(files))
 
 
-def assign_new_files(records: WriteRecords, file_bytes: int) -> AssignedRecords:
-    """Assign all records to new file groups, in their order within each partition; deletes are dropped. ``file_bytes``
-    is the estimated size of a new base file.
+def list_slices_of(records: WriteRecords, snapshot: Snapshot) -> list[FileSlice]:
+    """Return the newest slices of the records' partitions."""
+    paths = [path for path in _require_partition_paths(records).unique().to_pylist() if path is not None]
+    return snapshot.view.list_slices(None, paths) if paths else []
+
+
+def assign_new_files(
+    records: WriteRecords, file_bytes: int, small: Sequence[FileSlice] = (), fill: Fill = Fill.NONE
+) -> AssignedRecords:
+    """Assign all records to small files, then to new file groups, in their order within each partition; deletes are
+    dropped. Arguments as for ``assign_files``.
     """
     none = pa.nulls(len(records), pa.string())
-    return _assign(TaggedRecords(records, none, none, np.full(len(records), -1, np.int64)), {}, file_bytes)
+    tagged = TaggedRecords(records, none, none, np.full(len(records), -1, np.int64))
+    return assign_files(tagged, small, file_bytes, small, fill)
 
 
 def assign_new_bucket_files(tagged: TaggedRecords, file_bytes: int) -> AssignedRecords:

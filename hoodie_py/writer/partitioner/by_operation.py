@@ -24,7 +24,15 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import KeyLookup
 from hoodie_py.writer.index.tagging import tag
 from hoodie_py.writer.keygen.generator import KeyGenerator
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_bucket_files, assign_new_files
+from hoodie_py.writer.partitioner.assign import (
+    AssignedRecords,
+    assign_files,
+    assign_new_bucket_files,
+    assign_new_files,
+    list_slices_of,
+)
+from hoodie_py.writer.partitioner.fill import Fill, choose_fill
+from hoodie_py.writer.partitioner.small_files import choose_small_files
 from hoodie_py.writer.precombine.combine import needs_combining
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
@@ -63,13 +71,18 @@ def assign_records(
     if is_bucket and operation in OVERWRITES:
         return assign_new_bucket_files(tag_records(), file_bytes)
     if is_bucket or operation in LOOKED_UP:
-        small, logs = 0 if is_bucket else settings.small_file_bytes, is_non_blocking(operation, settings)
-        return assign_files(tag_records(), snapshot, file_bytes, small, only_logs=logs)
+        tagged, only_logs = tag_records(), is_non_blocking(operation, settings)
+        slices = list_slices_of(tagged.records, snapshot)
+        fill = choose_fill(operation, snapshot, settings, merger)
+        small = [] if fill is Fill.NONE else choose_small_files(snapshot, slices, settings)
+        return assign_files(tagged, slices, file_bytes, small, fill, only_logs=only_logs)
     if operation is WriteOperation.BULK_INSERT:
         return assign_new_files(_sort(records, settings.options), file_bytes)
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
-        return assign_new_files(_apply_duplicate_policy(tag_records(), policy), file_bytes)
-    return assign_new_files(records, file_bytes)
+        records = _apply_duplicate_policy(tag_records(), policy)
+    fill = choose_fill(operation, snapshot, settings, merger)
+    small = [] if fill is Fill.NONE else choose_small_files(snapshot, list_slices_of(records, snapshot), settings)
+    return assign_new_files(records, file_bytes, small, fill)
 
 
 def check_replaceable(operation: WriteOperation, settings: WriteSettings) -> None:

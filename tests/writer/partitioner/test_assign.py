@@ -14,7 +14,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.partitioner import assign as routing
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files
+from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from tests.writer.written_tables import FILE_BYTES, Kind, put, records, row, tagged
 
@@ -102,7 +102,8 @@ def test_positions_are_those_of_the_newest_base_file(tmp_path: Path) -> None:
     Kind(9, True).create(tmp_path)
     put(tmp_path, records([row(i) for i in range(4)]), WriteOperation.INSERT)
     snapshot = open_snapshot(TableFiles.open(tmp_path))
-    routed = assign_files(tagged(snapshot, records([row(2), row(0), row(6)])), snapshot, FILE_BYTES)
+    given_ = records([row(2), row(0), row(6)])
+    routed = assign_files(tagged(snapshot, given_), list_slices_of(given_, snapshot), FILE_BYTES)
     known = {each.file_slice is not None: each for each in routed.assignments}
     base = known[True].file_slice.base_file if known[True].file_slice else None
     assert base is not None

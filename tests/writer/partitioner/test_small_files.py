@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
+from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
-from hoodie_py.writer.partitioner.small_files import fill_small_files
+from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.partitioner.small_files import choose_small_files, fill_small_files
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
+from hoodie_py.writer.settings import WriteSettings
 from tests.writer.compaction_tables import QUICK
-from tests.writer.written_tables import Kind, contents, row
+from tests.writer.written_tables import KINDS, Kind, contents, row
 
 PATHS = ("a", "b")
 
@@ -37,8 +42,11 @@ def test_new_records_fill_small_files(
     known = pa.array([each[1] for each in found], pa.string())
     tagged = TaggedRecords(whole, known, known, np.full(len(found), -1, np.int64))
     slices = [file_slice(path, file_id, size) for (path, file_id), size in files.items()]
-    held = [("a", "x")]
-    filled = fill_small_files(tagged, slices, row_bytes=10.0, file_bytes=100, small_bytes=small, held=held)
+    chosen = sorted(
+        (each for each in slices if each.base_file and each.base_file.size < small),
+        key=lambda each: (files[each.partition_path, each.file_id], each.file_id),
+    )
+    filled, groups = fill_small_files(tagged, chosen, row_bytes=10.0, file_bytes=100)
     assert filled.records is whole
     taken: dict[tuple[str, str], int] = {}
     left: dict[str, int] = {}
@@ -49,8 +57,9 @@ def test_new_records_fill_small_files(
             left[path] = left.get(path, 0) + 1
         else:
             taken[path, after] = taken.get((path, after), 0) + 1
-    room = {key: (100 - size) // 10 for key, size in files.items() if size < small and size <= 90 and key not in held}
+    room = {key: (100 - size) // 10 for key, size in files.items() if size < small and size <= 90}
     assert all(rows <= room[key] for key, rows in taken.items())
+    assert groups == set(taken)
     for (path, file_id), rows in room.items():
         smaller = [key for key in room if key[0] == path and (files[key], key[1]) < (files[path, file_id], file_id)]
         if taken.get((path, file_id)):
@@ -59,23 +68,113 @@ def test_new_records_fill_small_files(
             assert taken.get((path, file_id)) == rows
 
 
-def test_upserts_do_not_leave_a_file_each(tmp_path: Path) -> None:
-    for kind, groups in ((Kind(9, False, False), 1), (Kind(9, True, False), 4)):
+LIMIT = "hoodie.parquet.small.file.limit"
+CANDIDATES = "hoodie.merge.small.file.group.candidates.limit"
+
+
+def groups(table: HoodieTable) -> set[str]:
+    return {each.file_id for each in table.refresh().file_slices()}
+
+
+def small_ids(base: Path, **options: Any) -> list[str]:
+    snapshot = open_snapshot(TableFiles.open(base))
+    settings = WriteSettings.from_options(options)
+    return [each.file_id for each in choose_small_files(snapshot, snapshot.view.list_slices(), settings)]
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if not each.partitioned], ids=str)
+def test_upserts_do_not_leave_a_file_each(tmp_path: Path, kind: Kind) -> None:
+    table = HoodieTable.open(kind.create(tmp_path))
+    for start in range(0, 40, 10):
+        result = table.upsert([row(i, start + 1) for i in range(start, start + 12)], options=QUICK)
+        assert result.rows_inserted == (12 if start == 0 else 10)
+    assert len(contents(tmp_path)) == 42
+    assert len(table.file_slices()) == 1
+    assert table.file_slices()[0].log_files == ()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_inserts_do_not_leave_a_file_each(tmp_path: Path, kind: Kind) -> None:
+    table = HoodieTable.open(kind.create(tmp_path))
+    times = [table.insert([row(i) for i in (start, start + 1)], options=QUICK).instant for start in (0, 2, 4)]
+    assert len(contents(tmp_path)) == 6
+    assert len(table.file_slices()) == (2 if kind.partitioned else 1)
+    rows = table.scan(columns=["id", "_hoodie_commit_time", "_hoodie_file_name"]).to_arrow().to_pylist()
+    assert {each["id"]: each["_hoodie_commit_time"] for each in rows} == {f"k{i}": times[i // 2] for i in range(6)}, (
+        "rows keep the time of their commit"
+    )
+    names = {each.base_file.name for each in table.file_slices() if each.base_file}
+    assert {each["_hoodie_file_name"] for each in rows} == names
+    assert len(contents(tmp_path, as_of=times[1])) == 4
+    changed = table.changes(times[0], times[2]).to_arrow() if kind.captures else None
+    assert changed is None or changed.num_rows == 4
+
+
+def test_a_slice_with_a_log_is_not_filled(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, True, False).create(tmp_path))
+    table.insert([row(0), row(1)], options=QUICK)
+    [first] = groups(table)
+    table.upsert([row(0, 2, "b")], options=QUICK)
+    assert table.refresh().file_slices()[0].log_files
+    table.insert([row(2)], options=QUICK)
+    [second] = groups(table) - {first}
+    table.upsert([row(0, 3, "c"), row(3)], options=QUICK)
+    assert groups(table) == {first, second}
+    assert {each.file_id: len(each.log_files) for each in table.file_slices()} == {first: 2, second: 0}
+    assert contents(tmp_path) == {"k0": (3, "c"), "k1": (1, "a"), "k2": (1, "a"), "k3": (1, "a")}
+
+
+def test_a_few_files_of_a_partition_are_filled(tmp_path: Path) -> None:
+    for kind, counts in ((Kind(9, True), (2, 4)), (Kind(9, False), (6, 6))):
         base = kind.create(tmp_path / str(kind))
         table = HoodieTable.open(base)
-        for start in range(0, 40, 10):
-            result = table.upsert([row(i, start + 1) for i in range(start, start + 12)], options=QUICK)
-            assert result.rows_inserted == (12 if start == 0 else 10)
-        assert len(contents(base)) == 42
-        assert len(table.file_slices()) == groups
+        for start, count in ((0, 200), (200, 20), (220, 60)):
+            table.insert([row(i) for i in range(start, start + count)], options={**QUICK, LIMIT: 0})
+        one, two = small_ids(base), small_ids(base, **{CANDIDATES: 2})
+        assert (len(one), len(two)) == counts
+        sizes = {each.file_id: each.base_file.size for each in table.file_slices() if each.base_file}
+        by_path = {
+            path: sorted(sizes[e.file_id] for e in table.file_slices() if e.partition_path == path)
+            for path in ("p0", "p1")
+        }
+        assert [sizes[each] for each in one] == [
+            size for path in ("p0", "p1") for size in by_path[path][: counts[0] // 2]
+        ]
+        assert small_ids(base, **{LIMIT: 1}) == []
+        assert small_ids(base, **{LIMIT: 0}) == []
+        assert len(contents(base)) == 280
+
+
+def test_what_services_have_planned_is_not_filled(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, True, False).create(tmp_path))
+    table.insert([row(0)], options=QUICK)
+    [held] = groups(table)
+    assert table.schedule_clustering({**QUICK, "hoodie.clustering.plan.strategy.single.group.clustering.enabled": True})
+    table.insert([row(1)], options=QUICK)
+    assert small_ids(tmp_path, **{CANDIDATES: 9}) == [each for each in groups(table) if each != held]
+
+    other = HoodieTable.open(Kind(9, True, False).create(tmp_path / "c"))
+    other.insert([row(0)], options=QUICK)
+    other.upsert([row(0, 2)], options=QUICK)
+    assert other.schedule_compaction(options={**QUICK, "hoodie.compact.inline.max.delta.commits": 1})
+    assert small_ids(tmp_path / "c", **{CANDIDATES: 9}) == []
+
+
+def test_a_log_that_is_not_committed_yet_keeps_its_slice_on_version_six(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(6, True, False).create(tmp_path))
+    done = table.insert([row(0)], options=QUICK)
+    [group] = groups(table)
+    assert small_ids(tmp_path) == [group]
+    (tmp_path / f".{group}_{done.instant}.log.1_0-1-2").write_bytes(b"#HUDI#")
+    assert small_ids(tmp_path) == []
 
 
 def test_the_limit_is_an_option(tmp_path: Path) -> None:
-    base = Kind(6, False, False).create(tmp_path)
-    table = HoodieTable.open(base)
-    for start in (0, 10):
-        table.upsert(
-            [row(i) for i in range(start, start + 10)], options={**QUICK, "hoodie.parquet.small.file.limit": 0}
-        )
-    assert len(table.file_slices()) == 2
-    assert len(contents(base)) == 20
+    for merge_on_read in (False, True):
+        base = Kind(6, merge_on_read, False).create(tmp_path / str(merge_on_read))
+        table = HoodieTable.open(base)
+        for start in (0, 10):
+            table.upsert([row(i) for i in range(start, start + 10)], options={**QUICK, LIMIT: 0})
+        table.insert([row(i) for i in range(20, 30)], options={**QUICK, LIMIT: 0})
+        assert len(table.file_slices()) == 3
+        assert len(contents(base)) == 30
