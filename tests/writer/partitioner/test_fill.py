@@ -89,11 +89,9 @@ def test_an_upsert_that_fills_merges_updates_and_deletes(tmp_path: Path, kind: K
     assert only.log_files == ()
     assert contents(tmp_path) == {"k0": (2, "b"), **{f"k{i}": (1, "a") for i in range(1, 5)}}
     assert len(contents(tmp_path, as_of=before)) == 4
-    start = (
-        before
-        if kind.version == 6
-        else table.timeline.find(before, "deltacommit" if kind.merge_on_read else "commit").completion_time
-    )
+    found = table.timeline.find(before, "deltacommit" if kind.merge_on_read else "commit")
+    assert found is not None
+    start = before if kind.version == 6 else found.completion_time
     rows = table.incremental(start, columns=["id"]).to_arrow().to_pylist()
     assert sorted(each["id"] for each in rows) == ["k0", "k4"], "a range has the rows that the commit changed"
 
@@ -111,9 +109,10 @@ def test_a_failed_write_leaves_the_file_that_it_filled(
         publish(self)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(DataFile, "publish", fail)
-        getattr(table, operation)([row(4)], options=QUICK)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(table, operation)([row(4)], options=QUICK)
     table.refresh()
     assert len(contents(tmp_path)) == 4
     table.insert([row(5)], options=QUICK)
@@ -159,8 +158,7 @@ def test_indexes_and_services_follow(tmp_path: Path, kind: Kind) -> None:
 
 
 def test_a_merge_fills_beside_partial_rows(tmp_path: Path) -> None:
-    create = {"properties": {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}}
-    table = HoodieTable.open(Kind(9, True, False).create(tmp_path, **create))
+    table = HoodieTable.open(Kind(9, True, False).create(tmp_path, merge_mode="COMMIT_TIME_ORDERING"))
     table.insert([row(i) for i in range(4)], options=QUICK)
     table.upsert([row(0, 2)], options=QUICK)  # this slice has a log now
     table.insert([row(8)], options=QUICK)
