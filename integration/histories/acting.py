@@ -70,6 +70,8 @@ class Actor:
         )  # fmt: skip
         self.merger: dict[str, Any] = {"merger": Weighted} if kind.mode == CUSTOM else {}
         self.options = dict(_OPTIONS)
+        if kind.merge_on_read:  # the model does not know which file of a partition is the smallest
+            self.options["hoodie.parquet.small.file.limit"] = "0"
         if kind.buckets:
             self.options |= {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(kind.buckets)}
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hoodie_py import Delete, HoodieTable, Insert, Update
 from hoodie_py.reader.merge.merger import RecordMerger
@@ -178,3 +181,43 @@ def test_a_merge_fills_beside_partial_rows(tmp_path: Path) -> None:
     assert sorted(len(each.log_files) for each in table.file_slices()) == [0, 2], "the small file is rewritten"
     left = contents(tmp_path)
     assert (left["k8"], left["k10"], "k9" in left) == ((1, "o"), (6, "q"), False)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(KINDS), st.sampled_from(["1", "3"]), st.randoms(use_true_random=False))
+def test_random_writes_and_services_keep_all_rows(
+    tmp_path_factory: pytest.TempPathFactory, kind: Kind, candidates: str, dice: random.Random
+) -> None:
+    base = kind.create(tmp_path_factory.mktemp("lake") / "t", merge_mode="COMMIT_TIME_ORDERING")
+    table = HoodieTable.open(base)
+    options = {**QUICK, "hoodie.merge.small.file.group.candidates.limit": candidates}
+    want: dict[str, tuple[int, str]] = {}
+    states: list[tuple[str, dict[str, tuple[int, str]]]] = []
+    for step in range(9):
+        limit = {"hoodie.parquet.small.file.limit": "0"} if dice.random() < 0.3 else {}
+        known = [int(key[1:]) for key in want]
+        some = dice.sample(known, min(len(known), dice.randrange(4)))
+        new = [100 + step * 10 + each for each in range(dice.randrange(1, 4))]
+        match dice.choice(["upsert", "upsert", "insert", "insert", "delete", "compact", "plan", "cluster"]):
+            case "upsert":
+                rows = [row(each, 1, f"n{step}") for each in (*some, *new)]
+                table.upsert(rows, options={**options, **limit})
+                want |= {each["id"]: (each["ts"], each["name"]) for each in rows}
+            case "insert":
+                rows = [row(each, 1, f"n{step}") for each in new]
+                table.insert(rows, options={**options, **limit})
+                want |= {each["id"]: (each["ts"], each["name"]) for each in rows}
+            case "delete" if some:
+                table.delete([f"k{each}" for each in some], options=options)
+                want = {key: each for key, each in want.items() if int(key[1:]) not in some}
+            case "compact" if kind.merge_on_read:
+                table.compact(options={**options, **COMPACT})
+            case "plan" if kind.merge_on_read:
+                table.schedule_compaction(options={**options, **COMPACT})
+            case "cluster" if want:
+                table.cluster(options=options)
+        if table.refresh().timeline.select_completed().last is not None:
+            states.append((last_instant(table), dict(want)))
+        assert contents(base) == want
+    for instant, then in dict(states).items():
+        assert contents(base, as_of=instant) == then
