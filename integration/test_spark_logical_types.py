@@ -36,7 +36,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     path = tmp_path_factory.mktemp("made") / "t"
     table = HoodieTable.create(path, _SCHEMA, record_key="id", ordering="ts", table_type=request.param)
     table.upsert(pa.Table.from_pylist([_row(number, 1) for number in range(1, 5)], _SCHEMA))
-    table.refresh().upsert(pa.Table.from_pylist([_row(1, 2), _row(5, 2)], _SCHEMA))
+    limit = {"hoodie.parquet.small.file.limit": "0"}  # else the new row and the update fill the base file
+    table.refresh().upsert(pa.Table.from_pylist([_row(1, 2), _row(5, 2)], _SCHEMA), limit)
     return path
 
 

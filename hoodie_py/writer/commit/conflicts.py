@@ -33,19 +33,19 @@ class Claims:
 
     Attributes:
         touched: file groups that get a new file.
-        rewritten: those of them whose new file is a base file, though the table is merge-on-read.
         replaced: file ids of the groups that the write replaces, by partition path.
         new_keys_in: partitions that get new keys; None if only the tasks will know.
         looked_up: whether the write searched for these keys, so that no other write may insert them.
         non_blocking: whether other writes may add log files to the same file groups, and insert the same keys.
+        rewritten: those of the touched groups whose new file is a base file that new keys fill.
     """
 
     touched: frozenset[GroupKey] = frozenset()
-    rewritten: frozenset[GroupKey] = frozenset()
     replaced: Mapping[str, tuple[str, ...]] | None = None
     new_keys_in: frozenset[str] | None = frozenset()
     looked_up: bool = True
     non_blocking: bool = False
+    rewritten: frozenset[GroupKey] = frozenset()
 
     @property
     def groups(self) -> frozenset[GroupKey]:

@@ -190,6 +190,24 @@ def test_new_records_make_as_many_files_as_they_fill(tmp_path: Path) -> None:
     assert len(seen(tmp_path)) == 2010
 
 
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
+@pytest.mark.parametrize("kind", [Kind(9, True, False), Kind(6, True, False), Kind(9, False, False)], ids=str)
+def test_new_records_fill_a_small_file(tmp_path: Path, kind: Kind, operation: str) -> None:
+    kind.create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(20), 1)], shards=1)
+    [before] = HoodieTable.open(tmp_path).file_slices()
+    old = range(5) if operation == "upsert" else range(0)
+    data = pa.concat_tables([rows(old, 2), rows(range(20, 30), 2)])
+    result = write_by_hand(tmp_path, [data.slice(0, 8), data.slice(8)], operation)
+    assert (result.rows_inserted, result.rows_updated, result.rows_in_logs) == (10, len(old), 0)
+    [after] = HoodieTable.open(tmp_path).file_slices()
+    assert (after.file_id, after.log_files) == (before.file_id, ())
+    assert len(seen(tmp_path)) == 30
+    write_by_hand(tmp_path, [rows(range(30, 32), 3)], operation, hoodie__parquet__small__file__limit="0")
+    assert len(HoodieTable.open(tmp_path).file_slices()) > 1
+    assert len(seen(tmp_path)) == 32
+
+
 def base_files(where: Path) -> list[Path]:
     return [each for each in where.rglob("*.parquet") if ".hoodie" not in each.parts]
 

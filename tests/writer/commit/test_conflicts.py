@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.records import WriteOperation
 from tests.writer.compaction_tables import QUICK
@@ -85,6 +87,42 @@ def test_a_compaction_is_a_conflict_where_logs_name_the_slice(version: int, tmp_
                 check_conflicts(claims, before, look(tmp_path))
         else:
             check_conflicts(claims, before, look(tmp_path))
+
+
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_a_compaction_is_a_conflict_of_a_base_file_that_is_rewritten(version: int, tmp_path: Path) -> None:
+    before = start(tmp_path, version)
+    filled = frozenset({group(before, "p0")})
+    for step in (HoodieTable.schedule_compaction, HoodieTable.run_compaction):
+        step(HoodieTable.open(tmp_path), options=QUICK)
+        with pytest.raises(ConflictError, match="file group"):
+            check_conflicts(Claims(filled, rewritten=filled), before, look(tmp_path))
+
+
+@pytest.mark.parametrize("merge_on_read", [True, False])
+def test_of_two_inserts_into_one_small_file_one_stays(tmp_path: Path, merge_on_read: bool) -> None:
+    shared = {**QUICK, "hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    table = HoodieTable.open(Kind(9, merge_on_read).create(tmp_path))
+    table.insert([row(0)], options=shared)
+    plain = commit_records.run_here
+    for limit in ({}, {"hoodie.parquet.small.file.limit": "0"}):
+
+        def run(tasks: Any, routed: Any, *, more: dict[str, str] = limit) -> Any:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(commit_records.commit_records, "__defaults__", (plain, None))
+                HoodieTable.open(tmp_path).insert([row(2)], options={**shared, **more})
+            return plain(tasks, routed)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(commit_records.commit_records, "__defaults__", (run, None))
+            if limit:
+                table.refresh().insert([row(4)], options={**shared, **limit})
+            else:
+                with pytest.raises(ConflictError, match="changed a file group"):
+                    table.refresh().insert([row(4)], options=shared)
+    assert sorted(each["id"] for each in table.refresh().scan(columns=["id"]).to_arrow().to_pylist()) == [
+        "k0", "k2", "k2", "k4"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("version", [9, 8, 6])
