@@ -239,7 +239,7 @@ def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_sentence_says_what_happened(tmp_path: Path) -> None:
     table = opened(tmp_path)
-    text = str(table.upsert([row(1, 2), row(50)], options=QUICK))
+    text = str(table.upsert([row(1, 2), row(50)], options={**QUICK, "hoodie.parquet.small.file.limit": "0"}))
     assert "1 rows inserted, 1 updated, 0 deleted" in text
     assert "Replaced: 2 file groups." in str(table.insert_overwrite([row(0)], options=QUICK))
 
