@@ -101,7 +101,9 @@ def test_a_compaction_is_a_conflict_of_a_base_file_that_is_rewritten(version: in
 
 @pytest.mark.parametrize("merge_on_read", [True, False])
 def test_of_two_inserts_into_one_small_file_one_stays(tmp_path: Path, merge_on_read: bool) -> None:
-    shared = {**QUICK, "hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    lock = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    mode = "optimistic_concurrency_control"
+    shared = {**QUICK, "hoodie.write.concurrency.mode": mode, "hoodie.write.lock.provider": lock}
     table = HoodieTable.open(Kind(9, merge_on_read).create(tmp_path))
     table.insert([row(0)], options=shared)
     plain = commit_records.run_here
