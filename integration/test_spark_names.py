@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,15 +19,34 @@ def table(corpus_copy: Callable[[str], Path]) -> Path:
     return corpus_copy("event_time_updates_mor_v9")
 
 
+@pytest.mark.classic
 def test_hudis_own_names_are_registered(spark: Any, table: Path) -> None:
     register(spark)
     expected = spark.read.format("hoodie").load(str(table)).count()
     assert [spark.read.format(name).load(str(table)).count() for name in HUDI] == [expected] * 3
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_the_names_stay_javas_where_its_source_is(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: list[str] = []
+    utils = SimpleNamespace(classIsLoadable={"org.apache.hudi.DefaultSource": there}.get)
+    packages = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace())))
+    packages.org.apache.spark.util = SimpleNamespace(Utils=utils)
+    conf = SimpleNamespace(getAll={}.items)
+    session = SimpleNamespace(
+        _jvm=packages,
+        conf=SimpleNamespace(getAll={}),
+        sparkContext=SimpleNamespace(getConf=lambda: conf),
+        dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
+    )
+    monkeypatch.setattr("hoodie_py.spark.session.warn_of_worker_python", lambda _: None)
+    register(session)
+    assert registered == (["hoodie"] if there else ["hudi", "org.apache.hudi", "hoodie"])
+
+
 @pytest.mark.parametrize("name", ["hudi", "org.apache.hudi"])
 def test_sql_knows_them(spark: Any, table: Path, name: str) -> None:
-    register(spark)
+    register(spark, name=name)
     made = f"named_{name.replace('.', '_')}"
     spark.sql(f"CREATE TABLE {made} USING {name} LOCATION '{table}'")
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.load_options import read_s3_settings
+from hoodie_py.spark.process import is_connect
 from hoodie_py.spark.worker_python import warn_of_worker_python
 
 if TYPE_CHECKING:
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
 _NAME = "hoodie"
 _NAMES_OF_HUDI = ("hudi", "org.apache.hudi")
+_SOURCE_OF_HUDI = "org.apache.hudi.DefaultSource"
 _TAKEN = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> None:
     """Make ``spark.read.format(name)`` read Hudi tables in this session.
 
-    Without a name these are the formats "hoodie", and "hudi" and "org.apache.hudi" as well, which are Java Hudi's; its
-    jar keeps them where it is in the session. PySpark also finds the format "hoodie" without ``register``. Registering
-    adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
+    Without a name this is the format "hoodie". In a classic session "hudi" and "org.apache.hudi" are registered too,
+    unless Java Hudi's jar is there, whose names they are. PySpark also finds the format "hoodie" without ``register``.
+    Registering adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
     ``storage_options``) or another name. A second call with the same name replaces the first. If the session's workers
     on this machine run a Python that cannot read tables, a warning says so.
 
@@ -50,8 +52,16 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     """
     warn_of_worker_python(spark)
     settings = read_s3_settings(spark)
-    for each in (*_NAMES_OF_HUDI, name) if name == _NAME else (name,):
+    also = _NAMES_OF_HUDI if name == _NAME and not _may_have_java_hudi(spark) else ()
+    for each in (*also, name):
         _register(spark, mergers, each, settings)
+
+
+def _may_have_java_hudi(spark: Any) -> bool:
+    """Whether Java Hudi's source may be in the session; a Connect server cannot be asked. Spark refuses a format that
+    two sources have (``DataSource.lookupDataSource``).
+    """
+    return is_connect(spark) or bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(_SOURCE_OF_HUDI))  # noqa: SLF001
 
 
 def _register(spark: Any, mergers: Sequence[Merger], name: str, settings: Mapping[str, str]) -> None:
