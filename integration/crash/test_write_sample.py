@@ -108,7 +108,7 @@ def test_failed_writes_that_stay(folder: Folder, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_rollback_that_leaves_files(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollback, "find_written_files", lambda *_: {})
+    monkeypatch.setattr(rollback, "find_written_files", lambda *_, **__: {})
     assert "stray" in found(bench(folder), ".deltacommit", KILL_BEFORE)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,9 @@ def _loggers_as_they_were() -> Iterator[None]:
 
 
 def test_importing_sets_up_nothing() -> None:
-    assert [logging.getLogger(name).handlers for name in PACKAGES] == [[], []]
+    code = f"import logging, hoodie_py\nprint([logging.getLogger(name).handlers for name in {PACKAGES}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[[], []]"
 
 
 def test_what_completes_and_what_is_undone_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

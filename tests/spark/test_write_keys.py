@@ -75,7 +75,7 @@ def test_ranges_of_hashes_are_followed(tmp_path: Path) -> None:
 def test_every_copy_of_a_key_is_met(tmp_path: Path, index: str) -> None:
     table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path))
     for ts in (1, 2, 3):
-        table.insert(_rows(range(4), ts), QUICK)
+        table.insert(_rows(range(4), ts), {**QUICK, "hoodie.parquet.small.file.limit": "0"})
     write_by_hand(tmp_path, [_rows(range(2), 9)], hoodie__index__type=index)
     found = [(id_, ts) for id_, ts in _seen(tmp_path, "id", "ts") if id_ in ("k0", "k1")]
     assert found == [("k0", 9)] * 3 + [("k1", 9)] * 3

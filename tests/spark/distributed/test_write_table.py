@@ -198,7 +198,8 @@ def test_new_records_fill_a_small_file(tmp_path: Path, kind: Kind, operation: st
     [before] = HoodieTable.open(tmp_path).file_slices()
     old = range(5) if operation == "upsert" else range(0)
     data = pa.concat_tables([rows(old, 2), rows(range(20, 30), 2)])
-    result = write_by_hand(tmp_path, [data.slice(0, 8), data.slice(8)], operation)
+    limit = {"hoodie__parquet__small__file__limit": "104857600"}
+    result = write_by_hand(tmp_path, [data.slice(0, 8), data.slice(8)], operation, **limit)
     assert (result.rows_inserted, result.rows_updated, result.rows_in_logs) == (10, len(old), 0)
     [after] = HoodieTable.open(tmp_path).file_slices()
     assert (after.file_id, after.log_files) == (before.file_id, ())

@@ -104,6 +104,7 @@ def test_of_two_inserts_into_one_small_file_one_stays(tmp_path: Path, merge_on_r
     lock = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
     mode = "optimistic_concurrency_control"
     shared = {**QUICK, "hoodie.write.concurrency.mode": mode, "hoodie.write.lock.provider": lock}
+    shared["hoodie.parquet.small.file.limit"] = "104857600"
     table = HoodieTable.open(Kind(9, merge_on_read).create(tmp_path))
     table.insert([row(0)], options=shared)
     plain = commit_records.run_here

@@ -19,7 +19,8 @@ from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, data_file
 
 FLAT = [each for each in KINDS if not each.partitioned]
 COMPACT = {**QUICK, "hoodie.compact.inline.max.delta.commits": "1"}
-INDEXED = {**QUICK, "hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+FILL = {**QUICK, "hoodie.parquet.small.file.limit": "104857600"}
+INDEXED = {**FILL, "hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
 
 
 def made(base: Path, kind: Kind, options: dict[str, Any] | None = None) -> HoodieTable:
@@ -34,6 +35,16 @@ def last_instant(table: HoodieTable) -> str:
     last = table.refresh().timeline.select_completed().last
     assert last is not None
     return last.request_time
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_inserts_fill_where_the_limit_is_given(tmp_path: Path, given: bool) -> None:
+    table = made(tmp_path, Kind(9, True, False))
+    table.insert([row(0), row(4)], options=FILL if given else QUICK)
+    assert len(table.file_slices()) == (1 if given else 2)
+    assert table.scan().count() == 6
+    table.upsert([row(5)], options=QUICK)
+    assert len(table.file_slices()) == (1 if given else 2), "upserts fill in any case"
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite", "insert_overwrite_table"])
@@ -57,7 +68,7 @@ def test_buckets_are_not_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize("merge_on_read", [True, False])
 def test_inserts_make_new_files_where_changes_are_captured(tmp_path: Path, merge_on_read: bool) -> None:
     table = made(tmp_path, Kind(9, merge_on_read, False, captures=True))
-    done = table.insert([row(4)], options=QUICK)
+    done = table.insert([row(4)], options=FILL)
     assert len(table.file_slices()) == 2
     table.upsert([row(0, 2, "b"), row(5)], options=QUICK)
     assert len(table.file_slices()) == 2, "an upsert writes change data"
@@ -79,7 +90,7 @@ class Summing(RecordMerger):
 
 def test_inserts_make_new_files_where_a_merger_decides_about_them(tmp_path: Path) -> None:
     table = made(tmp_path, Kind(9, True, False))
-    table.insert([row(4)], options=QUICK, merger=Summing)
+    table.insert([row(4)], options=FILL, merger=Summing)
     assert len(table.file_slices()) == 2
 
 
@@ -115,10 +126,10 @@ def test_a_failed_write_leaves_the_file_that_it_filled(
     with monkeypatch.context() as patch:
         patch.setattr(DataFile, "publish", fail)
         with pytest.raises(KeyboardInterrupt):
-            getattr(table, operation)([row(4)], options=QUICK)
+            getattr(table, operation)([row(4)], options=FILL)
     table.refresh()
     assert len(contents(tmp_path)) == 4
-    table.insert([row(5)], options=QUICK)
+    table.insert([row(5)], options=FILL)
     assert len(data_files(tmp_path) - files) == 1, "the next writer removes what the failed one wrote"
     assert sorted(contents(tmp_path)) == ["k0", "k1", "k2", "k3", "k5"]
 
@@ -128,19 +139,19 @@ def test_a_restore_takes_a_filling_back(tmp_path: Path, kind: Kind) -> None:
     table = made(tmp_path, kind)
     instant = last_instant(table)
     table.savepoint(instant, options=QUICK)
-    table.insert([row(4)], options=QUICK)
+    table.insert([row(4)], options=FILL)
     table.upsert([row(0, 2, "b"), row(5)], options=QUICK)
     assert len(contents(tmp_path)) == 6
     table.restore(instant, options=QUICK)
     assert contents(tmp_path) == {f"k{i}": (1, "a") for i in range(4)}
-    table.insert([row(6)], options=QUICK)
+    table.insert([row(6)], options=FILL)
     assert len(contents(tmp_path)) == 5
     assert len(table.file_slices()) == 1
 
 
 @pytest.mark.parametrize("kind", [Kind(9, True, False), Kind(6, True, False), Kind(9, False, False)], ids=str)
 def test_indexes_and_services_follow(tmp_path: Path, kind: Kind) -> None:
-    options = {**INDEXED, "hoodie.metadata.index.column.stats.enable": "true"} if kind.version > 6 else QUICK
+    options = {**INDEXED, "hoodie.metadata.index.column.stats.enable": "true"} if kind.version > 6 else FILL
     table = made(tmp_path, kind, options)
     table.insert([row(4), row(5)], options=options)
     table.upsert([row(0, 2, "b"), row(6)], options=options)
@@ -194,7 +205,7 @@ def test_random_writes_and_services_keep_all_rows(
     want: dict[str, tuple[int, str]] = {}
     states: list[tuple[str, dict[str, tuple[int, str]]]] = []
     for step in range(9):
-        limit = {"hoodie.parquet.small.file.limit": "0"} if dice.random() < 0.3 else {}
+        limit = {"hoodie.parquet.small.file.limit": "0" if dice.random() < 0.3 else "104857600"}
         known = [int(key[1:]) for key in want]
         some = dice.sample(known, min(len(known), dice.randrange(4)))
         new = [100 + step * 10 + each for each in range(dice.randrange(1, 4))]

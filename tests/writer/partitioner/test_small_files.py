@@ -69,6 +69,7 @@ def test_new_records_fill_small_files(
 
 
 LIMIT = "hoodie.parquet.small.file.limit"
+FILL = {**QUICK, LIMIT: 104857600}
 CANDIDATES = "hoodie.merge.small.file.group.candidates.limit"
 
 
@@ -96,7 +97,7 @@ def test_upserts_do_not_leave_a_file_each(tmp_path: Path, kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_inserts_do_not_leave_a_file_each(tmp_path: Path, kind: Kind) -> None:
     table = HoodieTable.open(kind.create(tmp_path))
-    times = [table.insert([row(i) for i in (start, start + 1)], options=QUICK).instant for start in (0, 2, 4)]
+    times = [table.insert([row(i) for i in (start, start + 1)], options=FILL).instant for start in (0, 2, 4)]
     assert len(contents(tmp_path)) == 6
     assert len(table.file_slices()) == (2 if kind.partitioned else 1)
     rows = table.scan(columns=["id", "_hoodie_commit_time", "_hoodie_file_name"]).to_arrow().to_pylist()
@@ -116,7 +117,7 @@ def test_a_slice_with_a_log_is_not_filled(tmp_path: Path) -> None:
     [first] = groups(table)
     table.upsert([row(0, 2, "b")], options=QUICK)
     assert table.refresh().file_slices()[0].log_files
-    table.insert([row(2)], options=QUICK)
+    table.insert([row(2)], options=FILL)
     [second] = groups(table) - {first}
     table.upsert([row(0, 3, "c"), row(3)], options=QUICK)
     assert groups(table) == {first, second}
@@ -150,7 +151,7 @@ def test_what_services_have_planned_is_not_filled(tmp_path: Path) -> None:
     table.insert([row(0)], options=QUICK)
     [held] = groups(table)
     assert table.schedule_clustering({**QUICK, "hoodie.clustering.plan.strategy.single.group.clustering.enabled": True})
-    table.insert([row(1)], options=QUICK)
+    table.insert([row(1)], options=FILL)
     assert small_ids(tmp_path, **{CANDIDATES: 9}) == [each for each in groups(table) if each != held]
 
     other = HoodieTable.open(Kind(9, True, False).create(tmp_path / "c"))

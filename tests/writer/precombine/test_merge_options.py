@@ -70,6 +70,10 @@ def outcome(table: HoodieTable, query_type: str = "snapshot") -> str:
     return f"{found['a']['ts']} {found['b']['name']} {found['c']['name'] or '-'}"
 
 
+APART = {"hoodie.parquet.small.file.limit": "0"}
+"""New rows make new files, and changes go to logs: where new rows fill a file, the write merges its changes there."""
+
+
 def written(table: HoodieTable, **options: str) -> HoodieTable:
     table.insert(rows(("a", 5, "A"), ("c", 5, "C")), QUICK)
     changes = rows(("a", 1, "older"), ("b", 9, "first"), ("b", 8, "second"), ("c", 9, None))
@@ -95,7 +99,7 @@ def test_on_merge_on_read_it_decides_between_rows_of_the_batch_and_readers_go_on
     options = {} if payload is None else {PAYLOAD: MODEL + payload}
     plain = JAVA[version, how].split(";")[0].split()
     want = f"{plain[0]} {java.split()[1]} {plain[2]}"
-    table = written(created(tmp_path, version, how, "MERGE_ON_READ"), **options)
+    table = written(created(tmp_path, version, how, "MERGE_ON_READ"), **options, **APART)
     assert outcome(table) == want
     table.refresh().compact(options=QUICK)
     assert outcome(table, "read_optimized") == want
@@ -153,7 +157,7 @@ def test_what_the_table_says_itself_may_be_said_again(tmp_path: Path) -> None:
 
 
 def test_a_compaction_takes_no_payload_class_but_one_of_the_table_s_meaning(tmp_path: Path) -> None:
-    table = written(created(tmp_path, 9, "event", "MERGE_ON_READ")).refresh()
+    table = written(created(tmp_path, 9, "event", "MERGE_ON_READ"), **APART).refresh()
     with pytest.raises(InvalidQueryError, match=f"{PAYLOAD} says '{MODEL}{LATEST}', but the table has 'EVENT_TIME"):
         table.compact(options={**QUICK, PAYLOAD: MODEL + LATEST})
     assert table.compact(options={**QUICK, PAYLOAD: MODEL + DEFAULT}).file_groups
