@@ -1,7 +1,8 @@
 """Keys that a table has more than once, as inserts that do not look for keys leave them: updates and deletes reach the
 copy in every file group, as in Java Hudi 1.2.0 (asked for versions 6, 8 and 9, both table types, all four indexes).
 
-Copies in one base file are all met only by logs that name rows: where Java writes or reads by key it meets the first.
+Copies in one base file, of one insert or of several that fill it, are all met only by logs that name rows: where Java
+writes or reads by key it meets the first (``test_small_files`` asks it).
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ def _rows(table: HoodieTable) -> list[tuple[object, ...]]:
 
 
 def _made(base: Path, kind: Kind, layout: str, index: str) -> tuple[HoodieTable, dict[str, str]]:
-    """A table with two rows of the key a: in one file, in two file groups, or in two with logs."""
+    """A table with two rows of the key a: in one file of one insert or two, in two groups, or in two with logs."""
     options = {**QUICK, "hoodie.index.type": index, "hoodie.parquet.small.file.limit": "0"}
     table = HoodieTable.open(kind.create(base))
     others = [_row(*each) for each in OTHERS]
     if layout == "one file":
         table.insert([_row("a", "p", 1, "a1"), _row("a", "p", 2, "a2"), *others], options)
+    elif layout == "filled":
+        table.insert([_row("a", "p", 1, "a1"), *others], options)
+        table.insert([_row("a", "p", 2, "a2")], {**QUICK, "hoodie.index.type": index})
+        assert len(table.file_slices()) == 1
     else:
         table.insert([_row("a", "p", 1, "a1"), *others], options)
         table.insert([_row("a", "p", 2, "a2")], options)
@@ -62,14 +67,15 @@ def test_updates_and_deletes_reach_the_copies_of_all_groups(
 
 
 @pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("layout", ["one file", "filled"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_copies_in_one_file_are_told_apart_by_their_rows(tmp_path: Path, kind: Kind, index: str) -> None:
-    table, options = _made(tmp_path / "updated", kind, "one file", index)
+def test_copies_in_one_file_are_told_apart_by_their_rows(tmp_path: Path, kind: Kind, layout: str, index: str) -> None:
+    table, options = _made(tmp_path / "updated", kind, layout, index)
     every_row = kind.merge_on_read and kind.version >= 8 and not index.startswith("GLOBAL")
     left = [] if every_row else [("a", "p", 2, "a2")]
     table.upsert([_row("a", "p", 9, "a9")], options)
     assert _rows(table) == [*left, *[("a", "p", 9, "a9")] * (2 - len(left)), *OTHERS]
-    gone, _ = _made(tmp_path / "deleted", kind, "one file", index)
+    gone, _ = _made(tmp_path / "deleted", kind, layout, index)
     gone.delete([_row("a", "p", 9, "x")], options)
     assert _rows(gone) == left + OTHERS
     if kind.merge_on_read:

@@ -4,17 +4,14 @@
 Upserts merge such a file with all their records for it. Inserts add theirs below the rows that are there, so that keys
 come again if the caller says so (``HoodieConcatHandle``). Bulk inserts, overwrites and writes into buckets never fill.
 
-Unlike Java, inserts fill only where the options give ``hoodie.parquet.small.file.limit``: of copies of a key in a file
-most updates and deletes here change the first. And they make new files where a table captures changes: Java's added
-rows have no change data there, and it cannot tell the changes of such a commit. So do inserts where a merger decides
-about new records: only merges ask it.
+Unlike Java, inserts make new files where a table captures changes: Java's added rows have no change data there, and it
+cannot tell the changes of such a commit. So do inserts where a merger decides about new records: only merges ask it.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from hoodie_py.options.write import PARQUET_SMALL_FILE_LIMIT
 from hoodie_py.reader.merge.merger import Merger, RecordMerger
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
@@ -41,8 +38,6 @@ def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSe
     if operation is WriteOperation.UPSERT:
         return Fill.MERGE
     if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
-        return Fill.NONE
-    if PARQUET_SMALL_FILE_LIMIT.read_given(settings.options) is None:
         return Fill.NONE
     return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
 

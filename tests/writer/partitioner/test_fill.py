@@ -37,14 +37,12 @@ def last_instant(table: HoodieTable) -> str:
     return last.request_time
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_inserts_fill_where_the_limit_is_given(tmp_path: Path, given: bool) -> None:
+@pytest.mark.parametrize(("limit", "groups"), [({}, 1), ({"hoodie.parquet.small.file.limit": "0"}, 2)])
+def test_inserts_fill_by_default(tmp_path: Path, limit: dict[str, str], groups: int) -> None:
     table = made(tmp_path, Kind(9, True, False))
-    table.insert([row(0), row(4)], options=FILL if given else QUICK)
-    assert len(table.file_slices()) == (1 if given else 2)
-    assert table.scan().count() == 6
-    table.upsert([row(5)], options=QUICK)
-    assert len(table.file_slices()) == (1 if given else 2), "upserts fill in any case"
+    table.insert([row(0), row(4)], options={**QUICK, **limit})
+    assert len(table.file_slices()) == groups
+    assert table.scan().count() == 6, "inserts do not look for their keys"
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert_overwrite", "insert_overwrite_table"])
