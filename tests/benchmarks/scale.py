@@ -197,7 +197,7 @@ MEASUREMENTS: dict[str, list[tuple[str, Callable[..., Figures], dict[str, Any]]]
     "planning": [
         (f"{name}, {who}", act, {"name": name})
         for name in WIDE
-        if not name.startswith("p10k")
+        if name.startswith("f")
         for who, act in (("hoodie_py", plan), ("hudi-rs", plan_hudi_rs))
     ],
     "partition": [

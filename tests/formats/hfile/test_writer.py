@@ -59,6 +59,15 @@ def test_much_goes_into_several_blocks_and_long_keys_are_indexed() -> None:
     assert read_hfile(data) == some
 
 
+def test_the_checksums_are_counted_alike_with_and_without_themselves() -> None:
+    noise = random.Random(5)
+    text = bytes(noise.choice(b"0123456789abcdef") for _ in range(30_000))
+    for size in range(27_300, 27_800, 3):
+        data = write_hfile([(b"key", text[:size])], schema="", created_ms=0, codec=GZIP)
+        body, step, plain = (int.from_bytes(data[at : at + 4], "big") for at in (8, 25, 29))
+        assert body + 33 - plain == 4 * -(-plain // step) == 4 * -(-(body + 33) // step), size
+
+
 @pytest.mark.parametrize("some", [[(b"a", b""), (b"a", b"x")], [(b"", b"")], [(b"x" * 32768, b"")]])
 def test_keys_that_cannot_be_stored_are_refused(some: list[Entry]) -> None:
     with pytest.raises(ValueError, match="key"):
