@@ -193,7 +193,7 @@ $(UV): | python-found
 	.venv-lock/bin/python -m pip install --quiet uv
 
 lock: $(UV)
-	$(LOCK) $(foreach extra,azure duckdb gcs glue hive lance pandas polars s3 spark testing,--extra $(extra)) --group dev --output-file requirements/dev.txt
+	$(LOCK) $(foreach extra,azure duckdb gcs glue hive lance otel pandas polars s3 spark testing,--extra $(extra)) --group dev --output-file requirements/dev.txt
 	$(LOCK) --extra lance --extra spark --extra s3 --extra testing --group smoke --resolution lowest-direct \
 	  --output-file requirements/minimum.txt
 	$(LOCK) --extra s3 --extra spark --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt

@@ -19,6 +19,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     StorageError,
 )
+from hoodie_py.runtime.telemetry import tell_retry
 from hoodie_storage import (
     AlreadyExistsError,
     ChangedError,
@@ -31,9 +32,12 @@ from hoodie_storage import (
     UnknownOutcomeError,
     UnsupportedStoreError,
     open_store,
+    watch_retries,
 )
 
 __all__ = ["FileInfo", "RangedFile", "TableFiles"]
+
+watch_retries(tell_retry)
 
 P = ParamSpec("P")
 T = TypeVar("T")

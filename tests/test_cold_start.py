@@ -18,6 +18,7 @@ _FOR_RARE_TABLES = {
     "hoodie_py.reader.memory.spill_directory",
     "hoodie_py.formats.deletes.kryo",
 }
+_FOR_OPENTELEMETRY = {"opentelemetry.context", "opentelemetry.metrics", "opentelemetry.trace"}
 _HEAVY = {"pyarrow.compute", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 _FOR_ROWS = {"hoodie_py.reader.record.batch", "hoodie_py.reader.file_group", "hoodie_py.formats.avro.columnar_decoder"}
 _FOR_FILTERS = {
@@ -30,7 +31,9 @@ _FOR_RARE_INSTANTS = {
     "hoodie_py.formats.timeline.archive",
     "hoodie_py.table.timeline.archive",
 }
-_NEVER = _FOR_OTHER_STORES | _FOR_WRITES | _HEAVY | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS
+_NEVER = (
+    _FOR_OTHER_STORES | _FOR_WRITES | _HEAVY | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS | _FOR_OPENTELEMETRY
+)
 _LATER = _NEVER | _FOR_ROWS
 _OF_PYSPARK = {"asyncio", "ssl", "hashlib", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 

@@ -17,6 +17,8 @@ from hoodie_py.errors import MergeError
 class PartialRowsError(MergeError):
     """Log records of a range lack columns, which only versions from before the range have."""
 
+    is_failure = False  # the whole slice is read instead
+
 
 @dataclass(frozen=True, slots=True)
 class InstantRange:

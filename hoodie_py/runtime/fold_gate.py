@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 class ScanGivenUpError(Exception):
     """Nobody wants the rows of a scan any more. No ``HoodieError``, as it never leaves the threads that read slices."""
 
+    is_failure = False
+
 
 class FoldGate:
     """The gate of one scan; it stays in its process.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hoodie_py.options.write import PARTITIONS_TO_DELETE, STATIC_PARTITIONS
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clustering.updates import roll_back_for_update
 from hoodie_py.writer.commit.commit_records import Write, commit_records
@@ -66,6 +68,7 @@ class Writer:
     extra_metadata: Mapping[str, str] | None = None
     partitions: tuple[str, ...] | None = None
 
+    @watch_calls("write", attrgetter("session.files"))
     def write(self, data: Any, operation: WriteOperation) -> WriteResult:
         """Write rows, or delete the records of rows or keys. Data is anything with an Arrow stream, pandas, polars, or
         a list of dicts; for deletes also a list of keys.
@@ -133,6 +136,7 @@ class Writer:
             return touched
         return check_rows_inside(named, touched)
 
+    @watch_calls("write", attrgetter("session.files"))
     def delete_partition(self, paths: Sequence[str]) -> WriteResult:
         """Delete the rows of partitions; ``*`` in a path stands for any characters.
 
@@ -173,6 +177,7 @@ class Writer:
             check_spelling(snapshot, settings.options, records.made_of, spilled.partitions, self.merger)
             return insert_spilled(self._make_write(snapshot, operation, schema), spilled)
 
+    @watch_calls("write", attrgetter("session.files"))
     def delete_where(self, chosen: str | pc.Expression) -> WriteResult:
         """Delete the rows that match a filter. The filter is Spark SQL text or a pyarrow expression.
 

@@ -19,6 +19,7 @@ from hoodie_storage.errors import (
     UnsupportedStoreError,
 )
 from hoodie_storage.ranged_file import RangedFile
+from hoodie_storage.retry import watch_retries
 from hoodie_storage.store import Store, open_store
 from hoodie_storage.verbs import Delete, FileInfo, List, Put, PutIfAbsent, PutIfMatch, Read, ReadRanges, Stat
 
@@ -45,4 +46,5 @@ __all__ = [
     "UnknownOutcomeError",
     "UnsupportedStoreError",
     "open_store",
+    "watch_retries",
 ]

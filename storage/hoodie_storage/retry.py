@@ -26,6 +26,14 @@ class RetryPolicy:
         return uniform(0, min(self.longest_pause, self.first_pause * 2 ** (failures - 1)))
 
 
+_listeners: list[Callable[[str], object]] = []
+
+
+def watch_retries(tell: Callable[[str], object]) -> None:
+    """Have ``tell`` called with the name of each error after which a request is made again."""
+    _listeners.append(tell)
+
+
 def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callable[[Exception], bool]) -> T:
     """Return the result of a call; retry after an exception for which ``again`` is true, and raise every other one."""
     began = time.monotonic()
@@ -49,3 +57,5 @@ def _tell(error: Exception, attempt: int, pause: float) -> None:
     # The kind of error only: what stores say may have credentials in it.
     text = "A request failed (%s); attempt %d follows in %.1f s"
     logging.getLogger(__name__).info(text, type(error).__name__, attempt, pause)
+    for tell in _listeners:
+        tell(type(error).__name__)

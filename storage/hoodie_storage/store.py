@@ -135,9 +135,11 @@ class Store:
         if width <= 1 or (self._location.protocol == "file" and len(paths) <= _FEW_FOLDERS):
             return [self.list(path) for path in paths]
         from concurrent.futures import ThreadPoolExecutor
+        from contextvars import copy_context
 
         with ThreadPoolExecutor(width, thread_name_prefix="hoodie-list") as pool:
-            return list(pool.map(self.list, paths))
+            # In the caller's context, so that an instrumented client's spans are children of the caller's.
+            return [each.result() for each in [pool.submit(copy_context().run, self.list, path) for path in paths]]
 
     def list(self, path: str) -> list[FileInfo]:
         entries = self._ask("list", path, lambda backend, key: backend.list(key))

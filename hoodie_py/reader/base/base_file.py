@@ -26,6 +26,7 @@ from hoodie_py.reader.base.dictionaries import find_coded_columns, to_plain_arra
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
+from hoodie_py.runtime.telemetry import carry_span
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -181,7 +182,7 @@ class BaseFileReader:
         ranges = find_column_chunk_ranges(self._parquet.metadata, group, names)
         if sum(stop - start for start, stop in ranges) > _MOST_AHEAD:
             return None
-        return pool.submit(self._ranged.fetch, ranges)
+        return pool.submit(carry_span(self._ranged.fetch), ranges)
 
     def _make_conformer(self, schema: pa.Schema, coded: Collection[str]) -> _Conform:
         """Return a function that brings a batch to the schema, except for columns that may stay dictionaries."""

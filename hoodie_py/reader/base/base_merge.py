@@ -40,6 +40,7 @@ from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.record import INSERT, NO_OPERATION, UPDATE
 from hoodie_py.reader.schema_evolution.by_name import NullColumns, conform_batch
+from hoodie_py.runtime.telemetry import carry_span
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -120,7 +121,7 @@ class BaseMerge:
 
         with ThreadPoolExecutor(1, thread_name_prefix="hoodie-open") as pool:
             info = self._info
-            self._coming = pool.submit(open_base_file, info, base_file, self._options, info.instants)
+            self._coming = pool.submit(carry_span(open_base_file), info, base_file, self._options, info.instants)
             yield
 
     def _open_base_file(self, base_file: BaseFile) -> OpenBaseFile:

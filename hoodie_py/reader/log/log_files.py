@@ -27,6 +27,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, read_block_at
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.runtime.telemetry import carry_span
 
 _READ_THREADS = 8
 _SMALL_SHARE = 4  # a delete block of less than a quarter of the allocation is copied out of it
@@ -188,8 +189,11 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    def read(path: str) -> memoryview:
+        return files.read_view(path, _ArrowMemory())
+
     with ThreadPoolExecutor(_READ_THREADS) as pool:
-        yield from zip(paths, pool.map(lambda path: files.read_view(path, _ArrowMemory()), paths), strict=True)
+        yield from zip(paths, pool.map(carry_span(read), paths), strict=True)
 
 
 class _ArrowMemory:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from hoodie_py.formats.config.merge_creation import resolve_config_for_write
 from hoodie_py.options import source as source_keys
 from hoodie_py.options.write import CONCURRENCY_MODE, NON_BLOCKING, PARTITIONS_TO_DELETE
 from hoodie_py.reader.merge.registry import find_supplied_merger
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.spark.attempts import pack
 from hoodie_py.spark.distributed.engine import SparkEngine
 from hoodie_py.spark.distributed.files import plan_files
@@ -122,6 +124,7 @@ class DistributedWrite:
     schema: pa.Schema
     merger: Merger | None
 
+    @watch_calls("write", attrgetter("session.files"))
     def run(self) -> WriteResult:
         """Write and commit."""
         if self.session.settings.non_blocking:

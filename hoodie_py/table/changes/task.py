@@ -15,9 +15,11 @@ from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError
 from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.runtime.telemetry import watch_steps
 from hoodie_py.runtime.unused_memory import release_after
 from hoodie_py.table.changes.columns import list_image_fields, make_change_schema
 from hoodie_py.table.changes.steps import Step, count_bytes
+from hoodie_py.table.scan.task import count_read
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
@@ -66,9 +68,18 @@ class ChangesTask:
             FileMissingError: a file is gone.
             HoodieError: files that are corrupt or not supported, or versions that do not merge.
         """
-        left = self.limit
-        if left is not None and left <= 0:
+        if self.limit is not None and self.limit <= 0:
             return
+
+        def tell(rows: int) -> dict[str, int]:
+            count_read(self.info.files, rows, 0, self.size, slices=len(self.steps))
+            return {}
+
+        files = self.info.files
+        yield from watch_steps("read_changes", files, self._read_limited(gate), len, tell, commits=len(self.steps))
+
+    def _read_limited(self, gate: FoldGate | None) -> Generator[pa.RecordBatch, None, None]:
+        left = self.limit
         try:
             for batch in self._read(gate):
                 yield batch if left is None else batch.slice(0, left)

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import CLEAN
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.incremental.commit_range import CommitRange
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, group_files
@@ -88,7 +90,7 @@ def look_up_files(
         found = [_look_up(files, path) for path in paths]
     else:
         with ThreadPoolExecutor(min(_THREADS, max(1, len(paths))), "hoodie-stat") as pool:
-            found = list(pool.map(lambda path: _look_up(files, path), paths))
+            found = list(pool.map(carry_span(partial(_look_up, files)), paths))
     infos = dict(zip(paths, found, strict=True))
     by_partition = {
         partition: [infos.get(path) or FileInfo(path, size, is_dir=False) for path, size in each.items()]

@@ -26,6 +26,7 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
     read_file_ids,
 )
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.metadata_table.view import KEY, MetadataView
 
 LOCATIONS = pa.schema([
@@ -94,7 +95,7 @@ def _run(view: MetadataView, read: Callable[[_Job], pa.Table], jobs: Sequence[_J
     if len(jobs) < 2 or view.is_local:
         return [read(job) for job in jobs]
     with ThreadPoolExecutor(min(_THREADS, len(jobs)), "hoodie-record-index") as pool:
-        return list(pool.map(read, jobs))
+        return list(pool.map(carry_span(read), jobs))
 
 
 def _read_group(view: MetadataView, group: FileSlice, keys: pa.Array) -> pa.Table:

@@ -30,6 +30,7 @@ from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.payloads.metadata_table import HoodieMetadataPayload
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, WantedKeys
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
@@ -210,7 +211,7 @@ class MetadataView:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(min(_AT_ONCE, len(chosen)), "hoodie-metadata") as pool:
-                parts = list(pool.map(read, chosen))
+                parts = list(pool.map(carry_span(read), chosen))
         else:
             parts = [read(group) for group in chosen]
         return pa.Table.from_batches([batch for part in parts for batch in part], schema)

@@ -23,6 +23,7 @@ from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
 from hoodie_py.runtime.fold_gate import FoldGate
+from hoodie_py.runtime.telemetry import is_watched, watch, watch_steps
 from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
 from hoodie_py.table.scan.frames import ScanFrames
 from hoodie_py.table.scan.html_table import format_html_table
@@ -92,7 +93,11 @@ class Scan(ScanFrames, Request):
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
-        return tuple(self.query.make_tasks(self))
+        with watch("plan", self.snapshot.files, instant=self.instant, query_type=self.query_type) as watched:
+            tasks = tuple(self.query.make_tasks(self))
+            if is_watched():
+                watched.tell(slices=len(tasks), bytes=sum(task.size for task in tasks))
+            return tasks
 
     def tasks(self) -> list[Task]:
         """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit.
@@ -141,7 +146,7 @@ class Scan(ScanFrames, Request):
             >>> sum(batch.num_rows for batch in trips.scan(columns=["id"], batch_rows=1).to_batches())
             3
         """
-        with closing(self._read_limited()) as batches:
+        with closing(self._read_watched()) as batches:
             yield from map(itemgetter(1), batches)
 
     def to_arrow(self) -> pa.Table:
@@ -151,8 +156,19 @@ class Scan(ScanFrames, Request):
             >>> trips.scan(columns=["id", "price"]).to_arrow().sort_by("id").to_pydict()
             {'id': ['a', 'b', 'c'], 'price': [12.0, 20.0, 30.0]}
         """
-        batches = sorted(self._read_limited(), key=itemgetter(0))
+        batches = sorted(self._read_watched(), key=itemgetter(0))
         return pa.Table.from_batches([batch for _, batch in batches], self.schema)
+
+    def _read_watched(self) -> Generator[Numbered, None, None]:
+        return watch_steps(
+            "scan",
+            self.snapshot.files,
+            self._read_limited(),
+            _count_rows,
+            instant=self.instant,
+            query_type=self.query_type,
+            columns=len(self.columns),
+        )
 
     def _read_limited(self) -> Generator[Numbered, None, None]:
         """Yield up to ``limit`` rows, each batch with the number of its slice; a few are planned as they are read."""
@@ -250,9 +266,10 @@ class Scan(ScanFrames, Request):
         """
         if self.limit is not None:
             return sum(batch.num_rows for batch in replace(self, columns=()).to_batches())
-        return sum(
-            batch.num_rows for _, batch in self._read([replace(task, columns=(), limit=None) for task in self._tasks])
-        )
+        with watch("scan", self.snapshot.files, instant=self.instant, query_type=self.query_type, columns=0) as watched:
+            rows = sum(map(_count_rows, self._read([replace(each, columns=(), limit=None) for each in self._tasks])))
+            watched.tell(rows=rows)
+            return rows
 
     def __repr__(self) -> str:
         parts = [repr(self.snapshot.config.name), f"at {self.instant}", f"{len(self.columns)} columns"]
@@ -276,6 +293,10 @@ class Scan(ScanFrames, Request):
                 ("columns", ", ".join(self.columns)),
             ],
         )
+
+
+def _count_rows(numbered: Numbered) -> int:
+    return len(numbered[1])
 
 
 def _number_batch(number: int, batch: pa.RecordBatch) -> Numbered:

@@ -18,6 +18,7 @@ from hoodie_py.formats.metadata_table.index_definitions import FILES
 from hoodie_py.options.read import DATA_SKIPPING, MERGE_TYPE, METADATA_ENABLE, SKIP_MERGE
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.telemetry import count, tell_span
 from hoodie_py.table.metadata_table.source import open_metadata_view
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def choose_slices(
 
     left, steps = skip_slices(request, listed if located is None else located.left)
     steps = steps if located is None else [located.step, *steps]
+    count("read.slices_skipped", len(listed) - len(left), snapshot.files)
+    tell_span(slices_skipped=len(listed) - len(left))
     text = "Indexes left %d of %d file slices to read: %s"
     logging.getLogger(__name__).debug(text, len(left), len(listed), snapshot.files.uri)
     return SliceChoice(left, _count_partitions(listed), len(listed), tuple(steps))

@@ -14,9 +14,11 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
+from hoodie_py.runtime.telemetry import count, watch_steps
 from hoodie_py.runtime.unused_memory import release_after
 
 if TYPE_CHECKING:
+    from hoodie_py.files import TableFiles
     from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.runtime.fold_gate import FoldGate
@@ -88,8 +90,36 @@ class ScanTask:
         """
         if self.limit is not None and self.limit <= 0:
             return
+        reader = self.reader(gate)
+
+        def tell(rows: int) -> dict[str, int]:
+            stats = reader.stats
+            count_read(self.info.files, rows, self._count_files(), self.size)
+            return {
+                "log_records": stats.log_records,
+                "rows_inserted": stats.inserts,
+                "rows_updated": stats.updates,
+                "rows_deleted": stats.deletes,
+            }
+
+        yield from watch_steps(
+            "merge_slice" if self.file_slice.log_files else "read_slice",
+            self.info.files,
+            self._read(reader),
+            len,
+            tell,
+            file_id=self.file_slice.file_id,
+            instant=self.file_slice.base_instant,
+            files=self._count_files(),
+            bytes=self.size,
+        )
+
+    def _count_files(self) -> int:
+        return len(self.file_slice.log_files) + (self.file_slice.base_file is not None)
+
+    def _read(self, reader: FileGroupReader) -> Generator[pa.RecordBatch, None, None]:
         # map and filter keep no reference to a batch while the next one is read, as a loop's variable would
-        batches = filter(len, map(self._select, self.reader(gate).to_batches()))
+        batches = filter(len, map(self._select, reader.to_batches()))
         if self.limit is None:
             yield from map(self._project, batches)
             release_after(self.size)
@@ -125,3 +155,9 @@ class ScanTask:
         unstored = {*self.info.constants, *self.info.fallbacks}
         schema, rows = self.info.schema, self.options.batch_rows
         return lambda base: choose_row_groups(base, predicate, schema, columns - unstored, unstored, rows)
+
+
+def count_read(files: TableFiles, rows: int, file_count: int, size: int, slices: int = 1) -> None:
+    """Count what a task has read, for OpenTelemetry: rows that it gave, files and their bytes, and file slices."""
+    for name, amount in (("rows", rows), ("files", file_count), ("bytes", size), ("slices", slices)):
+        count(f"read.{name}", amount, files)

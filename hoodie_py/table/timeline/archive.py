@@ -31,6 +31,7 @@ from hoodie_py.formats.timeline.archive import (
     parse_manifest_name,
 )
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded
 
 ATTEMPTS = 3
@@ -212,4 +213,4 @@ def _parse_files(
     if len(paths) < 2:
         return [read(path) for path in paths]
     with ThreadPoolExecutor(min(_READ_THREADS, len(paths)), "hoodie-archive") as pool:
-        return list(pool.map(read, paths))
+        return list(pool.map(carry_span(read), paths))

@@ -34,6 +34,7 @@ from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, locate_instant, locate_requested
 from hoodie_py.formats.timeline.timeline import Instant, Timeline
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.known_commits import KnownCommits
 from hoodie_py.table.timeline.listing import TimelineListing, list_timeline
@@ -164,7 +165,7 @@ class TableTimeline:
             from concurrent.futures import ThreadPoolExecutor
 
             with ThreadPoolExecutor(min(_READ_THREADS, len(missing)), "hoodie-timeline") as pool:
-                list(pool.map(self.read_metadata, missing))
+                list(pool.map(carry_span(self.read_metadata), missing))
         return [self.read_metadata(instant) for instant in instants]
 
     @cached_property

@@ -24,6 +24,7 @@ from typing import Protocol
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.runtime.telemetry import carry_span, watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, collect_active_files
@@ -118,6 +119,7 @@ def archive_inline(session: WriteSession) -> ArchiveResult | None:
     return _run(session)
 
 
+@watch_calls("archival")
 def _run(session: WriteSession) -> ArchiveResult:
     began = time.monotonic()
     settings = session.settings.archival
@@ -198,7 +200,7 @@ def _remove_active(timeline: ActiveTimeline, active: Sequence[ActiveFiles], ensu
     ensure_held()
     pending = [state for each in active for state in each.pending]
     with ThreadPoolExecutor(_THREADS, "hoodie-archive") as pool:
-        list(pool.map(remove, pending))
+        list(pool.map(carry_span(remove), pending))
     ensure_held()
     for each in active:
         for state in each.completed:

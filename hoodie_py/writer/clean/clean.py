@@ -18,6 +18,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
+from hoodie_py.runtime.telemetry import carry_span, watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean.bootstrap_sources import check_sources, delete_source
@@ -76,6 +77,7 @@ class CleanResult(Sentence):
         )
 
 
+@watch_calls("clean")
 def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResult:
     """Finish pending cleans, then plan one and carry it out. ``retain_commits`` commits stay readable; None: the
     options' number.
@@ -104,6 +106,7 @@ def list_pending(snapshot: Snapshot) -> list[Instant]:
     return list(snapshot.timeline.timeline.select_pending().select_actions(CLEAN))
 
 
+@watch_calls("clean")
 def finish_clean(session: WriteSession, instant: str) -> CleanResult:
     """Finish a pending clean; errors as for ``clean``."""
     began = time.monotonic()
@@ -228,7 +231,7 @@ def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
 
 def _run_all(delete: Callable[[T], None], files: Sequence[T]) -> None:
     with ThreadPoolExecutor(_PARALLEL, "hoodie-clean") as pool:
-        failures = [each for each in pool.map(partial(_try, delete), files) if each is not None]
+        failures = [each for each in pool.map(carry_span(partial(_try, delete)), files) if each is not None]
     if failures:  # every file was tried
         raise failures[0]
 

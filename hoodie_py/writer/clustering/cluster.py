@@ -23,6 +23,7 @@ from hoodie_py.options.clustering import SORT_COLUMNS, TARGET_FILE_BYTES
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable
@@ -99,6 +100,7 @@ class _OpenClustering:
         return [(partition, "") for partition in self.replaced]
 
 
+@watch_calls("clustering")
 def run(
     session: WriteSession,
     instant: str | None = None,

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
@@ -38,6 +39,7 @@ from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.clustering.row_keys import RowKeys
 from hoodie_py.writer.clustering.row_sort import sort_rows
@@ -86,6 +88,7 @@ class ClusteringTask:
         """Return the task with another merger."""
         return replace(self, merger=merger)
 
+    @watch_calls("cluster_slices", attrgetter("info.files"))
     def run(self, on_rows: OnRows | None = None) -> tuple[int, tuple[TaskResult, ...]]:
         """Write the new base files; none if no row is left. ``on_rows`` gets the number of rows of each written batch.
 

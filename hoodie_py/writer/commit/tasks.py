@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hoodie_py.reader.merge.merger import Merger, RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.runtime.machine import count_cores
+from hoodie_py.runtime.telemetry import carry_span, watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import AppendTask, writes_positions
 from hoodie_py.writer.handles.create import InsertTask
@@ -93,6 +95,7 @@ class Tasks:
         return replace(task, delete_rules=rules)
 
 
+@watch_calls("write_file", attrgetter("facts.files"))
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
     """Run a task. ``positions`` are row numbers in the base file, -1 if unknown; ``inserts`` counts records with new
     keys.
@@ -190,7 +193,7 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult
         return []
     ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
     with ThreadPoolExecutor(max(1, min(workers or count_cores(), len(jobs))), "hoodie-write") as pool:
-        futures = [pool.submit(job.run) for job in ordered]
+        futures = [pool.submit(carry_span(job.run)) for job in ordered]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:

@@ -20,6 +20,7 @@ from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
@@ -82,6 +83,7 @@ class _OpenCompaction:
         return [task.group for task in self.tasks]
 
 
+@watch_calls("compaction")
 def run(
     session: WriteSession,
     instant: str | None = None,

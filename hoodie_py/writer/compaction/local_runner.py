@@ -9,6 +9,7 @@ from typing import Protocol, Self, TypeVar, runtime_checkable
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.machine import count_cores, measure_free_memory
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.writer.compaction.task import OnRows
 
 _BYTES_PER_LOG_BYTE = 8  # decoded and folded log rows, against their bytes on disk
@@ -83,7 +84,7 @@ class LocalRunner:
         """Yield results in the order in which tasks end; after a failure no task begins."""
         width = self._workers or self._count_workers(tasks)
         with ThreadPoolExecutor(max(1, min(width, len(tasks))), "hoodie-compaction") as pool:
-            waiting: set[Future[R]] = {pool.submit(task.run, on_rows) for task in tasks}
+            waiting: set[Future[R]] = {pool.submit(carry_span(task.run), on_rows) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Self
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
@@ -70,6 +72,7 @@ class CompactionTask:
         """Return the task with another merger."""
         return replace(self, merger=merger)
 
+    @watch_calls("compact_slice", attrgetter("info.files"))
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Write the new base file. ``on_rows`` gets the number of rows of each written batch.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
@@ -85,6 +87,7 @@ class Modifier:
     merger: Merger | None = None
     engine: ChangeEngine | None = None
 
+    @watch_calls("write", attrgetter("session.files"))
     def update(self, set: Mapping[str, Any], where: str | pc.Expression | None) -> WriteResult:  # noqa: A002 - as users know it
         """Set columns of the rows that match a filter.
 
@@ -98,6 +101,7 @@ class Modifier:
             clause = BoundClause(None, bind_values(set, names, plan.columns))
             return plan.run((clause,), (), (), None, None, where)
 
+    @watch_calls("write", attrgetter("session.files"))
     def delete(self, where: str | pc.Expression | None) -> WriteResult:
         """Delete the rows that match a filter.
 
@@ -108,6 +112,7 @@ class Modifier:
         with turn_missing_into_conflict(self.session, snapshot):
             return self._prepare(snapshot).run((BoundClause(None, {}, deletes=True),), (), (), None, None, where)
 
+    @watch_calls("write", attrgetter("session.files"))
     def merge(self, source: Any, request: MergeRequest) -> WriteResult:
         """Merge rows of a source into the table.
 

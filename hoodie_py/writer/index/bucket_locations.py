@@ -21,6 +21,7 @@ from hoodie_py.formats.config.hashing_metadata import HashingMetadata
 from hoodie_py.options.write import BUCKET_COUNT, BUCKET_EXPRESSIONS, BUCKET_HASH_FIELD
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.bucket import (
@@ -112,8 +113,9 @@ def check_buckets(
         return
     lookup = KeyLookup(snapshot, settings, merger)
     slices = find_slices_by_partition(snapshot, partitions)
+    check = carry_span(lambda each: _check_partition(snapshot, settings.index, lookup, each))
     with ThreadPoolExecutor(count_threads(settings.options), "hoodie-buckets") as pool:
-        for _ in pool.map(lambda each: _check_partition(snapshot, settings.index, lookup, each), slices.values()):
+        for _ in pool.map(check, slices.values()):
             pass
 
 

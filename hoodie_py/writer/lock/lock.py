@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, StorageError
@@ -140,14 +140,18 @@ class HeldLock:
 
 
 @contextmanager
-def hold(lock: Lock, timeout: float = WAIT_SECONDS) -> Iterator[HeldLock]:
-    """Hold a lock for a block. ``timeout`` is the seconds to wait for it.
+def hold(
+    lock: Lock, timeout: float = WAIT_SECONDS, waiting: AbstractContextManager[object] | None = None
+) -> Iterator[HeldLock]:
+    """Hold a lock for a block. ``timeout`` is the seconds to wait for it; ``waiting`` is entered for
+    that time.
 
     Raises:
         ConflictError: other writers had it all the time.
     """
     began = time.monotonic()
-    lock.acquire(timeout)
+    with waiting or nullcontext():
+        lock.acquire(timeout)
     if (waited := time.monotonic() - began) > _LONG_WAIT:
         _log.info("Waited %.1f s for the table's lock", waited)
     holding = HeldLock(lock)

@@ -18,6 +18,7 @@ from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
 from hoodie_py.writer.compaction.planned_run import (
@@ -72,6 +73,7 @@ class _OpenLogCompaction:
     run_id: int
 
 
+@watch_calls("log_compaction")
 def run(session: WriteSession, instant: str | None = None, *, runner: Runner | None = None) -> CompactionResult:
     """Run a pending log compaction. ``instant`` is its request time, None for the oldest pending one.
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.compaction.task import OnRows
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
@@ -77,6 +79,7 @@ class LogCompactionTask:
         """Return the task with another merger."""
         return replace(self, merger=merger)
 
+    @watch_calls("compact_log", attrgetter("info.files"))
     def run(self, on_rows: OnRows | None = None) -> TaskResult:
         """Write the new log file. ``on_rows`` gets the number of rows of each written block.
 

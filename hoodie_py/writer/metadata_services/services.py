@@ -22,6 +22,7 @@ from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
 from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING, INFLIGHT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
@@ -76,6 +77,7 @@ def list_due(session: WriteSession, before: Snapshot) -> list[str]:
     return due
 
 
+@watch_calls("metadata_services")
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
     view = open_metadata_view(now)
     if view is None:

@@ -27,6 +27,7 @@ from hoodie_py.formats.parquet.bloom import SIMPLE
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
@@ -61,9 +62,10 @@ def read_blooms(files: TableFiles, paths: Iterable[tuple[str, str]]) -> Iterator
         StorageError: the store refused.
     """
     remaining = (each for each in paths if not each[1].startswith("."))
+    read = carry_span(lambda place: _read_bloom(files, *place))
     with ThreadPoolExecutor(_AT_ONCE, "hoodie-blooms") as pool:
         while some := list(islice(remaining, 2 * _AT_ONCE)):
-            yield from (each for each in pool.map(lambda place: _read_bloom(files, *place), some) if each is not None)
+            yield from (each for each in pool.map(read, some) if each is not None)
 
 
 def _read_bloom(files: TableFiles, partition_path: str, name: str) -> FileBloom | None:

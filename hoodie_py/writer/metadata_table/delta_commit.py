@@ -32,6 +32,7 @@ from hoodie_py.formats.names import META_FIELDS, MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.writer.handles.markers import Marker, Markers
 from hoodie_py.writer.metadata_table.older_schemas import fit_to_schema
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
@@ -92,7 +93,7 @@ class DeltaCommit:
             written = [job() for job in jobs]
         else:
             with ThreadPoolExecutor(min(_AT_ONCE, len(jobs)), "hoodie-metadata") as pool:
-                written = [each.result() for each in [pool.submit(job) for job in jobs]]
+                written = [each.result() for each in [pool.submit(carry_span(job)) for job in jobs]]
         for stat in written:
             if stat is not None:
                 self._stats[stat.partition_path] = (*self._stats.get(stat.partition_path, ()), stat)

@@ -30,6 +30,7 @@ from hoodie_py.formats.metadata_table.parquet_ranges import read_footer_ranges
 from hoodie_py.formats.metadata_table.record_ranges import RecordRanges, find_kinds
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.runtime.telemetry import carry_span
 
 _PARQUET = ".parquet"
 _BATCH_ROWS = 64 * 1024
@@ -40,12 +41,11 @@ def measure_files(
     files: TableFiles, paths: Iterable[str], indexed: IndexedColumns, *, as_java: bool = False
 ) -> Iterator[tuple[str, FileRanges | None]]:
     """Yield each path with the ranges of its file, in order; some files are read at once. Errors: ``measure_file``."""
+    measure = carry_span(lambda path: measure_file(files, path, indexed, as_java=as_java))
     with ThreadPoolExecutor(_AT_ONCE, "hoodie-statistics") as pool:
         remaining = iter(paths)
         while some := list(islice(remaining, 4 * _AT_ONCE)):
-            yield from zip(
-                some, pool.map(lambda path: measure_file(files, path, indexed, as_java=as_java), some), strict=True
-            )
+            yield from zip(some, pool.map(measure, some), strict=True)
 
 
 def measure_file(files: TableFiles, path: str, indexed: IndexedColumns, *, as_java: bool = False) -> FileRanges | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from hoodie_py.runtime.telemetry import carry_span
+
 T = TypeVar("T")
 
 
@@ -14,7 +16,7 @@ def run_in_order(jobs: Sequence[Callable[[], T]], threads: int) -> list[T]:
     if threads < 2 or len(jobs) < 2:
         return [job() for job in jobs]
     with ThreadPoolExecutor(min(threads, len(jobs)), "hoodie-metadata") as pool:
-        futures = [pool.submit(job) for job in jobs]
+        futures = [pool.submit(carry_span(job)) for job in jobs]
         try:
             return [future.result() for future in futures]
         finally:

@@ -31,6 +31,7 @@ from hoodie_py.formats.timeline.instants import (
     ROLLBACK,
     Instant,
 )
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
@@ -88,6 +89,7 @@ class RollbackResult(Sentence):
         return f"{what} is gone; {self.files_deleted} files were removed."
 
 
+@watch_calls("rollback")
 def rollback(
     session: WriteSession, instant: str, is_at_work: Callable[[Snapshot, Instant], bool] | None = None
 ) -> RollbackResult:

@@ -26,6 +26,7 @@ from hoodie_py.formats.timeline.savepoints import (
     write_restore_metadata,
     write_restore_plan,
 )
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.heartbeat import Heartbeat
@@ -84,6 +85,7 @@ class RestoreResult(Sentence):
         )
 
 
+@watch_calls("restore")
 def restore(session: WriteSession, savepoint: str) -> RestoreResult:
     """Restore the table to a savepoint, or finish a restore to it that was cut short.
 

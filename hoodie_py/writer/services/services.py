@@ -17,6 +17,7 @@ from typing import Literal
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival import archive
@@ -135,9 +136,10 @@ class ServiceRun:
         """Run a service; tell each of its steps."""
         began = time.monotonic()
         try:
-            for text in _ACTS[name](self):
-                self._tell(ServiceStep(name, text, "done", time.monotonic() - began))
-                began = time.monotonic()
+            with watch("service", self.session.files, service=name):
+                for text in _ACTS[name](self):
+                    self._tell(ServiceStep(name, text, "done", time.monotonic() - began))
+                    began = time.monotonic()
         except Exception as error:  # noqa: BLE001 - engines raise their own; the other services must go on
             self._tell_failure(name, error, time.monotonic() - began)
 

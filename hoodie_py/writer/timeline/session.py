@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.lock.choice import choose_lock, read_wait_seconds
@@ -83,7 +84,7 @@ class WriteSession:
         Raises:
             ConflictError: another writer holds it, or this one lost it.
         """
-        with hold(self.lock, read_wait_seconds(self.settings.options)) as holding:
+        with hold(self.lock, read_wait_seconds(self.settings.options), watch("lock", self.files)) as holding:
             yield holding
 
     def open_timeline(self, snapshot: Snapshot) -> TimelineWriter:

@@ -31,6 +31,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.data_file import TaskResult, parse_run_id
 from hoodie_py.writer.handles.markers import Markers
@@ -112,6 +113,7 @@ def begin_instant(
     return inflight
 
 
+@watch_calls("commit")
 def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -> Instant:
     """Complete an instant, look once more, and return it. The session's lock is not held.
 
