@@ -18,6 +18,11 @@ class Sentence:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # IPython looks class by class, and takes the first that has this method or a repr, as a dataclass has.
+        cls._repr_pretty_ = Sentence._repr_pretty_  # type: ignore[method-assign]
+
     def _repr_pretty_(self, printer: Printer, _cycle: bool) -> None:
         printer.text(str(self))
 
