@@ -27,7 +27,7 @@ from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, pa
 
 DISTRIBUTION = "hoodie_py"
 NEEDED = ("pyarrow", "numpy", "fastavro", "fsspec", "pyroaring")
-OPTIONAL = {"pyspark": "spark", "pandas": "spark", "s3fs": "s3", "polars": "polars", "duckdb": "duckdb"}
+OPTIONAL = {"pyspark": "spark", "pandas": "pandas", "s3fs": "s3", "polars": "polars", "duckdb": "duckdb"}
 CLOUDS = {
     **dict.fromkeys(("gs", "gcs"), ("gcsfs", "gcs")),
     **dict.fromkeys(("abfs", "abfss", "az"), ("adlfs", "azure")),
@@ -59,7 +59,8 @@ def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | 
     yield check_python()
     for name in NEEDED:
         yield check_package(name, None)
-    for name, extra in OPTIONAL.items():
+    for name, usual in OPTIONAL.items():
+        extra = "spark" if name == "pandas" and _is_installed("pyspark") else usual  # Spark takes fewer versions of it
         yield check_package(name, extra, needed=name == "s3fs" and (endpoint_url is not None or _is_s3(uri)))
     if (cloud := CLOUDS.get((uri or "").partition("://")[0])) is not None:
         yield check_package(*cloud, needed=True)
@@ -70,6 +71,14 @@ def run_checks(uri: str | None, options: Mapping[str, Any], endpoint_url: str | 
         yield check_endpoint(endpoint_url)
     if uri is not None:
         yield check_table(uri, options)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _is_s3(uri: str | None) -> bool:

@@ -123,3 +123,22 @@ def test_s3_packages_are_needed_for_s3_only(monkeypatch: pytest.MonkeyPatch) -> 
     without = {check.name: check.status for check in run_checks(None, {}, None)}
     with_s3 = {check.name: check.status for check in run_checks(None, {}, "http://127.0.0.1:1")}
     assert (without["s3fs"], with_s3["s3fs"]) == (Status.MISSING, Status.BROKEN)
+
+
+@pytest.mark.parametrize(("pyspark", "status"), [("4.3.0", Status.BROKEN), (None, Status.OK)])
+def test_a_pandas_that_only_spark_does_not_take(
+    monkeypatch: pytest.MonkeyPatch, pyspark: str | None, status: Status
+) -> None:
+    installed = {**dict.fromkeys([*NEEDED, "s3fs", "polars", "duckdb"], "9999"), "pandas": "3.1.1", "pyspark": pyspark}
+    lines = ["pandas>=2.2.3; extra == 'pandas'", "pandas<3,>=2.2.3; extra == 'spark'"]
+
+    def version(name: str) -> str:
+        if (found := installed[name]) is None:
+            raise metadata.PackageNotFoundError
+        return found
+
+    monkeypatch.setattr(checks.importlib, "import_module", lambda name: None)
+    monkeypatch.setattr(metadata, "requires", lambda name: lines)
+    monkeypatch.setattr(metadata, "version", version)
+    (pandas,) = (check for check in run_checks(None, {}, None) if check.name == "pandas")
+    assert pandas.status is status
