@@ -16,6 +16,13 @@ from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 
 Integrity = Literal["default", "strict"]
 DEFAULT_BATCH_ROWS = 65_536
+_BATCH_VALUES = 1 << 18
+_LEAST_BATCH_ROWS = 16_384
+
+
+def choose_batch_rows(columns: int, values: int = _BATCH_VALUES, least: int = _LEAST_BATCH_ROWS) -> int:
+    """Return how many rows to read at once: fewer of wide rows, so that batches fit the processor's caches."""
+    return max(least, min(DEFAULT_BATCH_ROWS, values // max(1, columns)))
 
 
 class CommittedFiles(Protocol):
@@ -155,6 +162,19 @@ class ReadOptions:
     options: Mapping[str, str] = field(default_factory=dict)
     readers: int = 1
     column_threads: bool = False
+
+    def fit_columns(self, before: int, after: int) -> ReadOptions:
+        """Return settings for another number of columns: its own size of batches, unless the user has set one.
+
+        Examples:
+            >>> ReadOptions(batch_rows=16384).fit_columns(22, 3).batch_rows
+            65536
+            >>> ReadOptions(batch_rows=100).fit_columns(22, 3).batch_rows
+            100
+        """
+        if self.batch_rows != choose_batch_rows(before):
+            return self
+        return replace(self, batch_rows=choose_batch_rows(after))
 
 
 @dataclass(slots=True)

@@ -27,12 +27,12 @@ from pyspark.sql.types import StructType
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import HOLES_POLICY, INCREMENTAL_FORMAT, RANGE_START
+from hoodie_py.reader import read_info
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.sentence import put_sentence_first
 from hoodie_py.spark.types import as_arrow_schema, can_widen, fit
 from hoodie_py.table.query import make_query
-from hoodie_py.table.scan import scan
 from hoodie_py.table.scan.query import Task
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.timeline.loader import LATEST
@@ -163,7 +163,7 @@ def make_load_scan(
 
 def choose_batch_rows(columns: int) -> int:
     """Return the most rows in a batch for Spark, which must still be in the processor's cache when Spark unpacks it."""
-    return scan.choose_batch_rows(columns, _BATCH_VALUES, _LEAST_BATCH_ROWS)
+    return read_info.choose_batch_rows(columns, _BATCH_VALUES, _LEAST_BATCH_ROWS)
 
 
 def read_tasks(tasks: Sequence[Task], packed_mergers: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.table_config import CDC_ENABLED
 from hoodie_py.options.read import AS_OF_INSTANT
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.read_info import ReadInfo
+from hoodie_py.reader.read_info import ReadInfo, choose_batch_rows
 from hoodie_py.table.changes.columns import list_image_fields, make_change_schema
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import Step, list_slices
@@ -20,7 +20,7 @@ from hoodie_py.table.changes.task import ChangesTask
 from hoodie_py.table.incremental.commit_range import EARLIEST, CommitRange, resolve_range
 from hoodie_py.table.scan.arguments import read_option_texts
 from hoodie_py.table.scan.query import Request, Task
-from hoodie_py.table.scan.scan import Scan, choose_batch_rows, make_query_scan
+from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 

@@ -11,7 +11,7 @@ Arrow compares floats as IEEE does. DataFusion sends Arrow's expressions but mea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +20,11 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.table.dataframes.source import RowSource, TaskSource
+from hoodie_py.table.dataframes.task_reads import narrow_task
 from hoodie_py.table.filter.as_predicate import as_predicate
-from hoodie_py.table.filter.predicate import Predicate, join_filters
+from hoodie_py.table.filter.predicate import Predicate
 
 _Columns = Sequence[str] | dict[str, pc.Expression] | None
 
@@ -65,7 +67,8 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
             return
         predicate = self._bind(filter)
         tasks = self._source.narrow(None, predicate).tasks()
-        yield from (ScanFragment(self, task, predicate) for task in tasks)
+        gate = FoldGate(alone=len(tasks) > 1)  # engines read several fragments at once
+        yield from (ScanFragment(self, task, predicate, gate=gate) for task in tasks)
         if not tasks:  # engines want at least one
             yield ScanFragment(self, self._source.narrow(limit=0), is_pushed=False)
 
@@ -112,13 +115,15 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 class ScanFragment:
     """A file slice of a dataset, as engines read it: ``predicate`` is what its task filters by already.
 
-    Without ``is_pushed`` Arrow filters the rows, as they are fewer than their slices have.
+    Without ``is_pushed`` Arrow filters the rows, as they are fewer than their slices have. Fragments of one query share
+    ``gate``.
     """
 
     dataset: ScanDataset
     rows: TaskSource | RowSource
     predicate: Predicate | None = None
     is_pushed: bool = True
+    gate: FoldGate = field(default_factory=FoldGate, compare=False)
 
     def scanner(
         self,
@@ -131,13 +136,8 @@ class ScanFragment:
         if isinstance(columns, dict) or not self.is_pushed:
             return ds.Scanner.from_batches(_make_reader(self.rows), columns=columns, filter=filter)
         more = self.dataset.bind_more(filter, self.predicate)
-        rows: Any = self.rows
-        changed = replace(
-            rows,
-            columns=rows.columns if columns is None else tuple(columns),
-            predicate=join_filters(rows.predicate, more),
-        )
-        return ds.Scanner.from_batches(_make_reader(changed))
+        task: Any = self.rows
+        return ds.Scanner.from_batches(_make_reader(narrow_task(task, columns, more), self.gate))
 
     def to_batches(self, schema: pa.Schema | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
         """Yield the rows; arguments as for ``scanner``."""
@@ -148,8 +148,9 @@ class ScanFragment:
         return self.scanner(schema, **options).to_table()
 
 
-def _make_reader(rows: TaskSource | RowSource) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
+def _make_reader(rows: TaskSource | RowSource, gate: FoldGate | None = None) -> pa.RecordBatchReader:
+    shared: dict[str, Any] = {} if gate is None else {"gate": gate}  # a whole scan has one of its own
+    return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(**shared))
 
 
 class _NoFiles(fs.FileSystemHandler):  # type: ignore[misc]

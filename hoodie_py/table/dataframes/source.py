@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie_py.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    from hoodie_py.runtime.fold_gate import FoldGate
     from hoodie_py.table.filter.predicate import Predicate
 
 
@@ -28,8 +29,8 @@ class TaskSource(Protocol):
         """Bytes of the files to read."""
         ...
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows."""
+    def to_batches(self, gate: FoldGate | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows; tasks that are read at the same time in a process share ``gate``."""
         ...
 
 

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.table.dataframes.source import TaskSource
+from hoodie_py.table.filter.predicate import Predicate, join_filters
 
 if TYPE_CHECKING:
     import pandas
 
 
-def narrow_task(task: TaskSource, columns: Sequence[str] | None) -> TaskSource:
-    """Return a task for some of the columns; None for all of them."""
-    if columns is None:
-        return task
-    changed: Any = task  # every task is a dataclass with its columns
-    narrowed: TaskSource = replace(changed, columns=tuple(columns))
+def narrow_task(task: TaskSource, columns: Sequence[str] | None, predicate: Predicate | None = None) -> TaskSource:
+    """Return a task for some of the columns, None for all of them, and of the rows that pass another filter as well."""
+    changed: Any = task  # every task is a dataclass with its columns, filter and settings
+    wanted = changed.columns if columns is None else tuple(columns)
+    narrowed: TaskSource = replace(
+        changed,
+        columns=wanted,
+        predicate=join_filters(changed.predicate, predicate),
+        options=changed.options.fit_columns(len(changed.columns), len(wanted)),
+    )
     return narrowed
 
 

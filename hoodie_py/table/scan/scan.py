@@ -21,7 +21,7 @@ from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
-from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadOptions
+from hoodie_py.reader.read_info import ReadOptions, choose_batch_rows
 from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.runtime.telemetry import is_watched, watch, watch_steps
 from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 _FEW_BATCHES = 4
 _QUERY_TYPES = ("snapshot", "read_optimized")
-_BATCH_VALUES = 1 << 18
-_LEAST_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True)
@@ -243,15 +241,12 @@ class Scan(ScanFrames, Request):
         from hoodie_py.table.filter.predicate import join_filters
 
         wanted = self.columns if columns is None else choose_columns(columns, self.schema)
-        options = self.options
-        if options.batch_rows == choose_batch_rows(len(self.columns)):
-            options = replace(options, batch_rows=choose_batch_rows(len(wanted)))
         limits = [each for each in (self.limit, limit) if each is not None]
         return Scan(
             self.snapshot,
             wanted,
             join_filters(self.predicate, predicate),
-            options,
+            self.options.fit_columns(len(self.columns), len(wanted)),
             min(limits) if limits else None,
             self.merger,
             self.query,
@@ -378,11 +373,6 @@ def make_query_scan(
         texts,
     )
     return Scan(snapshot, wanted, predicate, settings, limit, merger, query)
-
-
-def choose_batch_rows(columns: int, values: int = _BATCH_VALUES, least: int = _LEAST_BATCH_ROWS) -> int:
-    """Return how many rows to read at once: fewer of wide rows, so that batches fit the processor's caches."""
-    return max(least, min(DEFAULT_BATCH_ROWS, values // max(1, columns)))
 
 
 def _find_asked_type(options: Mapping[str, str]) -> str:

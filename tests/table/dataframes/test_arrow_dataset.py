@@ -13,6 +13,8 @@ import pytest
 
 from hoodie_py import HoodieTable, UnsupportedFeatureError
 from hoodie_py.table.dataframes.arrow_dataset import ScanDataset
+from hoodie_py.table.dataframes.task_reads import narrow_task
+from hoodie_py.table.scan.task import ScanTask
 
 NAN = float("nan")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("price", pa.float64()), ("ts", pa.int64())])
@@ -98,3 +100,33 @@ def test_what_reads_files_is_refused(table: HoodieTable) -> None:
 def test_it_is_not_sent_to_other_processes(table: HoodieTable) -> None:
     with pytest.raises(UnsupportedFeatureError, match="to another process"):
         pickle.dumps(table.scan().to_pyarrow_dataset())
+
+
+def test_a_slice_is_read_in_batches_that_fit_its_columns(tmp_path: Path) -> None:
+    wide = pa.schema([("id", pa.int64()), *((f"c{number}", pa.int64()) for number in range(20))])
+    table = HoodieTable.create(tmp_path / "w", wide, record_key="id")
+    table.insert([dict.fromkeys(wide.names, 1)])
+    whole, narrow = table.scan().options.batch_rows, table.scan(columns=["id"]).options.batch_rows
+    assert whole < narrow
+    (task,) = table.scan().tasks()
+    assert narrow_task(task, ["id"]).options.batch_rows == narrow
+    (task,) = table.scan(batch_rows=7).tasks()
+    assert narrow_task(task, ["id"]).options.batch_rows == 7
+
+
+def test_slices_of_one_query_fold_their_logs_in_turn(table: HoodieTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    gates: list[Any] = []
+    read = ScanTask.to_batches
+
+    def note(task: ScanTask, gate: Any = None) -> Any:
+        gates.append(gate)
+        return read(task, gate)
+
+    monkeypatch.setattr(ScanTask, "to_batches", note)
+    dataset = table.scan().to_pyarrow_dataset()
+    for _ in range(2):
+        rows = [fragment.to_table(columns=["id"]).num_rows for fragment in dataset.get_fragments()]
+        assert rows == [5, 5]
+    first, second, other, last = gates
+    assert first is second is not other is last
+    assert first is not None

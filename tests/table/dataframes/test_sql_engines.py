@@ -42,9 +42,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     scans: list[Any] = []
     make = arrow_dataset._make_reader
 
-    def note(scan: Any) -> Any:
+    def note(scan: Any, *gate: Any) -> Any:
         scans.append(scan)
-        return make(scan)
+        return make(scan, *gate)
 
     monkeypatch.setattr(arrow_dataset, "_make_reader", note)
     return scans
