@@ -15,8 +15,8 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-ranges bench-scale \
-	bench-spark bench-java spark-versions bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
+.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
+	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -29,8 +29,10 @@ help:
 	@echo 'make year     thousands of small commits on one table with all services: cost, files, every read'
 	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
 	@echo 'make spark-versions  the Spark tests on PySpark 4.0 to 4.3, classic and over Connect, some two hours (ARGS="4.0 --connect")'
+	@echo 'make install-extras  the wheel with each extra on Python 3.11 to 3.13, in fresh environments, some two hours'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
+	@echo '              bench-dataframes   polars, DuckDB and DataFusion beside our own scan'
 	@echo '              bench-compaction, bench-clustering, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
 	@echo 'make bench-scale   how cost grows with files, partitions, commits and rows, some ten minutes (ARGS="--only upsert")'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
@@ -106,6 +108,10 @@ java: $(STAMP) java-env
 spark-versions: $(STAMP) java-note
 	$(BIN)/python -m integration.spark_versions $(ARGS)
 
+# The wheel with each extra on each Python that is found, in fresh environments (ARGS="--python 3.12 --extra polars").
+install-extras: wheel java-note
+	PYTHONPATH=.:storage $(BIN)/python -m integration.install_extras $(ARGS)
+
 # Benchmarks have an environment of their own, with hudi-rs. BENCH_TABLES says where the packed tables are; grown ones and
 # results are kept in BENCH_CACHE (.bench). Each writes docs/benchmarks anew from the results there are.
 $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
@@ -114,13 +120,17 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: bench-reading bench-ranges bench-compaction bench-clustering bench-writing
+bench: bench-reading bench-dataframes bench-ranges bench-compaction bench-clustering bench-writing
 
 bench-reading: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
 	$(BENCH) -m tests.benchmarks.decoder
 	$(BENCH) -m tests.benchmarks.encoder
 	$(BENCH) -m tests.benchmarks.in_process $(ARGS)
+	$(BENCH) -m tests.benchmarks.report
+
+bench-dataframes: $(BENCH_STAMP)
+	$(BENCH) -m tests.benchmarks.dataframes $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
 
 bench-ranges: $(BENCH_STAMP)
@@ -196,7 +206,7 @@ lock: $(UV)
 	$(LOCK) $(foreach extra,azure duckdb gcs glue hive lance otel pandas polars s3 spark testing,--extra $(extra)) --group dev --output-file requirements/dev.txt
 	$(LOCK) --extra lance --extra spark --extra s3 --extra testing --group smoke --resolution lowest-direct \
 	  --output-file requirements/minimum.txt
-	$(LOCK) --extra s3 --extra spark --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK) $(foreach extra,datafusion duckdb polars s3 spark,--extra $(extra)) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
 	$(LOCK_GROUP) --group pyproject.toml:docs --output-file requirements/docs.txt
 
 clean:

@@ -16,12 +16,33 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.job import CHANGES, COUNT, HOODIE, HUDI_RS, PLAN, PYARROW, TABLE, Job, ReadSample
+from tests.benchmarks.job import (
+    CHANGES,
+    COUNT,
+    DATAFUSION,
+    DUCKDB,
+    HOODIE,
+    HUDI_RS,
+    PLAN,
+    POLARS,
+    PYARROW,
+    TABLE,
+    Job,
+    ReadSample,
+)
 
 
 def reader_of(job: Job) -> Callable[[], Any]:
     """Return what reads the table anew at each call: batches, a list of them, or a number of rows."""
-    return {HOODIE: _hoodie, HUDI_RS: _hudi_rs, PYARROW: _pyarrow}[job.engine](job)
+    readers = {
+        HOODIE: _hoodie,
+        HUDI_RS: _hudi_rs,
+        PYARROW: _pyarrow,
+        POLARS: _polars,
+        DUCKDB: _duckdb,
+        DATAFUSION: _datafusion,
+    }
+    return readers[job.engine](job)
 
 
 def _hoodie(job: Job) -> Callable[[], Any]:
@@ -33,7 +54,7 @@ def _hoodie(job: Job) -> Callable[[], Any]:
     def read() -> Any:
         table = HoodieTable.open(job.path)
         if job.span is None:
-            scan = table.scan(columns=job.columns, options=job.options)
+            scan = table.scan(columns=job.columns, filter=job.filter, options=job.options)
         elif job.way == CHANGES:
             scan = table.changes(*job.span, columns=job.columns, options=job.options)
         else:
@@ -73,6 +94,51 @@ def _pyarrow(job: Job) -> Callable[[], Any]:
                 yield from pq.ParquetFile(file.path).iter_batches(columns=job.columns, use_threads=False)
 
     return read
+
+
+def _polars(job: Job) -> Callable[[], Any]:
+    import polars as pl
+
+    from hoodie_py import HoodieTable
+    from hoodie_py.runtime.allocator import settle_allocators
+
+    settle_allocators()
+
+    def read() -> Any:
+        lazy = HoodieTable.open(job.path).scan_polars().filter(pl.sql_expr(job.filter or "true"))
+        return lazy.select(job.columns or pl.all()).collect().to_arrow().to_batches()
+
+    return read
+
+
+def _duckdb(job: Job) -> Callable[[], Any]:
+    from hoodie_py import HoodieTable
+    from hoodie_py.runtime.allocator import settle_allocators
+
+    settle_allocators()
+
+    def read() -> Any:
+        with HoodieTable.open(job.path).scan().to_duckdb("t") as connection:
+            return connection.sql(_query(job)).to_arrow_table().to_batches()
+
+    return read
+
+
+def _datafusion(job: Job) -> Callable[[], Any]:
+    from hoodie_py import HoodieTable
+    from hoodie_py.runtime.allocator import settle_allocators
+
+    settle_allocators()
+
+    def read() -> Any:
+        context = HoodieTable.open(job.path).scan().to_datafusion("t")
+        return context.sql(_query(job)).to_arrow_table().to_batches()
+
+    return read
+
+
+def _query(job: Job) -> str:
+    return f"SELECT {', '.join(job.columns or '*')} FROM t WHERE {job.filter or 'true'}"
 
 
 def processor_seconds() -> float:

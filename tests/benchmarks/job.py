@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 HOODIE, HUDI_RS, PYARROW = "hoodie_py", "hudi-rs", "pyarrow"
+POLARS, DUCKDB, DATAFUSION = "polars", "duckdb", "datafusion"
 STREAM, TABLE, COUNT, PLAN, CHANGES = "stream", "table", "count", "plan", "changes"
 
 
@@ -24,6 +25,7 @@ class Job:
         processors: how many the process may use; None for all.
         check: whether the sums of an answer are wanted too.
         span: start and end of a range of commits; None for a scan.
+        filter: SQL text that rows have to pass; not for hudi-rs and pyarrow.
         once: whether one read is all: the cold start is the measure then.
     """
 
@@ -37,6 +39,7 @@ class Job:
     processors: int | None = None
     check: bool = False
     span: tuple[str, str] | None = None
+    filter: str | None = None
     once: bool = False
 
     def to_json(self) -> str:

@@ -15,6 +15,7 @@ from tests.benchmarks.targets import (
     Target,
     clustering_targets,
     compaction_targets,
+    dataframes_targets,
     decoder_targets,
     encoder_targets,
     in_process_targets,
@@ -284,9 +285,37 @@ def range_lines(figures: dict[str, Any]) -> Iterator[str]:
             yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
 
 
+def dataframes_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the section about dataframe libraries and SQL engines."""
+    yield f"## Data frames\n\n{about_lines(figures)}"
+    yield (
+        f"`{figures['filter']}` and 3 of 22 columns of *{figures['table']}*, which keeps {figures['kept']:,} of "
+        f"{figures['rows']:,} rows, as an Arrow table: asked of the library, which pushes both down to our scan, and "
+        "of our scan itself. The table is opened anew each time.\n"
+    )
+    ours = figures["ways"]["hoodie_py"]["cpu"]
+    rows = [
+        (
+            "hoodie_py alone" if way == "hoodie_py" else way,
+            f"{this['cpu']:.2f}",
+            f"{this['least_cpu']:.2f}-{this['most_cpu']:.2f}",
+            f"{this['cpu'] / ours:.2f} times",
+            f"{this['wall']:.2f}",
+            _megabytes(this["peak"]),
+            f"{this['cold_cpu']:.2f}",
+        )
+        for way, this in figures["ways"].items()
+    ]
+    head = ("way", "CPU s", "min-max", "of our own scan's", "wall s", "peak MB", "cold start CPU s")
+    yield from format_table(head, rows)
+    for way, said in figures["wrong"].items():
+        yield f"The answer of {way} is wrong: {'; '.join(said)}.\n"
+
+
 FLOOR = "parquet"
 _SECTIONS = (
     ("in_process", in_process_lines, in_process_targets, draw_in_process),
+    ("dataframes", dataframes_lines, dataframes_targets, None),
     ("ranges", range_lines, range_targets, None),
     ("decoder", decoder_lines, decoder_targets, None),
     ("encoder", encoder_lines, encoder_targets, None),

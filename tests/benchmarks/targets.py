@@ -148,6 +148,14 @@ def writing_targets(figures: Figures) -> Iterator[Target]:
                 yield Target(text, ways["Java Hudi local[2]"]["cpu"] / ways[way]["cpu"], 3.0, True)
 
 
+def dataframes_targets(figures: Figures) -> Iterator[Target]:
+    """Judge engines on top of a scan by the processor time of the scan alone."""
+    ours, *engines = figures["ways"]
+    for engine in engines:
+        ratio = figures["ways"][engine]["cpu"] / figures["ways"][ours]["cpu"]
+        yield Target(f"filter and 3 columns by {engine}: its processor time over our own scan's", ratio, 1.3, False)
+
+
 def range_targets(figures: Figures) -> Iterator[Target]:
     """Judge a range by the full scan of the same table, and its requests by the files that its commits wrote."""
     for table, found in figures["tables"].items():
