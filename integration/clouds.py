@@ -18,7 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,13 @@ def for_tests(name: str, folder: Path) -> Iterator[Cloud]:
     command = find_program(name)
     if command is None:
         pytest.skip(f"NOT TESTED: there is no server of {name}: {HOW}")
-    with {"gcs": _run_google, "azure": _run_azure}[name](command, folder) as cloud:
+    with run_server(name, command, folder) as cloud:
         yield cloud
+
+
+def run_server(name: str, command: str, folder: Path) -> AbstractContextManager[Cloud]:
+    """Run the server of ``gcs`` or ``azure``, whose program is ``command``, with its files in a folder."""
+    return {"gcs": _run_google, "azure": _run_azure}[name](command, folder)
 
 
 @contextmanager
