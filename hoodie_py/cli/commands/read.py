@@ -51,6 +51,11 @@ Explain = Annotated[
     typer.Option("--explain", help="Read no rows: say what would be read, and what indexes leave out."),
 ]
 
+Analyze = Annotated[
+    bool,
+    typer.Option("--analyze", help="As --explain; read the rows too, drop them, and say what that took."),
+]
+
 
 def read(
     table: TableUri,
@@ -67,6 +72,7 @@ def read(
     output: Output = None,
     limit: Limit = None,
     explain: Explain = False,
+    analyze: Analyze = False,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -96,8 +102,8 @@ def read(
             scan = opened.incremental(range_start or "earliest", range_end, shown, where, wanted)
         else:
             scan = opened.scan(shown, where, as_of, query_type.value, wanted)
-        if explain:
-            print_explanation(scan, as_json=kind is OutputFormat.json)
+        if explain or analyze:
+            print_explanation(scan, as_json=kind is OutputFormat.json, analyze=analyze)
             return
         if as_of is not None:
             note_empty_past(opened, scan)
@@ -118,13 +124,13 @@ def note_empty_past(table: HoodieTable, scan: Scan) -> None:
         print_note(f"{scan.instant} is before the first commit of the timeline, {first.request_time}")
 
 
-def print_explanation(scan: Scan, *, as_json: bool) -> None:
-    """Print how a scan is planned."""
+def print_explanation(scan: Scan, *, as_json: bool, analyze: bool) -> None:
+    """Print how a scan is planned, and what reading it took if that is asked for."""
     from dataclasses import asdict
 
     from hoodie_py.cli.console import print_json, print_text
 
-    found = scan.explain()
+    found = scan.explain(analyze=analyze)
     if as_json:
         print_json(asdict(found))
     else:

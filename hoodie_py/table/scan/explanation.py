@@ -12,6 +12,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
 from hoodie_py.table.scan.html_table import format_html_table
+from hoodie_py.table.scan.measured import ReadReport
 from hoodie_py.table.scan.slice_choice import choose_slices
 from hoodie_py.table.snapshot import Snapshot
 
@@ -33,6 +34,7 @@ class Explanation:
         read_partitions, read_slices, read_files, read_bytes: what is left to read.
         calls, bytes: requests to the store for listing files and for indexes, and the bytes that these read.
         note: why no index was asked; None where some were.
+        read: what a read of the scan did, if one was asked for.
     """
 
     table: str | None
@@ -49,6 +51,7 @@ class Explanation:
     calls: int
     bytes: int
     note: str | None = None
+    read: ReadReport | None = None
 
     @property
     def skipped_slices(self) -> int:
@@ -79,7 +82,8 @@ class Explanation:
         files = f"{_count(self.read_files, 'file')} of {_format_size(self.read_bytes)}"
         found.append(("to read", f"To read: {left}, {files}."))
         cost = f"Planning took {_count(self.calls, 'request')} that read {_format_size(self.bytes)}."
-        return [*found, ("cost", cost)]
+        done = [] if self.read is None else [("read", str(self.read))]
+        return [*found, ("cost", cost), *done]
 
 
 def explain_snapshot(

@@ -8,6 +8,7 @@ Make a scan: check every argument, and apply Hudi's reader options where no argu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.reader.read_info import ReadStats
     from hoodie_py.table.filter.predicate import Predicate
     from hoodie_py.table.scan.explanation import Explanation
+    from hoodie_py.table.scan.measured import ReadReport
 
 _FEW_BATCHES = 4
 _QUERY_TYPES = ("snapshot", "read_optimized")
@@ -106,8 +109,10 @@ class Scan(ScanFrames, Request):
         """
         return list(self._tasks)
 
-    def explain(self) -> Explanation:
+    def explain(self, analyze: bool = False) -> Explanation:
         """Plan the scan afresh, and say what it would read, what was left out, by what, and what that cost.
+
+        With ``analyze`` the rows are read as well and dropped, and ``read`` of the result says what that took.
 
         Raises:
             UnsupportedFeatureError: the scan does not show the table at one instant.
@@ -119,6 +124,8 @@ class Scan(ScanFrames, Request):
             No index was asked. The table has no metadata table.
             To read: 1 file slice of 1 partition, 1 file of 3.2 KiB.
             Planning took 2 requests that read ... bytes.
+            >>> trips.scan().explain(analyze=True).read.updates
+            1
         """
         from hoodie_py.table.scan.explanation import explain_snapshot
 
@@ -127,7 +134,19 @@ class Scan(ScanFrames, Request):
                 f"Explaining a query of the type {self.query_type!r}: it reads what its commits touched.",
                 hint="Explain a scan of the table.",
             )
-        return explain_snapshot(self.snapshot, self.query_type, self.predicate, self.options, self.merger)
+        planned = explain_snapshot(self.snapshot, self.query_type, self.predicate, self.options, self.merger)
+        return replace(planned, read=self._measure()) if analyze else planned
+
+    def _measure(self) -> ReadReport:
+        """Read all rows, drop them, and say what that took."""
+        from hoodie_py.table.scan.measured import ReadReport, measure_tasks
+
+        counts: list[ReadStats] = []
+        measured = replace(self)
+        measured.__dict__["_tasks"] = tuple(measure_tasks(self._tasks, counts))
+        began = time.monotonic()
+        rows = sum(map(_count_rows, measured._read_watched()))  # noqa: SLF001 - a copy of this scan
+        return ReadReport.of(rows, counts, time.monotonic() - began)
 
     def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows batch by batch, in no order.

@@ -200,6 +200,14 @@ def test_rows_are_followed_until_an_interrupt(tmp_path: Path, format_: str) -> N
     assert "Traceback" not in notes
 
 
+def test_analyze_says_what_reading_took(hoodie, corpus) -> None:
+    done = hoodie("read", corpus(TABLE), "--analyze")
+    assert done.stdout.splitlines()[-1].startswith("Reading gave ")
+    found = json.loads(hoodie("read", corpus(TABLE), "--analyze", "--json").stdout)
+    assert found["read"]["rows"] == HoodieTable.open(corpus(TABLE)).scan().count()
+    assert json.loads(hoodie("read", corpus(TABLE), "--explain", "--json").stdout)["read"] is None
+
+
 def test_explain_says_what_would_be_read(hoodie, corpus) -> None:
     done = hoodie("read", corpus(TABLE), "--where", "price > 3", "--explain")
     assert done.stdout.startswith("A snapshot query of ")

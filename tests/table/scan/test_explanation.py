@@ -56,3 +56,29 @@ def test_partitions_are_those_with_wanted_values(table: HoodieTable) -> None:
 def test_a_range_of_commits_is_not_explained(table: HoodieTable) -> None:
     with pytest.raises(UnsupportedFeatureError, match="'incremental'"):
         table.incremental().explain()
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_a_read_is_measured_if_asked_for(table: HoodieTable, threads: str) -> None:
+    scan = table.scan(filter="part <> 'p1'", options={"hoodie_py.read.threads": threads})
+    found = scan.explain(analyze=True)
+    readers = [task.reader() for task in scan.tasks()]
+    for reader in readers:
+        assert sum(batch.num_rows for batch in reader.to_batches())
+    counts = [reader.stats for reader in readers]
+    assert found.read is not None
+    assert (found.read.rows, found.read.slices) == (scan.count(), found.read_slices)
+    for name in ("base_rows", "log_records", "inserts", "updates", "deletes", "skipped_blocks", "log_bytes"):
+        assert getattr(found.read, name) == sum(getattr(each, name) for each in counts), name
+    assert found.read.updates > 0
+    assert 0 < found.read.seconds < 60
+    assert str(found).splitlines()[-1] == str(found.read)
+    assert f"Reading gave {found.read.rows} rows in " in str(found.read)
+    assert f" {found.read.log_records} log records updated {found.read.updates} rows" in str(found.read)
+
+
+def test_a_scan_with_a_limit_reads_some_of_its_slices(table: HoodieTable) -> None:
+    found = table.scan(limit=1).explain(analyze=True)
+    assert found.read is not None
+    assert (found.read.rows, found.read.slices) == (1, 1)
+    assert found.read_slices > 1
