@@ -92,6 +92,26 @@ def use_lance(place: Mapping[str, Any]) -> None:
     expect(HoodieTable.open(place["lance_table"]).scan().to_arrow().num_rows, ROWS, "rows of Lance files")
 
 
+def use_otel(place: Mapping[str, Any]) -> None:
+    """Spans go to the program's provider; here to one that keeps their names, as the extra has no SDK."""
+    from opentelemetry import trace
+
+    names: list[str] = []
+
+    class Tracer(trace.NoOpTracer):
+        def start_span(self, name: str, *arguments: Any, **settings: Any) -> Any:
+            names.append(name)
+            return super().start_span(name, *arguments, **settings)
+
+    class Provider(trace.NoOpTracerProvider):
+        def get_tracer(self, *_: Any, **__: Any) -> Tracer:
+            return Tracer()
+
+    trace.set_tracer_provider(Provider())
+    expect(_scan(place).to_arrow().num_rows, ROWS, "rows")
+    expect(names[:2], ["hoodie_py.scan", "hoodie_py.plan"], "spans")
+
+
 def use_pandas(place: Mapping[str, Any]) -> None:
     """Read into pandas."""
     frame = _scan(place).to_pandas()
@@ -206,6 +226,7 @@ USES: dict[str, Callable[[Mapping[str, Any]], None]] = {
     "hive": use_hive,
     "ibis": use_ibis,
     "lance": use_lance,
+    "otel": use_otel,
     "pandas": use_pandas,
     "polars": use_polars,
     "ray": use_ray,
