@@ -48,8 +48,9 @@ class ResizeSettings:
         return cls(
             split_bytes=int(file_bytes * write_keys.BUCKET_SPLIT.read(options)),
             merge_bytes=int(file_bytes * write_keys.BUCKET_MERGE.read(options)),
-            most=count if most is None else most,
-            least=count if least is None else least,
+            # Java takes limits that exclude the number of buckets for that number (HoodieIndexConfig).
+            most=count if most is None else max(most, count or most),
+            least=count if least is None else min(least, count or least),
             merges=not only_splits,
             sorts=single and not only_splits,
         )

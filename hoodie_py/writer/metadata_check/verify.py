@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 
-from hoodie_py.errors import HoodieError, HoodieWarning, UnsupportedFeatureError
+from hoodie_py.errors import FileMissingError, HoodieError, HoodieWarning, StorageError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table.index_definitions import FILES
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.table.metadata_table.definitions import read_definitions
@@ -104,6 +104,7 @@ class _Check:
             view = open_metadata_view(snapshot)
             definitions = read_definitions(snapshot.files, snapshot.config)
         except HoodieError as error:
+            _raise_refusal(error)
             broken = PartReport("metadata table")
             broken.note("unreadable", snapshot.config.name, str(error))
             return [broken]
@@ -128,6 +129,7 @@ class _Check:
         except UnsupportedFeatureError as error:
             return PartReport(name, unchecked=error.message)
         except HoodieError as error:
+            _raise_refusal(error)
             broken = PartReport(name)
             broken.note("unreadable", name, str(error))
             return broken
@@ -152,5 +154,12 @@ def _check_slice(task: ScanTask, place: str) -> PartReport:
             for _ in batches:
                 pass
     except HoodieError as error:
+        _raise_refusal(error)
         report.note("unreadable", place, str(error))
     return report
+
+
+def _raise_refusal(error: HoodieError) -> None:
+    """Raise what a store refused: that tells nothing of the table, and is no finding to be kept for a later run."""
+    if isinstance(error, StorageError) and not isinstance(error, FileMissingError):
+        raise error

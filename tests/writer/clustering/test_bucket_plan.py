@@ -111,6 +111,15 @@ def test_merges_are_those_of_java(sizes: list[int | None], most: int, least: int
     assert [each[0] for each in chosen(sizes, settings)] == _like_java(sizes, most, least)
 
 
+@pytest.mark.parametrize(("count", "most", "least"), [(4, 6, 2), (8, 8, 2), (1, 6, 1), (None, 6, 2)])
+def test_limits_that_exclude_the_number_of_buckets_are_that_number(count: int | None, most: int, least: int) -> None:
+    options = {"hoodie.bucket.index.max.num.buckets": "6", "hoodie.bucket.index.min.num.buckets": "2"}
+    if count is not None:
+        options["hoodie.bucket.index.num.buckets"] = str(count)
+    settings = ResizeSettings.from_options(options, 1000, only_splits=False)
+    assert (settings.most, settings.least) == (most, least)
+
+
 @given(sizes=st.lists(st.none() | st.integers(0, 300), min_size=1, max_size=9), least=st.integers(1, 9))
 def test_the_changes_make_a_ring_of_allowed_size(sizes: list[int | None], least: int) -> None:
     ranges = ring(len(sizes))

@@ -40,7 +40,7 @@ CONSISTENT = {
     "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
     COUNT: "4",
 }
-GROW = {**CONSISTENT, MOST: "6", LEAST: "6", SPLIT: "0"}
+GROW = {**CONSISTENT, MOST: "6", SPLIT: "0", MERGE: "0"}
 SHRINK = {**CONSISTENT, LEAST: "2", SPLIT: "1000", MERGE: "1000"}
 KINDS = [Kind(version, merge_on_read=True) for version in (9, 8, 6)]
 FLAT = Kind(9, merge_on_read=True, partitioned=False)
