@@ -81,8 +81,8 @@ def section_lines(found: Sections) -> Iterator[str]:
     if "small_writes" in found:
         yield "## Small changes, one after the other\n"
         yield "1,000 upserts of one row into the same file group by one `HoodieTable`, without waiting for other"
-        yield "machines' clocks. Table services: compaction after five commits, clean, archival. CPU milliseconds an upsert,"
-        yield "by tenths; logs are those of the file slice at the end:\n"
+        yield "machines' clocks. Table services: compaction after five commits, clean, archival. CPU milliseconds an"
+        yield "upsert, by tenths; logs are those of the file slice at the end:\n"
         rows = [
             [way, *(f"{1000 * each:.0f}" for each in figures["cpu_tenths"]), str(figures["logs"])]
             for way, figures in found["small_writes"].items()
