@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import INDEXING
+from hoodie_py.formats.timeline.instants import CLUSTERING, INDEXING
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
@@ -39,13 +39,18 @@ class IndexSource:
         """Sizes in bytes of the table's data files, by partition path and name.
 
         As in Java, files of pending instants and of instants after the last completed one are left out. Up to table
-        version 6 a log file is named after a base instant, which may be that of a pending compaction: it stays. A
+        version 6 a log file is named after a base instant, which may be that of a pending compaction: it stays. So
+        does, later too, one named after a pending clustering: a write that goes to old and new buckets wrote it. A
         partition without files is there, too.
         """
         timeline = self.snapshot.timeline.timeline
         last = timeline.select_completed().last
         newest = "" if last is None else last.request_time
-        pending = {each.request_time for each in timeline.select_pending() if each.action != INDEXING}
+        pending = [each for each in timeline.select_pending() if each.action != INDEXING]
+        times = {each.request_time for each in pending}
+        times_of_logs = {each.request_time for each in pending if each.action != CLUSTERING}
+        if not self.snapshot.config.has_logs_named_by_commit:
+            times_of_logs = set()
         found: dict[str, dict[str, int]] = {}
         for listing in self.snapshot.view.list_partitions() if newest else ():
             sizes = found.setdefault(listing.partition.path, {})
@@ -53,8 +58,8 @@ class IndexSource:
                 if info.path in self.left_out:
                     continue
                 instant = find_file_instant(info.name)
-                by_base = info.name.startswith(".") and not self.snapshot.config.has_logs_named_by_commit
-                if instant is not None and instant <= newest and (by_base or instant not in pending):
+                left_out = times_of_logs if info.name.startswith(".") else times
+                if instant is not None and instant <= newest and instant not in left_out:
                     sizes[info.name] = info.size
         return found
 

@@ -1,7 +1,8 @@
 """Log files that only pending instants wrote: what a failed write leaves until its rollback.
 
-From table version 8 on their names tell. Up to version 6 a log file is named after its slice's base file, so its blocks
-have to be looked at (spec F2.3); the metadata table has no entry for them, as it gets entries when a write completes.
+From table version 8 on their names tell, but for those in new buckets of a pending clustering, which have its time. Up
+to version 6 a log file is named after its slice's base file. So blocks have to be looked at (spec F2.3); the metadata
+table has no entry for such files, as it gets entries when a write completes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from hoodie_py.errors import FileMissingError
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_log_file_name
+from hoodie_py.formats.timeline.instants import CLUSTERING
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.metadata_table.listings import read_file_lists
 from hoodie_py.table.metadata_table.view import MetadataView
@@ -23,7 +25,13 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         StorageError: the store refused.
     """
     pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
-    if snapshot.config.has_logs_named_by_commit or not pending:
+    named_otherwise = set[str]()
+    if snapshot.config.has_logs_named_by_commit:
+        clusterings = snapshot.timeline.timeline.select_pending().select_actions(CLUSTERING)
+        named_otherwise = {each.request_time for each in clusterings}
+        if not named_otherwise:
+            return frozenset()
+    if not pending:
         return frozenset()
     _, listed = read_file_lists(view, None)
     known = {each.path for files in listed.values() for each in files}
@@ -31,9 +39,15 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         each.path
         for listing in snapshot.view.list_partitions()
         for each in listing.files
-        if each.path not in known and parse_log_file_name(each.name) is not None
+        if each.path not in known and _may_be_left(each.name, named_otherwise)
     ]
     return frozenset(path for path in unknown if _is_of(snapshot, path, pending))
+
+
+def _may_be_left(name: str, times: set[str]) -> bool:
+    """Say whether a file is a log file, of one of some times where there are any."""
+    parsed = parse_log_file_name(name)
+    return parsed is not None and (not times or parsed.instant in times)
 
 
 def _is_of(snapshot: Snapshot, path: str, pending: set[str]) -> bool:

@@ -27,7 +27,7 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from hoodie_py.writer.index.bucket import find_hash_ranges
-from hoodie_py.writer.transaction.commit_protocol import collect_stats
+from hoodie_py.writer.transaction.commit_protocol import collect_sizes, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.written_tables import Kind, contents, row
@@ -229,11 +229,14 @@ def _write_beside(table: HoodieTable, instant: str, patched: pytest.MonkeyPatch,
         assert resize is not None
         heirs[group.slices[0].file_id] = resize.file_ids[0]
 
+    def name_copy(name: str) -> str:
+        _, _, rest = name.partition(".log")
+        return f".{heirs[name[1:].partition('_')[0]]}_{instant}.log{rest}"
+
     def copy(stat: WriteStat) -> WriteStat:
         folder, _, name = (stat.path or "").rpartition("/")
-        _, _, rest = name.partition(".log")
         heir = heirs[stat.file_id or ""]
-        path = f"{folder}/.{heir}_{instant}.log{rest}".lstrip("/")
+        path = f"{folder}/{name_copy(name)}".lstrip("/")
         shutil.copy(base / (stat.path or ""), base / path)
         return replace(stat, file_id=heir, path=path)
 
@@ -241,9 +244,16 @@ def _write_beside(table: HoodieTable, instant: str, patched: pytest.MonkeyPatch,
         own = collect_stats(results)
         return {path: (*stats, *map(copy, stats)) for path, stats in own.items()} if twice else own
 
+    def measure(results: Any) -> Any:
+        own = collect_sizes(results)
+        return {
+            path: {**sizes, **{name_copy(name): sizes[name] for name in sizes if twice}} for path, sizes in own.items()
+        }
+
     patched.setattr("hoodie_py.writer.index.tagging._check_clustering", lambda *_: None)
     patched.setattr("hoodie_py.writer.commit.conflicts.iterate_pending_clusterings", lambda _: ())
     patched.setattr("hoodie_py.writer.commit.write_commit.collect_stats", collect)
+    patched.setattr("hoodie_py.writer.commit.write_commit.collect_sizes", measure)
     table.upsert(rows(range(0, 60, 3), 7, "beside"), QUICK)
 
 
@@ -252,6 +262,7 @@ def test_changes_that_are_in_old_and_new_buckets_are_kept(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = filled(kind, tmp_path / "t")
+    table.index.build("files", options=QUICK)
     instant = planned(table, QUICK)
     with monkeypatch.context() as patched:
         _write_beside(table, instant, patched, twice=True)
@@ -259,6 +270,7 @@ def test_changes_that_are_in_old_and_new_buckets_are_kept(
     before = whole(table)
     assert len({each["id"] for each in before}) == len(before)
     assert contents(table)[row(3)["id"]] == (7, "beside")
+    assert (report := table.verify()).is_right, str(report)
     table.run_clustering(instant, options=QUICK)
     assert whole(table) == before
     table.compact(options=QUICK)
