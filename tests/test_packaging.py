@@ -76,7 +76,21 @@ def test_wheel_has_licence_command_and_extras(wheel: zipfile.ZipFile) -> None:
     assert "hoodie = hoodie_py.cli:main" in wheel.read(f"{info}/entry_points.txt").decode()
     metadata = email.message_from_bytes(wheel.read(f"{info}/METADATA"))
     assert metadata["License-Expression"] == "Apache-2.0"
-    extras = {"all", "daft", "dask", "datafusion", "duckdb", "ibis", "lance", "pandas", "polars", "ray", "s3", "spark"}
+    extras = {
+        "all",
+        "daft",
+        "dask",
+        "datafusion",
+        "duckdb",
+        "ibis",
+        "lance",
+        "otel",
+        "pandas",
+        "polars",
+        "ray",
+        "s3",
+        "spark",
+    }
     extras |= {"azure", "gcs", "glue", "hive", "testing"}
     assert set(metadata.get_all("Provides-Extra", [])) == extras
 
