@@ -20,7 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table
+from tests.benchmarks.bench_tables import BenchTable, bench_table
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.compaction import IN_PROCESS, JAVA, SPARK, TABLES, Compacted, CopyOf
 from tests.benchmarks.java_hudi import java_hudi
 from tests.benchmarks.processes import load
@@ -83,12 +84,12 @@ def once(way: str, table: BenchTable, order: str, jar: tuple[str, str] | None) -
                 sample = by_server(server, "java" if jar else "format", copy.path, order)
         clustered = Compacted(**asdict(sample), written=copy.written())
         wrong = copy.faults()
-    _say(
+    say(
         f"{table.path.name:16} {order or '-':6} {way:20} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  "
         f"peak {sample.peak / 1e6:6.0f} MB  written {clustered.written / 1e6:6.1f} MB"
     )
     if wrong:
-        _say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
+        say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
     return clustered, wrong
 
 
@@ -120,15 +121,9 @@ def run(arguments: argparse.Namespace) -> bool:
     return not any(found["wrong"] for found in tables.values())
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when rows were wrong or the tables are absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = make_parser(__doc__, 3)
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     parser.add_argument(
         "--java", action="store_true", help="Java Hudi as well, once; left out where Java or Maven is missing"
@@ -138,11 +133,7 @@ def main() -> int:
     if arguments.child:
         print(json.dumps(asdict(child(*arguments.child))))
         return 0
-    try:
-        return 0 if run(arguments) else 1
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
+    return finish(lambda: run(arguments))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table, cache_folder
+from tests.benchmarks.bench_tables import BenchTable, bench_table, cache_folder
 from tests.benchmarks.checksums import differences, sums_of
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.java_hudi import java_hudi
 from tests.benchmarks.processes import ROOT, load
 from tests.benchmarks.results import save, versions
@@ -120,7 +121,7 @@ def once(
                         by_server(server, reader, small.path, codec)
                 sample = by_server(server, reader, copy.path, codec)
         compacted = Compacted(**asdict(sample), written=copy.written())
-        _say(
+        say(
             f"{table.path.name:16} {codec:6} {way:22} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  "
             f"peak {sample.peak / 1e6:6.0f} MB  written {compacted.written / 1e6:6.1f} MB"
         )
@@ -140,7 +141,7 @@ def compare(
             samples[way].append(sample)
             if wrong:
                 found["wrong"][f"{way}, {codec}"] = wrong
-                _say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
+                say(f"WRONG ROWS after {way}: {'; '.join(wrong)}")
         found["codecs"][codec] = {way: medians(each) for way, each in samples.items()}
     return found
 
@@ -154,7 +155,7 @@ def scaling(name: str, rounds: int) -> dict[str, Any]:
         middle = medians(samples)
         rows = int(table.expected["n"])
         found[str(groups)] = {**middle, "rows": rows, "cpu_us_a_row": middle["cpu"] / rows * 1e6, "wrong": wrong[0]}
-        _say(f"{name} x{groups}: {found[str(groups)]['cpu_us_a_row']:.2f} us a row, {middle['peak'] / 1e6:.0f} MB")
+        say(f"{name} x{groups}: {found[str(groups)]['cpu_us_a_row']:.2f} us a row, {middle['peak'] / 1e6:.0f} MB")
     return found
 
 
@@ -177,7 +178,7 @@ def pruning(table: BenchTable) -> dict[str, float]:
         )
         rows, count = map(int, done.stdout.split())
         share = count / copy.written()
-        _say(f"{table.path.name}: a filter for one key found {rows} row and read {share:.1%} of the bytes")
+        say(f"{table.path.name}: a filter for one key found {rows} row and read {share:.1%} of the bytes")
         return {"rows": rows, "bytes": count, "share": share}
 
 
@@ -205,15 +206,9 @@ def run(arguments: argparse.Namespace) -> bool:
     )
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when rows were wrong or the tables are absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = make_parser(__doc__, 3)
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     parser.add_argument("--codec", action="append", choices=CODECS, help="only this codec")
     parser.add_argument(
@@ -227,11 +222,7 @@ def main() -> int:
         path, codec, threads = arguments.child
         print(json.dumps(asdict(child(path, codec, int(threads)))))
         return 0
-    try:
-        return 0 if run(arguments) else 1
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
+    return finish(lambda: run(arguments))
 
 
 if __name__ == "__main__":

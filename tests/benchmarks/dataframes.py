@@ -8,16 +8,15 @@ are those of the whole table, filtered by pyarrow.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import pyarrow.compute as pc
 
-from tests.benchmarks.bench_tables import NARROW, BenchTable, TablesAbsentError, bench_table
+from tests.benchmarks.bench_tables import NARROW, BenchTable, bench_table
 from tests.benchmarks.checksums import Sums, differences, sums_of
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.job import DATAFUSION, DUCKDB, HOODIE, POLARS, TABLE, Job, ReadSample
 from tests.benchmarks.processes import interleaved, load
 from tests.benchmarks.results import medians, save, versions
@@ -62,10 +61,10 @@ def run(groups: int, rounds: int) -> bool:
     before = load()
     table = bench_table(NAME, groups)
     rows, expected = expected_of(table)
-    samples = interleaved(list(jobs(table)), rounds, _say)
+    samples = interleaved(list(jobs(table)), rounds, say)
     wrong = faults(samples, expected)
     for way, said in wrong.items():
-        _say(f"WRONG ANSWER on {NAME} by {way}: {'; '.join(said)}")
+        say(f"WRONG ANSWER on {NAME} by {way}: {'; '.join(said)}")
     figures: dict[str, Any] = {
         "rounds": rounds,
         "table": NAME,
@@ -79,21 +78,11 @@ def run(groups: int, rounds: int) -> bool:
     return not wrong
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when an answer was wrong or the table is absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = make_parser(__doc__, 5)
     arguments = parser.parse_args()
-    try:
-        return 0 if run(arguments.groups, arguments.rounds) else 1
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
+    return finish(lambda: run(arguments.groups, arguments.rounds))
 
 
 if __name__ == "__main__":

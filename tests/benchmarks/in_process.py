@@ -8,14 +8,13 @@ measured answer is checked, and in the first round every sum of the table that t
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tests.benchmarks.bench_tables import NARROW, BenchTable, TablesAbsentError, bench_table
+from tests.benchmarks.bench_tables import NARROW, BenchTable, bench_table
 from tests.benchmarks.checksums import differences
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.job import COUNT, HOODIE, HUDI_RS, PYARROW, TABLE, Job, ReadSample
 from tests.benchmarks.processes import import_seconds, interleaved, load
 from tests.benchmarks.results import medians, save, versions
@@ -73,10 +72,10 @@ def run(groups: int, bases: int, rounds: int, names: tuple[str, ...]) -> bool:
     right = True
     for name in names:
         table = bench_table(name, groups)
-        samples = interleaved(list(jobs(table)), rounds, _say)
+        samples = interleaved(list(jobs(table)), rounds, say)
         wrong = faults(samples, table)
         for way, said in wrong.items():
-            _say(f"WRONG ANSWER on {name} by {way}: {'; '.join(said)}")
+            say(f"WRONG ANSWER on {name} by {way}: {'; '.join(said)}")
         right = right and not any(way.startswith(HOODIE) for way in wrong)
         figures["tables"][name] = {
             "rows": int(table.expected["n"]),
@@ -85,12 +84,12 @@ def run(groups: int, bases: int, rounds: int, names: tuple[str, ...]) -> bool:
             "ways": {way: medians(each) for way, each in samples.items()},
             "wrong": wrong,
         }
-    samples = interleaved(list(flat_jobs(bases)), rounds, _say)
+    samples = interleaved(list(flat_jobs(bases)), rounds, say)
     for way, factor in zip(FLAT, (1, bases), strict=True):
         wrong = faults({way: samples[way]}, bench_table("mor_small", 1, factor))
         right = right and not wrong
         if wrong:
-            _say(f"WRONG ANSWER on mor_small with {factor} times the base: {wrong}")
+            say(f"WRONG ANSWER on mor_small with {factor} times the base: {wrong}")
     figures["flat"] = {way: medians(each) for way, each in samples.items()}
     needed = "numpy, pyarrow, pyarrow.compute, pyarrow.parquet"
     figures["imports"] = {
@@ -101,24 +100,13 @@ def run(groups: int, bases: int, rounds: int, names: tuple[str, ...]) -> bool:
     return right
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when an answer was wrong or the tables are absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
+    parser = make_parser(__doc__, 5)
     parser.add_argument("--base", type=int, default=10, help="how many times the base rows, where memory is compared")
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     arguments = parser.parse_args()
-    try:
-        right = run(arguments.groups, arguments.base, arguments.rounds, tuple(arguments.table or TABLES))
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
-    return 0 if right else 1
+    return finish(lambda: run(arguments.groups, arguments.base, arguments.rounds, tuple(arguments.table or TABLES)))
 
 
 if __name__ == "__main__":

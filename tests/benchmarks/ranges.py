@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.benchmarks.bench_tables import cache_folder
 from tests.benchmarks.checksums import Sums, differences
+from tests.benchmarks.command import say
 from tests.benchmarks.counting_s3 import BUCKET, CountingS3, counting_s3
 from tests.benchmarks.history_tables import COMMITS, SHAPES, SHARE, HistoryTable, history_table
 from tests.benchmarks.job import CHANGES, HOODIE, HUDI_RS, PLAN, TABLE, Job, ReadSample
@@ -97,18 +98,16 @@ def cost_of_command(table: HistoryTable) -> float:
 def compare(table: HistoryTable, rounds: int, server: CountingS3) -> dict[str, Any]:
     """Return figures by way, and what was wrong by way."""
     ways = list(jobs(table))
-    samples = interleaved(ways, rounds, _say)
+    samples = interleaved(ways, rounds, say)
     figures: dict[str, Any] = {}
     wrong: dict[str, list[str]] = {}
     for job in ways:
         cost, remote = cost_of(job, server)
-        _say(
-            f"{job.table} {job.name:30} {cost.requests:6} requests  {cost.bytes / 1e6:8.2f} MB  {cost.objects} objects"
-        )
+        say(f"{job.table} {job.name:30} {cost.requests:6} requests  {cost.bytes / 1e6:8.2f} MB  {cost.objects} objects")
         said = faults(job, [*samples[job.name], remote], expected_of(job, table))
         if said:
             wrong[job.name] = said
-            _say(f"WRONG ANSWER on {table.name} by {job.name}: {'; '.join(said)}")
+            say(f"WRONG ANSWER on {table.name} by {job.name}: {'; '.join(said)}")
         figures[job.name] = {**medians(samples[job.name]), **asdict(cost)}
     return {
         "rows": int(table.expected["n"]),
@@ -130,10 +129,6 @@ def run(names: tuple[str, ...], rounds: int) -> bool:
     figures = {"rounds": rounds, "commits": COMMITS, "of_range": COMMITS // SHARE, "tables": found}
     save("ranges", figures, before, versions("hoodie_py", "hudi", "pyarrow", "numpy", "s3fs"))
     return not any(way.startswith(HOODIE) for each in found.values() for way in each["wrong"])
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> int:

@@ -10,7 +10,6 @@ Every result that has values is checked, and the full width by the table's sums 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -24,8 +23,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 
-from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table
+from tests.benchmarks.bench_tables import BenchTable, bench_table
 from tests.benchmarks.checksums import differences
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.java_hudi import java_hudi
 from tests.benchmarks.processes import PeakMemory, load, tree_seconds
 from tests.benchmarks.results import save, versions
@@ -156,7 +156,7 @@ def compare(everyone: list[Asked], table: BenchTable, rounds: int) -> tuple[dict
                 wrong[asked.name] += asked.check(table, query, values)
                 if turn >= WARMING:
                     samples[query][asked.name].append(sample)
-                _say(
+                say(
                     f"{turn + 1}/{WARMING + rounds}  {table.name:9} {query:6} {asked.name:14} "
                     f"cpu {sample.cpu:6.2f}  wall {sample.wall:6.2f}"
                 )
@@ -183,31 +183,20 @@ def run(groups: int, rounds: int, names: tuple[str, ...], java: bool) -> bool:
         for table in tables:
             queries, wrong = compare(everyone, table, rounds)
             for way, said in wrong.items():
-                _say(f"WRONG ANSWER on {table.name} by {way}: {'; '.join(said)}")
+                say(f"WRONG ANSWER on {table.name} by {way}: {'; '.join(said)}")
             right = right and not set(wrong) - {JAVA}
             figures["tables"][table.name] = {"rows": int(table.expected["n"]), "queries": queries, "wrong": wrong}
             save("spark", figures, before, packages)  # a session may end long before the last table
     return right
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when an answer was wrong or the tables are absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = make_parser(__doc__, 5)
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table")
     parser.add_argument("--java", action="store_true", help="beside Java Hudi; left out where Java or Maven is missing")
     arguments = parser.parse_args()
-    try:
-        right = run(arguments.groups, arguments.rounds, tuple(arguments.table or TABLES), arguments.java)
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
-    return 0 if right else 1
+    return finish(lambda: run(arguments.groups, arguments.rounds, tuple(arguments.table or TABLES), arguments.java))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.benchmarks.bench_tables import BenchTable, TablesAbsentError, bench_table, cache_folder
+from tests.benchmarks.bench_tables import BenchTable, bench_table, cache_folder
 from tests.benchmarks.checksums import Sums, differences, sums_of
+from tests.benchmarks.command import finish, make_parser, say
 from tests.benchmarks.compaction import IN_PROCESS, JAVA, SPARK, CopyOf
 from tests.benchmarks.java_hudi import java_hudi
 from tests.benchmarks.processes import load
@@ -176,10 +177,10 @@ def compare(job: Task, rounds: int, bundle: tuple[str, str] | None) -> dict[str,
                 sample = write(path)
                 faults = job.faults(path)
             samples[way].append(sample)
-            _say(f"{job.operation:12} {way:20} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  {sample.peak >> 20} MB")
+            say(f"{job.operation:12} {way:20} cpu {sample.cpu:7.2f}  wall {sample.wall:7.2f}  {sample.peak >> 20} MB")
             if faults:
                 wrong[way] = faults
-                _say(f"WRONG ROWS after {way}: {'; '.join(faults)}")
+                say(f"WRONG ROWS after {way}: {'; '.join(faults)}")
     return {"rows": job.count, "ways": {way: medians(each) for way, each in samples.items()}, "wrong": wrong}
 
 
@@ -195,15 +196,9 @@ def run(arguments: argparse.Namespace) -> bool:
     return not any(found["wrong"] for found in figures["operations"].values())
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     """Run as the command line says; 1 when rows were wrong or the tables are absent."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", type=int, default=10, help="how many times the file groups")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = make_parser(__doc__, 3)
     parser.add_argument("--operation", action="append", choices=OPERATIONS, help="only this one")
     parser.add_argument(
         "--java", action="store_true", help="Java Hudi as well; left out where Java or Maven is missing"
@@ -213,11 +208,7 @@ def main() -> int:
     if arguments.child:
         print(json.dumps(asdict(child(*arguments.child))))
         return 0
-    try:
-        return 0 if run(arguments) else 1
-    except TablesAbsentError as error:
-        _say(str(error))
-        return 1
+    return finish(lambda: run(arguments))
 
 
 if __name__ == "__main__":

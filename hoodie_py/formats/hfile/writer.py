@@ -253,8 +253,9 @@ def _count_checksum_bytes(size: int) -> int:
 def _compress(payload: bytes) -> bytes:
     """Compress a payload to a size from which all readers find the same number of checksums.
 
-    hudi-rs counts them from a size that includes them, and then cuts the payload: four bytes in a multiple of
-    16384 differ, and another level of compression leads elsewhere.
+    hudi-rs counts them from a size that includes them. If the payload ends just below a multiple of 16384, that gives
+    one too many, and it cuts the payload. Another level of compression ends elsewhere; what no level makes smaller
+    stays as it is.
     """
     for level in _GZIP_LEVELS:
         stream = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)
