@@ -46,11 +46,8 @@ class IndexSource:
         timeline = self.snapshot.timeline.timeline
         last = timeline.select_completed().last
         newest = "" if last is None else last.request_time
-        pending = [each for each in timeline.select_pending() if each.action != INDEXING]
-        times = {each.request_time for each in pending}
-        times_of_logs = {each.request_time for each in pending if each.action != CLUSTERING}
-        if not self.snapshot.config.has_logs_named_by_commit:
-            times_of_logs = set()
+        pending = {each.request_time: each.action for each in timeline.select_pending() if each.action != INDEXING}
+        named_by_base = not self.snapshot.config.has_logs_named_by_commit
         found: dict[str, dict[str, int]] = {}
         for listing in self.snapshot.view.list_partitions() if newest else ():
             sizes = found.setdefault(listing.partition.path, {})
@@ -58,8 +55,11 @@ class IndexSource:
                 if info.path in self.left_out:
                     continue
                 instant = find_file_instant(info.name)
-                left_out = times_of_logs if info.name.startswith(".") else times
-                if instant is not None and instant <= newest and instant not in left_out:
+                if instant is None or instant > newest:
+                    continue
+                action = pending.get(instant)
+                stays = info.name.startswith(".") and (named_by_base or action == CLUSTERING)
+                if action is None or stays:
                     sizes[info.name] = info.size
         return found
 

@@ -24,14 +24,11 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         CorruptFileError: a log file is too large to look at, or the metadata table cannot be read.
         StorageError: the store refused.
     """
-    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
-    named_otherwise = set[str]()
-    if snapshot.config.has_logs_named_by_commit:
-        clusterings = snapshot.timeline.timeline.select_pending().select_actions(CLUSTERING)
-        named_otherwise = {each.request_time for each in clusterings}
-        if not named_otherwise:
-            return frozenset()
-    if not pending:
+    instants = snapshot.timeline.timeline.select_pending()
+    pending = {each.request_time for each in instants}
+    clusterings = {each.request_time for each in instants.select_actions(CLUSTERING)}
+    named_by_commit = snapshot.config.has_logs_named_by_commit
+    if not (clusterings if named_by_commit else pending):
         return frozenset()
     _, listed = read_file_lists(view, None)
     known = {each.path for files in listed.values() for each in files}
@@ -39,15 +36,15 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         each.path
         for listing in snapshot.view.list_partitions()
         for each in listing.files
-        if each.path not in known and _may_be_left(each.name, named_otherwise)
+        if each.path not in known and _may_be_left(each.name, clusterings if named_by_commit else None)
     ]
     return frozenset(path for path in unknown if _is_of(snapshot, path, pending))
 
 
-def _may_be_left(name: str, times: set[str]) -> bool:
-    """Say whether a file is a log file, of one of some times where there are any."""
+def _may_be_left(name: str, times: set[str] | None) -> bool:
+    """Say whether a file is a log file named after one of some times; None: after any."""
     parsed = parse_log_file_name(name)
-    return parsed is not None and (not times or parsed.instant in times)
+    return parsed is not None and (times is None or parsed.instant in times)
 
 
 def _is_of(snapshot: Snapshot, path: str, pending: set[str]) -> bool:

@@ -287,6 +287,22 @@ def test_changes_that_are_in_old_and_new_buckets_are_kept(
     check(table, 4)
 
 
+def test_what_a_lost_write_left_in_new_buckets_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = filled(KINDS[0], tmp_path / "t")
+    table.index.build("files", options=QUICK)
+    instant = planned(table, QUICK)
+    with monkeypatch.context() as patched:
+        _write_beside(table, instant, patched, twice=True)
+        before = whole(HoodieTable.open(table.uri))
+        _write_beside(HoodieTable.open(table.uri), instant, patched, twice=True)
+    completed = HoodieTable.open(table.uri).timeline.select_writes().last
+    assert completed is not None
+    next((tmp_path / "t/.hoodie/timeline").glob(f"{completed.request_time}_*.deltacommit")).unlink()
+    lost = HoodieTable.open(table.uri)
+    assert whole(lost) == before
+    assert (report := lost.verify()).is_right, str(report)
+
+
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids=str)
 def test_changes_that_are_in_old_buckets_only_stop_the_clustering(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
