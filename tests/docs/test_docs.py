@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +19,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.cli.app import app
 from hoodie_py.errors import MergeError
 from tests.corpus import ROOT
+from tests.testing.test_record_merger_tests import failing, suite_of
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -53,6 +55,14 @@ def pages() -> list[Any]:
     return [
         pytest.param(page, id=page.stem, marks=[pytest.mark.spark] if uses_spark(page) else []) for page in with_code
     ]
+
+
+def test_the_merger_of_the_readme_passes_the_suite_that_the_pages_recommend() -> None:
+    found = [block.text for block in blocks(ROOT / "README.md") if "class HighestPrice" in block.text]
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(found[0].partition("\ntable.scan")[0], names)
+    schema = pa.schema([("ts", pa.int64()), ("price", pa.float64())])
+    assert failing(suite_of(names["HighestPrice"], schema=schema)) == {}
 
 
 @pytest.mark.parametrize("page", pages())
