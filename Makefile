@@ -15,12 +15,13 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test crash crash-writes crash-streams histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
+.PHONY: help setup python-found java-note java-env s3-env java demo test thorough crash crash-writes crash-streams histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
 	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
-	@echo 'make test     all tests (ARGS="-k name" passes arguments to pytest)'
+	@echo 'make test     the tests (ARGS="-k name" passes arguments to pytest)'
+	@echo 'make thorough the further variants of the longest tests, which make test leaves out'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make s3-env   the S3 server of the tests that need one that checks credentials (make test does it too, where Go is)'
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
@@ -80,6 +81,9 @@ demo: $(STAMP) java-note
 
 test: $(STAMP) java-note java-env s3-env
 	@$(BIN)/python -m tests $(ARGS)
+
+thorough: $(STAMP) java-note java-env s3-env
+	$(BIN)/python -m pytest -m thorough $(ARGS)
 
 # All points on a disk and a tenth of those on S3 (ARGS="--s3-share 1" for all, which takes hours); `make test` has a sample.
 crash: $(STAMP)

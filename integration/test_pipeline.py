@@ -20,7 +20,7 @@ SPARK_SUBMIT = Path(sys.executable).with_name("spark-submit")
 pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.timeout(1200)]  # half a minute of CPU; Spark starts once
 
 
-@pytest.fixture(scope="module", params=["moto", "versitygw"])
+@pytest.fixture(scope="module", params=["moto", pytest.param("versitygw", marks=pytest.mark.thorough)])
 def environment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Mapping[str, str]]:

@@ -1,7 +1,7 @@
 """All tests: those without a JVM on all processors and, beside them, those that share one Spark, then one Java Hudi.
 
 A JVM spends much of its time waiting, so the two chains take little longer than the first alone.  What the second one
-prints comes at the end.
+prints comes at the end.  Further variants of long tests, marked thorough, are left to `make thorough`.
 
     python -m tests [arguments for pytest]
 """
@@ -21,8 +21,8 @@ from typing import IO
 # One process more than processors, as a third of the time is waiting for clocks, servers and other processes. The
 # slowest tests come last; a process that has none left takes some of another's.
 _PROCESSES = min(6, (os.cpu_count() or 1) + 1)
-_PLAIN = ("-n", str(_PROCESSES), "--dist", "worksteal", "-m", "not spark and not java")
-_WITH_JVM = (("-m", "spark"), ("-m", "java and not slow"))
+_PLAIN = ("-n", str(_PROCESSES), "--dist", "worksteal", "-m", "not spark and not java and not thorough")
+_WITH_JVM = (("-m", "spark and not thorough"), ("-m", "java and not slow and not thorough"))
 _NONE_SELECTED = 5  # pytest's status
 
 

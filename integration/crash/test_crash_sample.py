@@ -76,6 +76,13 @@ def test_on_a_disk_with_a_lock_file(folder: Folder) -> None:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("operation", ["schedule", "run again", "rollback of a run", "clean"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "schedule",
+        "run again",
+        *(pytest.param(each, marks=pytest.mark.thorough) for each in ("rollback of a run", "clean")),
+    ],
+)
 def test_on_s3(bucket: Bucket, operation: str) -> None:
     some(bucket, "mdt_files_mor_v9", "object", operation, FEW)

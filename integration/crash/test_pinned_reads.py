@@ -81,6 +81,7 @@ def test_a_pinned_read_gives_the_same_rows(folder: Folder, name: str) -> None:
 
 
 @pytest.mark.s3
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["made mor 9"])
 def test_a_pinned_read_gives_the_same_rows_on_s3(bucket: Bucket, name: str) -> None:
     check(bucket, name, "object")

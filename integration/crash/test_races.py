@@ -95,7 +95,14 @@ def test_four_that_plan_and_run(folder: Folder, name: str, lock: str) -> None:
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("other", [run, rollback, clean], ids=["compactor", "rollback", "cleaner"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(run, id="compactor"),
+        pytest.param(rollback, id="rollback", marks=pytest.mark.thorough),
+        pytest.param(clean, id="cleaner", marks=pytest.mark.thorough),
+    ],
+)
 def test_on_s3(bucket: Bucket, other: Act) -> None:
     several_rounds(bucket, "compaction_inline_rounds_mor_v9", [run, other], "object", 2)
 

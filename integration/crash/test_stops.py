@@ -128,9 +128,15 @@ class Write:
 @pytest.mark.parametrize(
     ("table", "write", "lock"),
     [
-        ("made mor 9", "upsert", "file"), ("made cow 9", "upsert", "none"), ("made mor 6", "delete", "file"),
-        ("made cow 6", "insert overwrite", "none"), ("mdt_files_mor_v9", "upsert", "file"),
-        ("mdt_files_mor_v9 as 8", "insert", "none"), ("old15_metadata_mor", "upsert", "file"),
+        ("mdt_files_mor_v9", "upsert", "file"), ("made mor 6", "delete", "file"),
+        ("made cow 6", "insert overwrite", "none"),
+        *(
+            pytest.param(*each, marks=pytest.mark.thorough)
+            for each in [
+                ("made mor 9", "upsert", "file"), ("made cow 9", "upsert", "none"),
+                ("mdt_files_mor_v9 as 8", "insert", "none"), ("old15_metadata_mor", "upsert", "file"),
+            ]
+        ),
     ],
 )  # fmt: skip
 def test_a_write_that_slept(folder: Folder, table: str, write: str, lock: str) -> None:
@@ -141,7 +147,7 @@ def test_a_write_that_slept(folder: Folder, table: str, write: str, lock: str) -
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("write", ["upsert", "insert overwrite"])
+@pytest.mark.parametrize("write", ["upsert", pytest.param("insert overwrite", marks=pytest.mark.thorough)])
 def test_a_write_that_slept_on_s3(bucket: Bucket, write: str) -> None:
     loaded = Write(bucket, "made mor 9", write, "object")
     several_stops(loaded, bucket, WRITES[write].act, _others, S3_POINTS)
@@ -200,7 +206,11 @@ class Service:
 @pytest.mark.parametrize("other", [undoes_and_runs, run], ids=["undone and run", "run"])
 @pytest.mark.parametrize(
     ("table", "lock"),
-    [("compaction_inline_rounds_mor_v9", "file"), ("mdt_files_mor_v9", "none"), ("old15_metadata_mor", "file")],
+    [
+        ("compaction_inline_rounds_mor_v9", "file"),
+        pytest.param("mdt_files_mor_v9", "none", marks=pytest.mark.thorough),
+        pytest.param("old15_metadata_mor", "file", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_compaction_that_slept(folder: Folder, table: str, other: Act, lock: str) -> None:
     loaded = Service(folder, table, lock, cleans=False)

@@ -18,7 +18,7 @@ SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().ra
 TRIALS = 4
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_stream_that_fails_loses_nothing_and_doubles_nothing(spark: Any, tmp_path: Path, number: int) -> None:
     spark.dataSource.register(FaultySource)
     done = list(run_trials(spark, tmp_path, SEED + number, TRIALS))

@@ -22,7 +22,7 @@ from integration.crash.writes import PARTITION, strays
 ROUNDS = 4
 PAIRS = [
     ("made mor 9", "file"), ("made mor 6", "machine"), ("made mor 9 indexed", "file"), ("made cow 9", "machine"),
-    ("made cow 8 indexed", "machine"),
+    pytest.param("made cow 8 indexed", "machine", marks=pytest.mark.thorough),
 ]  # fmt: skip
 
 Rows = dict[tuple[str, str], tuple[int, str]]

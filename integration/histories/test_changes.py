@@ -74,7 +74,10 @@ def test_changes_that_cannot_be(wrong: list[ChangeRow]) -> None:
 TABLES = [EVENT, COW, replace(EVENT, version=6), replace(COW, version=8, partitioned=False)]
 
 
-@pytest.mark.parametrize("change_data", ["", *CHANGE_DATA])
+@pytest.mark.parametrize(
+    "change_data",
+    ["", *(pytest.param(each, marks=() if each == "DATA_BEFORE" else pytest.mark.thorough) for each in CHANGE_DATA)],
+)
 @pytest.mark.parametrize("kind", TABLES, ids=str)
 def test_the_changes_of_every_range(tmp_path: Path, kind: Kind, change_data: str) -> None:
     history = HISTORY if kind.merge_on_read else [each for each in HISTORY if not isinstance(each, PLANS)]

@@ -16,7 +16,9 @@ from tests.benchmarks.counting_s3 import BUCKET, counting_s3
 from tests.benchmarks.history_tables import FILES_A_COMMIT, SHAPES, make_history
 
 
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each == "history_mor" else pytest.mark.thorough) for each in sorted(SHAPES)]
+)
 def test_scan_and_range_have_the_rows_that_were_written(name: str, tmp_path: Path) -> None:
     shape = replace(SHAPES[name], commits=100, rows=12, changed=3)
     made = make_history(shape, name, tmp_path / "t")

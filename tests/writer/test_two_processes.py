@@ -86,6 +86,7 @@ def test_what_was_acknowledged_is_there(kind: Kind, user: int, base: Path, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.s3
 @pytest.mark.parametrize("user", USERS)
 def test_what_was_acknowledged_is_there_on_s3(user: int, tmp_path: Path) -> None:

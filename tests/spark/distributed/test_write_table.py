@@ -33,14 +33,19 @@ INDEXES = {
 CASES = [
     *((Kind(9, True, True), index) for index in INDEXES),
     (Kind(9, False, True), "BUCKET"),
-    (Kind(9, False, False), "SIMPLE"),
     (Kind(8, True, False), "GLOBAL_SIMPLE"),
-    (Kind(8, False, True), "SIMPLE"),
-    (Kind(6, True, True), "SIMPLE"),
     (Kind(6, False, False), "BUCKET"),
     (Kind(9, True, virtual=True), "SIMPLE"),
-    (Kind(8, True, virtual=True), "BUCKET"),
-    (Kind(6, False, virtual=True), "GLOBAL_SIMPLE"),
+    *(
+        pytest.param(*each, marks=pytest.mark.thorough)
+        for each in [
+            (Kind(9, False, False), "SIMPLE"),
+            (Kind(8, False, True), "SIMPLE"),
+            (Kind(6, True, True), "SIMPLE"),
+            (Kind(8, True, virtual=True), "BUCKET"),
+            (Kind(6, False, virtual=True), "GLOBAL_SIMPLE"),
+        ]
+    ),
 ]
 
 
