@@ -124,10 +124,10 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
 def test_damaged_files_are_refused_or_read_but_never_break_out(seed: int) -> None:
     rng = random.Random(seed)
     for path, parse, data in seeds():
-        started = time.monotonic()
+        started = time.process_time()
         with contextlib.suppress(HoodieError):
             parse(damaged(data, rng))
-        assert time.monotonic() - started < 10, path
+        assert time.process_time() - started < 10, path
 
 
 def test_every_kind_of_metadata_file_takes_part() -> None:

@@ -174,10 +174,10 @@ class TestLostAnswers:
 def test_listings_are_made_at_once(store: Store) -> None:
     for number in range(16):
         store.put(f"p{number}/f", b"")
-    slow, _ = faulty(store, latency=0.1)
+    slow, _ = faulty(store, latency=0.5)
     began = time.monotonic()
     slow.list_many([f"p{number}" for number in range(16)])
-    assert time.monotonic() - began < 0.8  # one after the other: 1.6 s
+    assert time.monotonic() - began < 4  # one after the other: 8 s
 
 
 SOME = {"key": "k", "secret": "s", "region": "us-east-1"}

@@ -97,10 +97,10 @@ NOTHING = {"type": "record", "name": "Nothing", "fields": [{"name": "n", "type":
 @pytest.mark.parametrize("items", ["null", NOTHING, {"type": "fixed", "name": "F", "size": 0}])
 def test_arrays_of_items_without_bytes_are_refused_before_they_are_counted(items: Any) -> None:
     bomb = container(record_schema("Note", a={"type": "array", "items": items}), long(2**50) + long(0))
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(HoodieError):
         read_single(bomb)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_array_cannot_claim_more_items_than_there_are_bytes() -> None:

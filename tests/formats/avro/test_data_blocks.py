@@ -306,7 +306,7 @@ def test_bombs_go_off_in_bounded_time_and_memory(name: str) -> None:
     tree, record, rows = BOMBS[name]
     schema = AvroSchema.parse(schema_text(tree))
     content = raw_data([record] * rows)
-    started = time.monotonic()
+    started = time.process_time()
     tracemalloc.start()
     try:
         with pytest.raises(HoodieError):
@@ -314,7 +314,7 @@ def test_bombs_go_off_in_bounded_time_and_memory(name: str) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     assert peak < 100_000_000
 
 

@@ -79,10 +79,10 @@ def test_width_counts_every_use_of_a_named_type() -> None:
     definitions = record(*["int"] * 10, name="n0")
     for level in range(1, 10):
         definitions = record(definitions, *[f"n{level - 1}"] * 9, name=f"n{level}")
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UnsupportedFeatureError, match="too many"):
         parse(definitions)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_hundred_thousand_columns_are_refused_and_ten_thousand_are_not() -> None:

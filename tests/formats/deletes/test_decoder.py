@@ -145,10 +145,10 @@ def test_frames_that_do_not_add_up(content: bytes, error: type[HoodieError]) -> 
 
 
 def test_counts_beyond_the_bytes_are_refused_at_once() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(CorruptFileError):
         decode_deletes(delete_content(3, varint(1 << 40) + bytes(1000)))
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 KRYO_ORDERINGS: list[tuple[Any, OrderingKind, Any]] = [

@@ -125,10 +125,10 @@ def test_values_that_share_bytes_do_not_unfold() -> None:
     value = b"\x00"
     for _ in range(60):  # each level has 200 times the level below it
         value = b"\x03" + bytes([200]) + b"\0" * 201 + value
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(CorruptFileError, match="more values than bytes"):
         print_variant(_EMPTY, value)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_depth_and_length_are_bounded() -> None:
