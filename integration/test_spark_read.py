@@ -90,7 +90,7 @@ def test_filters_give_the_same_rows_pushed_or_not(spark: Any, table: Path, condi
     assert differences(pushed, unpushed) == []
 
 
-@pytest.mark.parametrize("pushdown", ["true", "false"])
+@pytest.mark.parametrize("pushdown", ["true", pytest.param("false", marks=pytest.mark.thorough)])
 def test_uses_of_one_frame_do_not_see_each_others_filters(spark: Any, table: Path, pushdown: str) -> None:
     with setting(spark, PUSHDOWN, pushdown):
         check_uses(spark, table)

@@ -165,5 +165,6 @@ def test_an_upsert_and_a_rollback(folder: Folder, table: str, lock: str) -> None
 
 
 @pytest.mark.s3
+@pytest.mark.thorough
 def test_two_upserts_on_s3(bucket: Bucket) -> None:
     several_rounds(bucket, "made mor 9", {"a": writes("a"), "b": writes("b")}, "object")

@@ -20,8 +20,6 @@ _QUICK = (
     "test_java_reads_our_changes[v9-part-mdt-cow-data_before]",
     "test_we_schedule_and_run[v9-part-mdt]",
     "test_we_schedule_and_run[v6-part-mdt]",
-    "test_we_schedule_and_run[v8-flat-nomdt]",
-    "test_java_schedules_and_we_run[v9-part-mdt]",
     "test_java_writes_while_ours_is_pending_and_we_run[v9-part-mdt]",
     "test_we_clean_and_java_goes_on[v9-part-mdt]",
     "test_a_restore_to_the_others_savepoint[v9-part-mdt-ours-java]",

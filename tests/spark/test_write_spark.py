@@ -83,7 +83,7 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
         assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
 
 
-@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.thorough)])
 def test_tables_without_meta_fields(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
     options = {**OPTIONS, "hoodie.datasource.write.table.type": type_}
     kind = Kind(9, type_ == "MERGE_ON_READ", virtual=True)
@@ -191,7 +191,7 @@ def test_modes(frame: Any, tmp_path: Path) -> None:
     assert len(seen(tmp_path / "t")) == 3
 
 
-@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("type_", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.thorough)])
 def test_a_notebook_s_merger_decides_on_workers(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
     options = {
         **OPTIONS,

@@ -85,7 +85,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
 
 
 on_disk_and_s3 = pytest.mark.parametrize(
-    "places", ["disk", pytest.param("s3", marks=pytest.mark.s3)], indirect=True
+    "places", ["disk", pytest.param("s3", marks=[pytest.mark.s3, pytest.mark.thorough])], indirect=True
 )  # fmt: skip
 
 

@@ -156,7 +156,9 @@ def test_one_result_everywhere(kind: Kind, way: Way, index: str, merger: type[Re
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", [Kind(9, True), Kind(8, False), Kind(6, True)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [Kind(9, True), pytest.param(Kind(8, False), marks=pytest.mark.thorough), Kind(6, True)], ids=str
+)
 def test_the_same_in_spark(spark: Any, kind: Kind, tmp_path: Path) -> None:
     """Written, read and compacted by Spark's workers."""
     from hoodie_py.spark import register, write

@@ -78,7 +78,9 @@ USERS = [0, pytest.param(65534, marks=pytest.mark.skipif(os.getuid() != 0, reaso
 
 @pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("kind", [Kind(9, True), Kind(9, False), Kind(6, True)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [Kind(9, True), pytest.param(Kind(9, False), marks=pytest.mark.thorough), Kind(6, True)], ids=str
+)
 def test_what_was_acknowledged_is_there(kind: Kind, user: int, base: Path, tmp_path: Path) -> None:
     kind.create(base)
     open_to_all(base)

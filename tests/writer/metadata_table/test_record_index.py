@@ -37,7 +37,9 @@ def logs_of(base: Path, instant: str) -> list[str]:
     return [name for name in names if (parse_log_file_name(name) or pytest.fail(name)).instant == instant]
 
 
-@pytest.mark.parametrize("name", ["mdt_all_mor_v9", "mdt_all_mor_v6", "mdt_all_cow_v9"])
+@pytest.mark.parametrize(
+    "name", ["mdt_all_mor_v9", pytest.param("mdt_all_mor_v6", marks=pytest.mark.thorough), "mdt_all_cow_v9"]
+)
 def test_the_index_follows_every_write(name: str, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
     table = HoodieTable.open(base)
