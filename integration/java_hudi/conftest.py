@@ -16,13 +16,11 @@ from integration.java_hudi.tables import Kind, Lake, make_row
 _HERE = Path(__file__).parent
 _QUICK = (
     "test_we_remove_what_java_removes[v9-part-mdt]",
-    "test_java_reads_our_changes[v9-part-mdt-data_before_after]",
     "test_java_reads_our_changes[v9-part-mdt-cow-data_before]",
     "test_we_schedule_and_run[v9-part-mdt]",
     "test_we_schedule_and_run[v6-part-mdt]",
     "test_java_writes_while_ours_is_pending_and_we_run[v9-part-mdt]",
     "test_we_clean_and_java_goes_on[v9-part-mdt]",
-    "test_a_restore_to_the_others_savepoint[v9-part-mdt-ours-java]",
     "test_we_cluster_and_java_goes_on[v9-part-mdt]",
     "test_both_go_on_after_a_change_of_version[v6-part-mdt-to-9-ours]",
     "test_java_plans_and_we_cluster[v6-part-mdt-cow]",
