@@ -142,7 +142,7 @@ def problems(
     if operation.keeps:
         found += _problems_of_savepoint(table, operation, there)
     found += checks.astray(files)
-    found += [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
+    found += [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
     return found
 
 
@@ -176,7 +176,7 @@ def problems_of_restore(
     found += [f"{path} is there" for path in there if checks.is_data_file(path) and undone & set(_times(path))]
     found += checks.astray(files)
     found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
-    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
+    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
 
 
 def problems_of_change(
@@ -200,11 +200,11 @@ def problems_of_change(
     found += [f"still pending: {each}" for each in pending]
     found += [f"orphan {path}" for path in checks.orphans(table._snapshot, there)]
     found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
-    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(".tmp")]
+    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
 
 
 def _problems_of_savepoint(table: HoodieTable, operation: Operation, there: Mapping[str, int]) -> list[str]:
-    kept = [path for path in there if ".savepoint" in path and not path.endswith((".tmp", ".crc"))]
+    kept = [path for path in there if ".savepoint" in path and not path.endswith((checks.SCRATCH, ".crc"))]
     saved = [each.comment for each in table.savepoints()]
     if operation.act is savepoint and (saved != ["kept"] or len(kept) != 2):
         return [f"there are savepoints {saved} in {kept}"]
@@ -213,7 +213,7 @@ def _problems_of_savepoint(table: HoodieTable, operation: Operation, there: Mapp
 
 def scratch(sizes: Mapping[str, int]) -> list[str]:
     """Return files under a scratch name, which nobody reads: a process died while it wrote them."""
-    return [path for path in sizes if path.endswith(".tmp")]
+    return [path for path in sizes if path.endswith(checks.SCRATCH)]
 
 
 def _before(instant: str) -> str:

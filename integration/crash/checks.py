@@ -27,6 +27,7 @@ from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from integration.crash.stores import open_table
 
 METADATA = ".hoodie/metadata"
+SCRATCH = ".tmp"  # end of the name of a file that a killed process left half written; nobody reads it
 _EVERY = "__all_partitions__"
 
 
@@ -100,7 +101,8 @@ def astray(files: TableFiles) -> list[str]:
                 found += [] if name.startswith(ranges.file_ids[at]) else [f"{key} is in {name}"]
         folder = f"{CONSISTENT_FOLDER}/{each.partition_path}"
         known = {instant.request_time for instant in table.timeline} | {FIRST_INSTANT}
-        strange = {parse_instant(info.name.lstrip(".")) for info in files.list(folder)} - known
+        names = [info.name for info in files.list(folder) if not info.name.endswith(SCRATCH)]
+        strange = {parse_instant(name.lstrip(".")) for name in names} - known  # a checksum begins with a dot
         found += [f"ranges of {instant}, which is gone" for instant in strange]
     return found
 

@@ -116,7 +116,7 @@ class WriteBench(Bench):
         ]
         found += told_otherwise(snapshot, self._subject.newest)
         found += [f"wrong in the metadata table: {each}" for each in open_table(files).verify(data=False).findings]
-        found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(".tmp")]
+        found += [f"left over: {path}" for path in sizes if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
         found += [
             f"still pending: {each.request_time}" for each in open_table(files).timeline.select_pending()
             if each.request_time > self._subject.newest
