@@ -16,6 +16,7 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,8 +216,11 @@ def put_beside_java(lake: IndexedLake, rows: list[Row]) -> None:
     pytest.fail("Java removed our lock file three times in a row")
 
 
+LONG = [WITH_ALL[0], replace(WITH_ALL[3], sql=False), WITH_ALL[4]]  # Java's cleans of COW spoil what SQL made
+
+
 @patient
-@pytest.mark.parametrize("kind", [WITH_ALL[0], WITH_ALL[3], WITH_ALL[4]], ids=str)
+@pytest.mark.parametrize("kind", LONG, ids=str)
 def test_each_goes_on_after_many_commits_of_the_other(java: JavaSession, kind: IndexedKind, tmp_path: Path) -> None:
     """By then each has compacted and cleaned the metadata table a few times."""
     lake = IndexedLake(java, tmp_path / "table", kind)

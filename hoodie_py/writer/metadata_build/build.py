@@ -18,7 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError, TableNotFoundError
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    FileMissingError,
+    HoodieError,
+    InvalidTableError,
+    TableNotFoundError,
+)
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.config.table_config import TableConfig
@@ -239,9 +245,13 @@ class _Build:
 
     @contextmanager
     def _undo_on_failure(self) -> Iterator[None]:
-        """Remove what a failed build wrote. What cannot be removed, the next build removes."""
+        """Remove what a failed build wrote. What cannot be removed, the next build removes; so it does where the store
+        did not say whether it wrote a file, which may appear later.
+        """
         try:
             yield
+        except CommitStateUnknownError:
+            raise
         except (Exception, KeyboardInterrupt):
             with suppress(HoodieError):
                 self._holding.ensure_held()
