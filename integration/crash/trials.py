@@ -187,13 +187,15 @@ class Bench:
             raise NotPossible(f"{step}: {answer.outcome} {answer.text[:300]}")
         if not died_before:
             return self._place.dump()
-        last = max(
+        ends = [
             number
             for number, (verb, path) in enumerate(answer.calls)
             if verb == "create" and path.endswith(died_before) and "/metadata/" not in path
-        )
+        ]
+        if not ends:
+            raise NotPossible(f"{name} creates no {died_before}")
         self._place.load(state)
-        self._attempt(Plan(last, KILL_BEFORE), STEPS[name], moment)
+        self._attempt(Plan(ends[-1], KILL_BEFORE), STEPS[name], moment)
         self._place.let_time_pass(_AN_HOUR)
         return self._place.dump()
 
