@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.java_hudi.environment import JavaHudiMissingError, find_or_make
+from integration.java_hudi.environment import JavaHudi, JavaHudiMissingError, find_or_make
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import Kind, Lake, make_row
 
@@ -44,16 +44,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSession]:
-    """Real Java Hudi 1.2.0; one process for all tests."""
+def find_environment() -> JavaHudi:
+    """Return where Java Hudi runs; without it the test is skipped, and fails in CI."""
     try:
-        environment = find_or_make()
+        return find_or_make()
     except JavaHudiMissingError as missing:
         if os.environ.get("CI"):
             pytest.fail(str(missing))  # a green run must not mean that Java was left out
         pytest.skip(f"NOT TESTED: {missing}")
-    with JavaSession(environment, tmp_path_factory.mktemp("java")) as session:
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSession]:
+    """Real Java Hudi 1.2.0; one process for all tests."""
+    with JavaSession(find_environment(), tmp_path_factory.mktemp("java")) as session:
         yield session
 
 

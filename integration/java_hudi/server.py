@@ -2,7 +2,7 @@
 
 One request a line on stdin, ``{"command": name, ...arguments}``; one answer a line on stdout, ``{"ok": value}`` or
 ``{"error": text}``. Rows travel as Parquet files, so that types and nulls survive. Whatever Java prints goes to stderr.
-Arguments of the process: the Hudi bundle's jar, and a folder for the warehouse.
+Arguments of the process: the Hudi bundle's jar, a folder for the warehouse, and further settings of Spark as JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_ERROR = 6000
 _LONGEST_CAUSES = 2000
 
 
-def start(jar: str, folder: str) -> SparkSession:
+def start(jar: str, folder: str, more: dict[str, str]) -> SparkSession:
     # Short runs: the first compiler alone starts faster than it would ever pay to optimise.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn512m -XX:ReservedCodeCacheSize=256m -Duser.timezone=UTC"
     java += " -Dderby.system.home=" + folder
@@ -47,7 +47,7 @@ def start(jar: str, folder: str) -> SparkSession:
         "spark.network.timeout": "3600s",
     }
     builder = SparkSession.builder.master("local[2]").appName("java hudi")
-    for name, value in settings.items():
+    for name, value in (settings | more).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -141,10 +141,10 @@ def _name_type(field: StructField, name: str | None) -> StructField:
     return StructField(field.name, kind, field.nullable, {"hudi_type": name})
 
 
-def main(jar: str, folder: str) -> None:
+def main(jar: str, folder: str, more: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the Java process inherits stdout, and prints there
-    spark = start(jar, folder)
+    spark = start(jar, folder, json.loads(more))
     server = Server(spark, Path(folder))
     for line in sys.stdin:
         request = json.loads(line)

@@ -33,16 +33,17 @@ class JavaSession:
     Args:
         environment: what to run.
         folder: for rows on their way, the warehouse, and the log of the process (``java.log``).
+        settings: further ones of Spark.
     """
 
-    def __init__(self, environment: JavaHudi, folder: Path) -> None:
+    def __init__(self, environment: JavaHudi, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
         self._log = folder / "java.log"
         env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "SPARK_HOME"}}
         env |= {"PYSPARK_PYTHON": environment.python, "PYSPARK_DRIVER_PYTHON": environment.python, "TZ": "UTC"}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [environment.python, str(_SERVER), environment.jar, str(folder)],
+                [environment.python, str(_SERVER), environment.jar, str(folder), json.dumps(dict(settings or {}))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=env, cwd=folder,
             )  # fmt: skip
 
