@@ -287,7 +287,8 @@ class TableUnderTest:
             if error is not None:
                 raise Difference(f"the restore cannot be finished: {type(error).__name__}: {error}")
         table = self._opened()
-        there = {each.request_time: each for each in table.timeline if each.action != "savepoint"}  # it has its commit's
+        # a savepoint has the time of its commit
+        there = {each.request_time: each for each in table.timeline if each.action != "savepoint"}
         self.model, self.events, self.moments = saved.model, list(saved.events), list(saved.moments)
         lost = [each.request for each in self.moments if each.request not in there and each.request >= _first(there)]
         if lost:
