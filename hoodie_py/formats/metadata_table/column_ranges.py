@@ -271,9 +271,11 @@ def _to_raw(value: Any, kind: ValueKind) -> Any:
 
 
 def make_statistics(
-    names: Sequence[str], ranges: Sequence[ColumnRange], version: int, *, tight: bool = False
+    names: Sequence[str], ranges: Sequence[ColumnRange], version: int, *, tight: Sequence[bool] = ()
 ) -> pa.Array:
-    """Return column statistics: ``fileName`` and the range of each. ``version`` is that of the index."""
+    """Return column statistics: ``fileName`` and the range of each. ``version`` is that of the index; ``tight`` says
+    of each whether it is so, by default none is.
+    """
     kinds = [each.kind for each in ranges]
     arrays = [
         from_texts(names, pa.string()),
@@ -290,7 +292,7 @@ def make_statistics(
             )
         ),
         repeat_value(False, pa.bool_(), len(ranges)),
-        repeat_value(tight, pa.bool_(), len(ranges)),
+        pa.array(tight or [False] * len(ranges), pa.bool_()),
         make_value_types(kinds, version),
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(STATISTICS_TYPE))

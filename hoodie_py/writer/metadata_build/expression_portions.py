@@ -25,6 +25,7 @@ from hoodie_py.writer.metadata_table.expression_index import (
     make_range_records,
     merge_file_ranges,
 )
+from hoodie_py.writer.metadata_table.overlaps import tighten
 from hoodie_py.writer.output_schema import load_output_schema
 
 _AT_ONCE = 4  # columns of files that are read side by side
@@ -50,7 +51,7 @@ def make_expressions(source: IndexSource, groups: GroupPlan) -> Iterator[Portion
             while some := list(islice(remaining, 4 * _AT_ONCE)):
                 found += (each for each in pool.map(measure, some) if each.has_rows)
             partitions = {path: whole} if (whole := join_files(found, definition)) is not None else {}
-            yield place_records(make_range_records(found, partitions, definition), groups)
+            yield place_records(make_range_records(found, tighten(partitions), definition), groups)
 
 
 def find_definition(source: IndexSource) -> IndexDefinition:

@@ -31,6 +31,7 @@ from hoodie_py.writer.metadata_table.bloom_filters import make_bloom_records, re
 from hoodie_py.writer.metadata_table.column_statistics import MeasuredFile, make_file_records
 from hoodie_py.writer.metadata_table.file_ranges import measure_files
 from hoodie_py.writer.metadata_table.indexed import choose_indexed_columns
+from hoodie_py.writer.metadata_table.overlaps import tighten
 from hoodie_py.writer.metadata_table.partition_statistics import Parts, add_file, make_partition_records, merge_parts
 from hoodie_py.writer.output_schema import load_output_schema
 
@@ -97,7 +98,7 @@ def make_partition_ranges(source: IndexSource, groups: GroupPlan) -> Iterator[Po
     """
     indexed = find_indexed_columns(source)
     for path, ranges in iterate_partition_ranges(source, indexed):
-        yield place_records(make_partition_records({path: ranges}, indexed.version), groups)
+        yield place_records(make_partition_records({path: tighten(ranges)}, indexed.version), groups)
 
 
 def iterate_partition_ranges(

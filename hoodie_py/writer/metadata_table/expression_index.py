@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -54,6 +54,7 @@ from hoodie_py.writer.metadata_table.bloom_filters import list_deleted_keys as l
 from hoodie_py.writer.metadata_table.column_statistics import list_deleted_keys, make_records
 from hoodie_py.writer.metadata_table.expression_files import find_kind, make_bloom, measure_results
 from hoodie_py.writer.metadata_table.files_after import find_files_after
+from hoodie_py.writer.metadata_table.overlaps import StoredRange, find_overlap, read_stored_ranges
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 _STATISTICS = "ColumnStatsMetadata"
@@ -177,18 +178,26 @@ def make_expression_records(commit: MetadataCommit, partition: str, view: Metada
 
 
 def make_range_records(
-    files: Sequence[FileRange], partitions: Mapping[str, ColumnRange], definition: IndexDefinition
+    files: Sequence[FileRange], partitions: Mapping[str, StoredRange], definition: IndexDefinition
 ) -> pa.Table:
-    """Make the records of files and of partitions."""
+    """Make the records of files and, by path, of partitions."""
     version, column = definition.version or 1, encode_names(definition.columns)[0]
     names = [each.name for each in files]
     folders, hashes = encode_partitions(each.partition_path for each in files), encode_file_names(names)
     keys = make_column_keys(pa.repeat(column, len(files)), folders, hashes)
     ranges = make_statistics(names, [each.range for each in files], version)
-    parts = make_expression_partition_keys(pa.repeat(column, len(partitions)), encode_partitions(partitions))
-    statistics = make_statistics(list(partitions), list(partitions.values()), version, tight=True)
+    parts = _make_partition_keys(definition, partitions)
+    stored = partitions.values()
+    statistics = make_statistics(
+        list(partitions), [each.range for each in stored], version, tight=[each.is_tight for each in stored]
+    )
     records = [make_records(keys, COLUMN_STATS_TYPE, ranges), make_records(parts, PARTITION_STATS_TYPE, statistics)]
     return pa.concat_tables(records)
+
+
+def _make_partition_keys(definition: IndexDefinition, paths: Collection[str]) -> pa.Array:
+    column = encode_names(definition.columns)[0]
+    return make_expression_partition_keys(pa.repeat(column, len(paths)), encode_partitions(paths))
 
 
 def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition) -> ColumnRange | None:
@@ -199,7 +208,7 @@ def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition
 
 def _merge_partitions(
     commit: MetadataCommit, partition: str, view: MetadataView, prepared: Prepared
-) -> Mapping[str, ColumnRange]:
+) -> Mapping[str, StoredRange]:
     """Return the range of each partition that the instant changes, from the records of its files."""
     new: dict[str, list[ColumnRange]] = {}
     for each in prepared.measured:
@@ -209,18 +218,31 @@ def _merge_partitions(
     definition = prepared.definition
     version = definition.version or 1
     after = find_files_after(commit, sorted(new))
-    merged = {}
+    overlap = find_overlap(commit)
+    known = _read_partitions(view, partition, definition, sorted(new)) if overlap.has_older or overlap.later else {}
+    merged: dict[str, StoredRange] = {}
     for path, ranges in new.items():
         records = view.read_prefixes(partition, make_column_partition_prefixes(definition.columns, [path]))
         rows = join_chunks(records[_STATISTICS])
         stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
         old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
-        known = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
-        whole = merge_file_ranges((*ranges, *old.values()), definition) if known else None
+        is_whole = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
+        whole = merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
         whole = whole or make_widest_range(definition.columns[0], prepared.kind)
         if whole is not None:
-            merged[path] = whole
+            merged |= overlap.settle(path, {path: whole}, known)
     return merged
+
+
+def _read_partitions(
+    view: MetadataView, partition: str, definition: IndexDefinition, paths: Sequence[str]
+) -> dict[str, StoredRange]:
+    """Read the records of partitions, by path."""
+    keys = _make_partition_keys(definition, paths).to_pylist()
+    records = view.read_keys(partition, keys)
+    stored = read_stored_ranges(join_chunks(records[_STATISTICS]), definition.version or 1)
+    by_key = dict(zip(records["key"].to_pylist(), stored, strict=True))
+    return {path: by_key[key] for path, key in zip(paths, keys, strict=True) if key in by_key}
 
 
 def _has_no_rows(timeline: TableTimeline, partition_path: str, name: str) -> bool:

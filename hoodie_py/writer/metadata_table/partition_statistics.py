@@ -11,7 +11,8 @@ A record has to hold for all files that readers see once the instant is complete
   lose their rows.
 * The records of a partition all of whose files are replaced are deleted.
 
-Java also counts the files that the instant itself replaces; the ranges here are narrower then.
+Java also counts the files that the instant itself replaces; the ranges here are narrower then. Where commits overlap,
+``overlaps`` says which records hold.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_table.column_statistics import MeasuredCommit, make_records
 from hoodie_py.writer.metadata_table.file_ranges import measure_files
 from hoodie_py.writer.metadata_table.files_after import find_files_after
+from hoodie_py.writer.metadata_table.overlaps import Overlap, StoredRange, find_overlap, read_stored_ranges
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 _STATISTICS = "ColumnStatsMetadata"
@@ -67,7 +69,7 @@ def make_partition_statistics(commit: MetadataCommit, partition: str, view: Meta
     if not isinstance(measured, MeasuredCommit) or commit.schema is None:
         return PartitionRecords(partition, make_partition_records({}, 1))
     kinds = find_kinds(measured.indexed.names, parse_record(commit.schema))
-    found = dict(_Maker(commit, partition, view, measured, kinds).iterate_partitions())
+    found = dict(_Maker(commit, partition, view, measured, kinds, find_overlap(commit)).iterate_partitions())
     gone = [(path, name) for path in commit.replaced if path not in found for name in kinds]
     gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
     return PartitionRecords(
@@ -104,21 +106,31 @@ class _Maker:
     view: MetadataView
     measured: MeasuredCommit
     kinds: Mapping[str, ValueKind]
+    overlap: Overlap
 
-    def iterate_partitions(self) -> Iterator[tuple[str, dict[str, ColumnRange]]]:
+    def iterate_partitions(self) -> Iterator[tuple[str, dict[str, StoredRange]]]:
         """Yield each partition path with its ranges by column."""
         new = self._collect_new()
         version = self.measured.indexed.version
         paths = sorted(new)
         for at in range(0, len(paths), _AT_ONCE):
             some = paths[at : at + _AT_ONCE]
-            known = self._read_known([path for path in some if self._only_adds(path)])
-            after = find_files_after(self.commit, [path for path in some if path not in known])
+            known = self._read_known([path for path in some if self._only_adds(path) or self._overlaps(path)])
+            whole = {path for path in some if self._only_adds(path) and len(known.get(path, ())) == len(self.kinds)}
+            after = find_files_after(self.commit, [path for path in some if path not in whole])
             for path in some:
-                parts = known[path] if path in known else self._read_files(path, after[path])
+                stored = known.get(path, {})
+                parts = self._take_known(stored) if path in whole else self._read_files(path, after[path])
                 for name in self.kinds:
                     parts.setdefault(name, []).extend(new[path].get(name, [None]))
-                yield path, merge_parts(parts, self.kinds, version)
+                yield path, self.overlap.settle(path, merge_parts(parts, self.kinds, version), stored)
+
+    def _overlaps(self, path: str) -> bool:
+        return self.overlap.has_older or path in self.overlap.later
+
+    def _take_known(self, stored: Mapping[str, StoredRange]) -> Parts:
+        """Return the ranges to merge with those of new files; a record that is not tight is merged by readers."""
+        return {} if self.overlap.has_older else {name: [each.range] for name, each in stored.items()}
 
     def _collect_new(self) -> dict[str, Parts]:
         """Return the ranges of the instant's own files, by partition path."""
@@ -136,22 +148,20 @@ class _Maker:
         stats = self.commit.stats.get(path, ())
         return all((stat.file_name or ".").startswith(".") or stat.prev_base_file is None for stat in stats)
 
-    def _read_known(self, paths: Sequence[str]) -> dict[str, Parts]:
-        """Read the records of partitions; those that lack one of a column are left out."""
+    def _read_known(self, paths: Sequence[str]) -> dict[str, dict[str, StoredRange]]:
+        """Read the records of partitions, by column."""
         if not paths:
             return {}
         pairs = [(path, name) for path in paths for name in self.kinds]
         keys = _make_keys(pairs)
         records = self.view.read_keys(self.partition, keys.to_pylist())
         places = {key: at for at, key in enumerate(keys.to_pylist())}
-        found: dict[str, Parts] = {}
-        statistics = join_chunks(records[_STATISTICS])
-        for key, each in zip(
-            records["key"].to_pylist(), read_statistics(statistics, self.measured.indexed.version), strict=True
-        ):
+        found: dict[str, dict[str, StoredRange]] = {}
+        stored = read_stored_ranges(join_chunks(records[_STATISTICS]), self.measured.indexed.version)
+        for key, each in zip(records["key"].to_pylist(), stored, strict=True):
             path, name = pairs[places[key]]
-            found.setdefault(path, {})[name] = [each]
-        return {path: parts for path, parts in found.items() if len(parts) == len(self.kinds)}
+            found.setdefault(path, {})[name] = each
+        return found
 
     def _read_files(self, path: str, names: frozenset[str]) -> Parts:
         """Return the ranges of files of a partition, from ``column_stats``, else from the files."""
@@ -189,8 +199,10 @@ def _make_keys(pairs: Sequence[tuple[str, str]]) -> pa.Array:
     return make_partition_keys(encode_names(name for _, name in pairs), encode_partitions(path for path, _ in pairs))
 
 
-def make_partition_records(found: Mapping[str, Mapping[str, ColumnRange]], version: int) -> pa.Table:
+def make_partition_records(found: Mapping[str, Mapping[str, StoredRange]], version: int) -> pa.Table:
     """Make the records of partitions."""
     rows = [(path, each) for path, ranges in found.items() for each in ranges.values()]
-    statistics = make_statistics([path for path, _ in rows], [each for _, each in rows], version, tight=True)
-    return make_records(_make_keys([(path, each.column) for path, each in rows]), PARTITION_STATS_TYPE, statistics)
+    ranges, tight = [each.range for _, each in rows], [each.is_tight for _, each in rows]
+    statistics = make_statistics([path for path, _ in rows], ranges, version, tight=tight)
+    keys = _make_keys([(path, each.range.column) for path, each in rows])
+    return make_records(keys, PARTITION_STATS_TYPE, statistics)

@@ -88,7 +88,7 @@ def test_floats_have_javas_total_order(values: list[float]) -> None:
 )
 def test_ranges_round_trip(kind: ValueKind, least: Any, greatest: Any, version: int) -> None:
     given_ = ColumnRange("c", kind, least, greatest, 1, 9, 100, 200)
-    statistics = make_statistics(["f"], [given_], version, tight=True)
+    statistics = make_statistics(["f"], [given_], version, tight=[True])
     assert statistics.type == STATISTICS_TYPE
     [found] = read_statistics(statistics, version)
     expected = simplify_range(given_, version)
