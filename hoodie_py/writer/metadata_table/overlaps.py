@@ -2,7 +2,7 @@
 
 The metadata table merges records in the order of request times, and a tight record takes the place of older ones (Hudi
 ``HoodieTableMetadataUtil.mergeColumnStatsRecords``). So the record of the commit that landed first would hide that of
-the one that began first, and readers would lose its rows; between writers of Java 1.2.0 that happens. Therefore:
+the one that began first, and readers would lose its rows. Therefore:
 
 * Beside an older instant that is pending, whose record may still come, a record is not tight: it is merged with those
   before it, whenever they come. One that cannot be merged, as the column's type changed, has the widest range.
