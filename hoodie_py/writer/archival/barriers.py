@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hoodie_py.errors import CorruptFileError
+from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import (
     CLEAN,
@@ -122,11 +122,12 @@ def _find_replacement_barrier(snapshot: Snapshot, settings: ArchivalSettings) ->
 
 
 def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSettings) -> str:
-    """Return the time before which replaced file groups are certainly gone."""
+    """Return the time before which replaced file groups are certainly gone; "" where nothing tells."""
     path = locate_requested(snapshot.config, clean)
-    data = read_bounded(snapshot.files, path)
     try:
-        plan = CleanPlan.from_bytes(data)
+        plan = CleanPlan.from_bytes(read_bounded(snapshot.files, path))
+    except FileMissingError:  # removed by an archival that died before it came to the completed file
+        return ""
     except CorruptFileError as error:
         raise error.locate(path=path, instant=clean.request_time) from error.__cause__
     earliest = plan.earliest_instant_to_retain
