@@ -102,12 +102,12 @@ def test_replaced_files_are_cleaned_first(names: Names) -> None:
     assert chosen(names) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_clean_whose_plan_an_archival_that_died_has_removed_tells_nothing(names: Names) -> None:
+def test_a_clean_whose_plan_an_archival_that_died_has_removed_tells_nothing(names: Names, tmp_path: Path) -> None:
     commits(names, 1, 2)
     names.done(3, "replacecommit", b"")
     commits(names, *range(4, 10))
     cleaned(names, 11, earliest=4)
-    [plan] = names.base.rglob("*.clean.requested")
+    [plan] = tmp_path.rglob("*.clean.requested")
     plan.unlink()
     assert chosen(names) == [1, 2]
     cleaned(names, 12, earliest=4)
