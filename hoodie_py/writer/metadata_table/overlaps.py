@@ -75,14 +75,13 @@ class Overlap:
 def find_overlap(commit: MetadataCommit) -> Overlap:
     """Look at the timeline for instants that overlap. Call it under the table's lock."""
     timeline = commit.snapshot.timeline
-    older = (
-        each
+    has_older = any(
+        each.request_time < commit.instant and each.action not in _WITHOUT_DATA
         for each in timeline.timeline.select_pending()
-        if each.request_time < commit.instant and each.action not in _WITHOUT_DATA
     )
     later = [each for each in timeline.list_completed_writes() if each.request_time > commit.instant]
     paths = {stat.partition_path for each in later for stat in timeline.read_metadata(each).iterate_stats()}
-    return Overlap(any(True for _ in older), frozenset(paths))
+    return Overlap(has_older, frozenset(paths))
 
 
 def tighten(found: Mapping[str, ColumnRange]) -> dict[str, StoredRange]:
