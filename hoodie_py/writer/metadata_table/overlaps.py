@@ -63,7 +63,7 @@ class Overlap:
                     raise ConflictError(
                         "A writer that began later has committed first, and its statistics of the partition would hide "
                         f"those of this write, of column {each.column!r}.",
-                        hint="Write again.",
+                        hint="Write again; if it is a plan that is run, roll it back and make another.",
                         partition=path,
                     )
         if not self.has_older:
