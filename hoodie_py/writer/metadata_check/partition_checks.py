@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks
-from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS
+from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.formats.metadata_table.record_index_keys import (
     RECORD_INDEX_COLUMN,
@@ -90,7 +90,7 @@ def _check_entries(source: IndexSource, partition: str, view: MetadataView, on_e
     if partition.startswith(names.EXPRESSION_PREFIX):
         return check_expression_index(source, partition, view, on_entries)
     report = PartReport(partition)
-    describe = _find_describer(partition)
+    describe = _find_describer(source, partition)
     budget = MemoryBudget.from_options(ReadOptions(options=source.options))
     with SortedRecords(budget) as expected, SortedRecords(budget) as found:
         plan = _find_groups(partition, view.list_groups(partition))
@@ -138,8 +138,8 @@ def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, th
 # What entries say ----------------------------------------------------------------------------------------------------
 
 
-def _describe_files(rows: pa.Table, _owner: str | None) -> Facts:
-    """Each file with its size, and each partition."""
+def _describe_files(rows: pa.Table, _owner: str | None, *, empty: pa.Array) -> Facts:
+    """Each file with its size, and each partition, save those that are ``empty``."""
     files = join_chunks(rows[_FILES])
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", files.type.item_type)])
     lists = files.cast(pa.list_(entry))
@@ -149,7 +149,8 @@ def _describe_files(rows: pa.Table, _owner: str | None) -> Facts:
     sizes = pc.binary_join_element_wise(pc.struct_field(facts, "size").cast(pa.string()), "bytes", " ")
     values = pc.if_else(pc.equal(owners, ALL_PARTITIONS), "a partition", sizes)
     keys = pc.binary_join_element_wise(owners, file_names, "\0")
-    return Facts(keys.filter(there), values.filter(there))
+    counts = pc.and_(there, pc.invert(pc.is_in(keys, empty)))
+    return Facts(keys.filter(counts), values.filter(counts))
 
 
 def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
@@ -183,14 +184,17 @@ def _describe_keys(rows: pa.Table, _owner: str | None) -> Facts:
 
 
 _DESCRIBERS: Mapping[str, Describe] = {
-    names.FILES: _describe_files,
     names.RECORD_INDEX: _describe_locations,
     names.BLOOM_FILTERS: _describe_blooms,
 }
 
 
-def _find_describer(partition: str) -> Describe:
-    return _DESCRIBERS.get(partition, _describe_keys)
+def _find_describer(source: IndexSource, partition: str) -> Describe:
+    if partition != names.FILES:
+        return _DESCRIBERS.get(partition, _describe_keys)
+    # A failed write leaves the folder of a new partition without files; readers lose nothing, listed or not.
+    empty = [f"{ALL_PARTITIONS}\0{path or NO_PARTITION}" for path, files in source.files.items() if not files]
+    return partial(_describe_files, empty=from_texts(empty, pa.string()))
 
 
 # File groups ---------------------------------------------------------------------------------------------------------

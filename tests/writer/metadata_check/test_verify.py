@@ -242,3 +242,19 @@ def test_what_a_failed_write_left_is_no_finding_until_its_rollback(
         (tmp_path / "t" / ".hoodie" / f"{instant}.deltacommit.{state}").touch()
     findings = HoodieTable.open(tmp_path / "t").verify(data=False).findings
     assert [(each.part, each.problem) for each in findings] == [("files", each) for each in problems]
+
+
+def test_the_folder_of_a_partition_that_a_failed_write_left_is_no_finding(tmp_path: Path) -> None:
+    table = make_table(Kind(9, True), tmp_path / "t")
+    table.index.build("record_index", options=FEW)
+    folder = tmp_path / "t" / "p7"
+    folder.mkdir()
+    (folder / ".hoodie_partition_metadata").write_bytes(
+        (tmp_path / "t" / "p0" / ".hoodie_partition_metadata").read_bytes()
+    )
+    report = HoodieTable.open(tmp_path / "t").verify(data=False)
+    assert report.is_right, str(report)
+    HoodieTable.open(tmp_path / "t").index.drop("files", options=QUICK)
+    HoodieTable.open(tmp_path / "t").index.build("record_index", options=FEW)  # lists the folder
+    report = HoodieTable.open(tmp_path / "t").verify(data=False)
+    assert report.is_right, str(report)
