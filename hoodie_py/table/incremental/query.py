@@ -101,8 +101,8 @@ class IncrementalQuery(SnapshotQuery):
 
     def make_tasks(self, request: Request) -> list[ScanTask]:
         """Return one task for each slice of the range's files."""
-        writes = request.snapshot.timeline.list_completed_writes()
-        planned = max((get_time(each, by_request_time=False) for each in writes), default="")
+        assert isinstance(request.snapshot, RangeSnapshot)
+        planned = _find_last_time(request.snapshot)
         slices = request.snapshot.file_slices(self.kind, request.predicate)
         tasks = make_slice_tasks(request, self.kind, slices)
         return [RangeTask.from_task(each, planned) for each in tasks]
@@ -110,6 +110,17 @@ class IncrementalQuery(SnapshotQuery):
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
         """Yield all tasks at once: commits name the files."""
         yield self.make_tasks(request)
+
+
+def _find_last_time(snapshot: RangeSnapshot) -> str:
+    """Return the completion time after which no commit counts: that of the range's last commit. For a range of request
+    times that of the last commit that is known, as one may complete later and still be in the range.
+    """
+    span = snapshot.commit_range
+    if span.commits and not span.by_request_time:
+        return span.position
+    writes = snapshot.timeline.list_completed_writes()
+    return max((get_time(each, by_request_time=False) for each in writes), default="")
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:

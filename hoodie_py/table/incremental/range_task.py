@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class RangeTask(ScanTask):
     """The rows of a slice of a range's files; the predicate has the range's filter.
 
-    ``planned`` is the completion time of the latest commit that was known when the range was planned: later ones do not
-    count, or a range that is read twice could have other rows.
+    ``planned`` is a completion time: commits that completed later do not count. It is that of the range's last commit,
+    as others may have been requested before it; or else that of the latest commit that was known when the range was
+    planned, or a range that is read twice could have other rows.
     """
 
     planned: str = ""

@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, HoodieWarning, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from integration.histories.overlapping import Pause, open_paused
 from tests.table.archives import archive
+from tests.writer.compaction_tables import QUICK
 
 Corpus = Callable[[str], Path]
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
@@ -189,6 +191,27 @@ def test_partial_updates_are_filled_from_what_was_known_when_the_range_was_plann
     again = [row for task in tasks for batch in task.to_batches() for row in batch.to_pylist()]
     assert sorted(again, key=str) == before
     assert {each["_hoodie_commit_time"] for each in before} == {"20261121102605310"}
+
+
+def test_partial_updates_are_filled_without_what_landed_after_the_range(tmp_path: Path) -> None:
+    """Although it was requested before the range's last commit."""
+    base, beside = tmp_path / "t", {**QUICK, "hoodie.clean.failed.writes.policy": "LAZY"}
+    beside |= {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.sql.merge.into.partial.updates": "true"}
+    table = HoodieTable.create(
+        base, SCHEMA, record_key="id", ordering="ts", table_type="MERGE_ON_READ", merge_mode="COMMIT_TIME_ORDERING"
+    )
+    table.insert([row("a", 1, 1), row("b", 1, 1)], beside)
+    table.insert([row("z", 1, 1)], beside)  # in a file group of its own
+    assert table.update({"price": "7"}, "id in ('a', 'b')", options=beside).rows_updated == 2
+    known = frozenset(each.request_time for each in HoodieTable.open(base).timeline)
+    pause = Pause(lambda: HoodieTable.open(base).delete(["z"], beside), known)
+    open_paused(str(base), pause).delete(["a"], beside)
+    assert pause.error is None
+    table = HoodieTable.open(base)
+    last, ends = table.timeline.select_writes().instants[-2:]
+    assert (last.completion_time or "") > (ends.completion_time or "")
+    assert prices(table.incremental(end=ends.completion_time)) == {"a": 7, "b": 7}
+    assert prices(table.incremental()) == {"b": 7}
 
 
 def test_an_archived_commit_whose_metadata_is_lost_is_an_error_and_not_an_empty_commit(tmp_path: Path) -> None:
