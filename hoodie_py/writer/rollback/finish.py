@@ -22,6 +22,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import (
+    CLUSTERING,
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
@@ -93,7 +94,7 @@ def finish_rollback(
         return ROLLBACK, 0
     if problem is not None:
         raise problem
-    metadata = MetadataTable(session, snapshot) if is_compacted_in_metadata(snapshot, begun.target) else None
+    is_compacted = is_compacted_in_metadata(snapshot, begun.target)
     left = _reopen_completed(session, snapshot, begun)
     if left is not None and left.action == COMPACTION:
         plan = snapshot.timeline.read_compaction_plan(left)
@@ -103,7 +104,7 @@ def finish_rollback(
             complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), left, begun.files)
             return REQUESTED, removed
         check_removable(snapshot, left, groups)
-    return "gone", _undo(session, begun, left or Instant(begun.target, None, begun.action, INFLIGHT), metadata)
+    return "gone", _undo(session, begun, left or Instant(begun.target, None, begun.action, INFLIGHT), is_compacted)
 
 
 def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
@@ -174,13 +175,16 @@ def find_undone(snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
     return snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
 
 
-def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metadata: MetadataTable | None) -> int:
+def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_compacted: bool) -> int:
     snapshot, rollback = session.look(), begun.instant.request_time
     files: Files = begun.files
     if not is_recorded_in_metadata(snapshot, rollback):
         files = join_files(snapshot, begun)
         undo_metadata_commit(session.files, rollback)
-        if metadata is None:
+        metadata = open_told_metadata(session, snapshot, target, files)
+        if is_compacted:
+            metadata = MetadataTable(session, snapshot)
+        else:
             undo_metadata_commit(session.files, begun.target)
         delete_files(session.files, files)
         _remove_rollback_blocks(session.files, rollback)
@@ -190,6 +194,21 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, metada
     remove_instant(session, snapshot, target)
     Markers(session.files, rollback).remove_all()
     return sum(map(len, files.values()))
+
+
+def open_told_metadata(
+    session: WriteSession, snapshot: Snapshot, target: Instant, files: Files
+) -> MetadataTable | None:
+    """Return the metadata table if other commits have told it of files that a rollback removes; None if none has.
+
+    A clustering writes base files. Log files named after it are those of writes that go to old and new buckets.
+
+    Raises:
+        UnsupportedFeatureError: the metadata table cannot be kept right.
+    """
+    has_logs = any(name.startswith(".") for names in files.values() for name in names)
+    is_told = has_logs and target.action in (CLUSTERING, REPLACE_COMMIT)
+    return MetadataTable(session, snapshot) if is_told else None
 
 
 def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant:

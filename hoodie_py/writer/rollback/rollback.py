@@ -35,6 +35,7 @@ from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
+from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.finish import (
     begin_rollback,
@@ -42,6 +43,7 @@ from hoodie_py.writer.rollback.finish import (
     complete_rollback,
     delete_files,
     finish_rollback,
+    open_told_metadata,
     remove_instant,
 )
 from hoodie_py.writer.rollback.written_files import find_written_files
@@ -187,9 +189,12 @@ def _undo_write(session: WriteSession, snapshot: Snapshot, pending: Instant) -> 
         remove_instant(session, snapshot, pending)
         return RollbackResult(instant, pending.action, "gone", done.request_time)
     files = find_written_files(snapshot, instant, clustering=is_clustering(snapshot, pending))
+    metadata = open_told_metadata(session, snapshot, pending, files)
     undo_metadata_commit(session.files, instant)
     inflight = begin_rollback(session, snapshot, pending, files)
     delete_files(session.files, files)
+    if metadata is not None:
+        metadata.commit(MetadataCommit(session, snapshot, inflight.request_time, "rollback", deleted=files))
     complete_rollback(session, snapshot, inflight, pending, files)
     remove_instant(session, snapshot, pending)
     return RollbackResult(instant, pending.action, "gone", inflight.request_time, sum(map(len, files.values())))
