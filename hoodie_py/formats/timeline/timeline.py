@@ -206,7 +206,7 @@ class Timeline:
         None when there are no writes.
         """
         writes = (instant.request_time for instant in self._instants if instant.is_write)
-        saved = {instant.request_time for instant in self.select_actions(SAVEPOINT)}
+        saved = {instant.request_time for instant in self.select_actions(SAVEPOINT) if instant.is_completed}
         first = next(writes, None)
         return first if first not in saved else next((time for time in writes if time not in saved), first)
 
@@ -219,8 +219,13 @@ class Timeline:
         return first is not None and time < first
 
     def is_committed(self, time: str) -> bool:
-        """Return whether a write requested at ``time`` is completed, in the active timeline or archived."""
-        return time in self._committed or (time not in self._by_time and self.is_archived_before(time))
+        """Return whether a write requested at ``time`` is completed, in the active timeline or archived. A savepoint,
+        which has its commit's time and may be left unfinished, says nothing of that.
+        """
+        if time in self._committed:
+            return True
+        known = any(instant.action != SAVEPOINT for instant in self._by_time.get(time, ()))
+        return not known and self.is_archived_before(time)
 
     @cached_property
     def _writes(self) -> Timeline:

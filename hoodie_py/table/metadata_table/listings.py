@@ -29,7 +29,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS, FILES_PARTITION, NO_PARTITION
-from hoodie_py.formats.names import check_file_name, check_partition
+from hoodie_py.formats.names import check_file_name, check_partition, parse_log_file_name
 from hoodie_py.table.metadata_table.source import MetadataSource
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.partitions import (
@@ -162,9 +162,17 @@ class MetadataListings:
         for partition, stats in self._around.read_metadata(writes[-1]).write_stats.items():
             if partition in found:
                 there = {each.path for each in found[partition]}
-                lacking = next((stat.path for stat in stats if stat.path is not None and stat.path not in there), None)
+                absent = (stat.path for stat in stats if stat.path is not None and stat.path not in there)
+                lacking = next((path for path in absent if not self._is_rolled_back(path)), None)
                 if lacking is not None:
                     raise InvalidTableError("The metadata table does not list a file of the last commit.", path=lacking)
+
+    def _is_rolled_back(self, path: str) -> bool:
+        """Whether a log file was named after an instant that is gone: a resize of buckets that a write went along with,
+        and that was rolled back later.
+        """
+        named, timeline = parse_log_file_name(path.rpartition("/")[2]), self._around.timeline
+        return named is not None and timeline.find(named.instant) is None and not timeline.is_committed(named.instant)
 
 
 def read_file_lists(

@@ -170,6 +170,15 @@ def test_savepoints_hold_instants_back_without_moving_the_beginning() -> None:
     assert Timeline.from_file_names(["1.commit", "1.savepoint"], 1).first_active_time == "1"
 
 
+def test_an_unfinished_savepoint_says_nothing_of_its_commit() -> None:
+    archived = Timeline.from_file_names(["1.savepoint.inflight", "5.commit", "6.commit"], 1)
+    assert archived.is_committed("1")
+    failed = Timeline.from_file_names(["1.commit", "1.savepoint.inflight", "5.commit", "6.commit"], 1)
+    assert failed.first_active_time == "1"
+    assert failed.is_committed("1")
+    assert not failed.is_committed("3")
+
+
 def test_an_empty_timeline_has_no_beginning() -> None:
     timeline = Timeline()
     assert (timeline.last, timeline.first_active_time, len(timeline)) == (None, None, 0)
