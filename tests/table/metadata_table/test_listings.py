@@ -6,6 +6,7 @@ import random
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ import pytest
 
 from hoodie_py import CorruptFileError, FileMissingError, HoodieError, HoodieTable, HoodieWarning, InvalidTableError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.names import make_log_file_name
+from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.table.snapshot import open_snapshot
 from tests.table.metadata_table.fabricated import add_metadata_table
 
@@ -204,6 +207,19 @@ def test_a_file_of_the_last_commit_that_is_not_listed_is_noticed(tmp_path: Path,
     table = make_listed_table(tmp_path / "t", corpus(TABLES[0]), lambda paths: paths[-1])
     with pytest.warns(HoodieWarning, match="last commit"):
         assert table.scan().count() == 2
+
+
+def test_a_log_file_named_after_what_was_rolled_back_need_not_be_listed(tmp_path: Path, corpus: Corpus) -> None:
+    table = make_listed_table(tmp_path / "t", corpus(TABLES[0]), lambda _: "none")
+    timeline = table._snapshot.timeline
+    last = timeline.list_completed_writes()[-1]
+    metadata = timeline.read_metadata(last)
+    name = make_log_file_name("f-0", str(int(last.request_time) - 1), 1, "0-0-0")
+    stat = replace(metadata.write_stats["b"][0], file_id="f-0", path=f"b/{name}")
+    [file] = (tmp_path / "t" / ".hoodie" / "timeline").glob(f"{last.request_time}_*")
+    stats = (*metadata.write_stats["b"], stat)
+    file.write_bytes(write_commit_metadata(replace(metadata, write_stats={"b": stats}), 2))
+    assert HoodieTable.open(tmp_path / "t").scan().count() == 2
 
 
 def test_strict_reads_notice_every_file_that_is_not_listed(tmp_path: Path, corpus: Corpus) -> None:
