@@ -186,6 +186,8 @@ class Model:
 
     def replaces_planned(self, event: Event) -> bool:
         """Whether an event does away with a file group that a plan has, or changes one that a clustering has."""
+        if isinstance(event, Alter):
+            return False  # it writes no file
         then = self.after(event).groups
         gone = self.groups.keys() - then.keys() if isinstance(event, Overwrite | DeletePartition) else set()
         changed = [n for n, each in self.groups.items() if n in then and then[n] is not each]

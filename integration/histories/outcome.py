@@ -79,7 +79,7 @@ class Outcome:
             if not isinstance(error, expected.errors):
                 raise Difference(f"{operation} failed: {error_text}")
             self.counts.refusals[f"{type(operation).__name__}: {type(error).__name__}"] += 1
-        elif done != expected.events:
+        elif done != expected.events and (done or model is self.model):  # finishing a rollback may be all that is done
             raise Difference(f"{operation} came to {done}, not to {expected.events}")
         return events
 
