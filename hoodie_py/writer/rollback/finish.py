@@ -95,6 +95,8 @@ def finish_rollback(
     if problem is not None:
         raise problem
     is_compacted = is_compacted_in_metadata(snapshot, begun.target)
+    if is_compacted:
+        MetadataTable.check(snapshot, session.settings.metadata_mode)  # refuses before anything is done
     left = _reopen_completed(session, snapshot, begun)
     if left is not None and left.action == COMPACTION:
         plan = snapshot.timeline.read_compaction_plan(left)
@@ -181,10 +183,9 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_com
     if not is_recorded_in_metadata(snapshot, rollback):
         files = join_files(snapshot, begun)
         undo_metadata_commit(session.files, rollback)
-        metadata = open_told_metadata(session, snapshot, target, files)
-        if is_compacted:
-            metadata = MetadataTable(session, snapshot)
-        else:
+        told = open_told_metadata(session, snapshot, target, files)
+        metadata = MetadataTable(session, snapshot) if is_compacted else told
+        if not is_compacted:
             undo_metadata_commit(session.files, begun.target)
         delete_files(session.files, files)
         _remove_rollback_blocks(session.files, rollback)
