@@ -103,6 +103,11 @@ def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
     return hashes & _POSITIVE
 
 
+def has_composite(keys: pa.ChunkedArray) -> bool:
+    """Say whether a key has a comma and a colon, so that it may be of several fields."""
+    return any(_find_composite(chunk).any() for chunk in keys.chunks)
+
+
 def _find_composite(keys: pa.Array) -> np.ndarray:
     """Return which keys have a comma and a colon, so that they may be of several fields."""
     return to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))

@@ -4,6 +4,10 @@ Tables do not store their index. But file ids of buckets have their own form, an
 the numbers of buckets if these differ between partitions. A write with another index would put keys where Java and
 Flink never look for them.
 
+A random file id may look like that of a bucket by chance. So all file groups of the partitions that the newest commits
+wrote to are looked at. Where these are too few to be sure, other partitions are, and the keys have to agree with a
+number of buckets.
+
 The number of buckets follows from the keys: bucket = hash modulo number, so the number divides every hash minus its
 bucket. A given number that contradicts the keys is refused. If several numbers fit, the options must name one.
 """
@@ -11,7 +15,7 @@ bucket. A given number that contradicts the keys is refused. If several numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -34,7 +38,7 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.index.bucket import compute_hashes, is_likely_bucket, parse_bucket
+from hoodie_py.writer.index.bucket import compute_hashes, has_composite, is_likely_bucket, parse_bucket
 from hoodie_py.writer.index.bucket_locations import read_first_keys, sample_slices
 from hoodie_py.writer.index.key_lookup import KeyLookup
 from hoodie_py.writer.index.record_index_lookup import has_record_index
@@ -47,8 +51,8 @@ _BUCKET, _SIMPLE = "BUCKET", "SIMPLE"
 _BITS_OF_AN_ID = 32  # the first eight characters of a random file id
 _CERTAIN_BITS = 18  # accept ids as buckets if random ids look like that at most once in 2^18 tables
 _COMMITS = 8  # commits whose file ids are read
-_MOST_SLICES = 16  # slices whose keys are read for the number of buckets
-_SURE_BITS = 32  # a decision about a number of buckets is wrong at most once in 2^32 tables
+_MOST_SLICES = 16  # partitions that are listed, and slices whose keys are read for the number of buckets
+_SURE_BITS = 32  # a decision is wrong at most once in 2^32 tables: beyond it, nothing more is read
 
 
 class _FileGroupKind(Enum):
@@ -82,10 +86,14 @@ def _find_index(
     operation: WriteOperation,
     merger: Merger | None,
 ) -> IndexSettings:
-    groups = _find_newest_groups(snapshot)
-    names = {each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER)} if groups else set[str]()
-    shown = _classify(groups, names)
+    found = _FoundGroups.find(snapshot)
+    shown, evidence = found.kind, None
     options = settings.options
+    if shown is _FileGroupKind.BUCKETS:
+        lookup = KeyLookup(snapshot, replace(settings, table_index=IndexSettings()), merger)
+        evidence = _BucketEvidence.collect(snapshot, lookup, found, keys.BUCKET_HASH_FIELD.read(options))
+        if not found.is_sure and evidence.disproves_buckets:
+            shown = _FileGroupKind.OTHER
     if not snapshot.config.populate_meta_fields:
         hashed = shown in (_FileGroupKind.BUCKETS, _FileGroupKind.RANGES)
         if hashed or IndexSettings.from_options(options).is_bucket:
@@ -103,11 +111,22 @@ def _find_index(
                 table=snapshot.config.name,
             )
         return index
+    return _find_bucket_index(snapshot, options, operation, found, evidence)
+
+
+def _find_bucket_index(
+    snapshot: Snapshot,
+    options: Mapping[str, str],
+    operation: WriteOperation,
+    found: _FoundGroups,
+    evidence: _BucketEvidence | None,
+) -> IndexSettings:
+    """Return the bucket index that the table shows. ``evidence`` is None for ranges of hashes."""
     given = keys.INDEX_TYPE.read(options)
     if given is not None and given.upper() != _BUCKET:
         raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
     engine = (keys.BUCKET_ENGINE.read(options) or "").upper()
-    if shown is _FileGroupKind.RANGES:
+    if evidence is None:
         if engine not in ("", CONSISTENT):
             raise _make_contradiction_error(
                 snapshot, keys.BUCKET_ENGINE, engine, "ranges of hashes (consistent hashing)"
@@ -118,14 +137,11 @@ def _find_index(
         )
     if engine not in ("", _SIMPLE):
         raise _make_contradiction_error(snapshot, keys.BUCKET_ENGINE, engine, "buckets without ranges of hashes")
-    lookup = KeyLookup(snapshot, replace(settings, table_index=IndexSettings()), merger)
-    fields = keys.BUCKET_HASH_FIELD.read(options)
-    index = IndexSettings(IndexType.BUCKET, hash_fields=fields)
-    evidence = _BucketEvidence.collect(snapshot, lookup, groups, fields)
-    rules = _load_rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in names)
+    index = IndexSettings(IndexType.BUCKET, hash_fields=keys.BUCKET_HASH_FIELD.read(options))
+    rules = _load_rules(snapshot, options, kept=RULES_FOLDER.split("/")[2] in found.names)
     if rules is not None:
         return replace(index, buckets=rules.default, rules=rules.rules)
-    number = _find_bucket_count(snapshot, options, evidence, named=given is not None)
+    number = _find_bucket_count(snapshot, options, evidence, named=given is not None, sure=found.is_sure)
     if number is None and operation is WriteOperation.DELETE:
         return IndexSettings()  # deletes find their keys in the files themselves
     if number is None:
@@ -139,9 +155,8 @@ def _find_index(
 
 def find_bucket_engine(snapshot: Snapshot) -> str | None:
     """Return Hudi's name for the kind of buckets that the table's file groups are; None if they are none."""
-    groups = _find_newest_groups(snapshot)
-    names = {each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER)} if groups else set[str]()
-    return {_FileGroupKind.BUCKETS: _SIMPLE, _FileGroupKind.RANGES: CONSISTENT}.get(_classify(groups, names))
+    kind = _FoundGroups.find(snapshot).kind
+    return {_FileGroupKind.BUCKETS: _SIMPLE, _FileGroupKind.RANGES: CONSISTENT}.get(kind)
 
 
 def _refuse_hashed_dates(snapshot: Snapshot) -> None:
@@ -161,6 +176,54 @@ def _refuse_hashed_dates(snapshot: Snapshot) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _FoundGroups:
+    """Hold what the files of a table tell about its index.
+
+    Attributes:
+        kind: what the file groups are.
+        names: what lies in the table's folder of bucket indexes.
+        file_ids: of buckets: those of the newest commits and of the slices.
+        slices: of buckets: the file slices of partitions that these commits wrote to, and of others if need be.
+    """
+
+    kind: _FileGroupKind
+    names: frozenset[str] = frozenset()
+    file_ids: tuple[str, ...] = ()
+    slices: tuple[FileSlice, ...] = ()
+
+    @classmethod
+    def find(cls, snapshot: Snapshot) -> _FoundGroups:
+        """Read the newest commits, and list their partitions where those tell of buckets."""
+        groups = _find_newest_groups(snapshot)
+        if not groups:
+            return cls(_FileGroupKind.NOTHING)
+        names = frozenset(each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER))
+        if CONSISTENT_FOLDER.rpartition("/")[2] in names:
+            return cls(_FileGroupKind.RANGES, names)
+        ids = [file_id for _, file_id in groups]
+        if _has_bucket_ids(ids, _CERTAIN_BITS):
+            partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
+            found = _add_slices(snapshot, cls(_FileGroupKind.BUCKETS, names, tuple(ids)), partitions)
+            if not found.is_sure:
+                others = [path for path in snapshot.view.list_paths() if path not in partitions]
+                found = _add_slices(snapshot, found, others[: _MOST_SLICES - len(partitions)])
+            if _has_bucket_ids(found.file_ids, _CERTAIN_BITS):
+                return found
+        return cls(_FileGroupKind.OTHER, names)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the file ids cannot be random ones."""
+        return _has_bucket_ids(self.file_ids, _SURE_BITS) is not None
+
+
+def _add_slices(snapshot: Snapshot, found: _FoundGroups, partitions: list[str]) -> _FoundGroups:
+    slices = tuple(snapshot.view.list_slices(None, partitions))
+    ids = dict.fromkeys([*found.file_ids, *(each.file_id for each in slices)])
+    return replace(found, file_ids=tuple(ids), slices=(*found.slices, *slices))
+
+
 def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
     """Return file groups of the newest commits; reading stops once the kind of their ids is clear."""
     found: dict[GroupKey, None] = {}
@@ -170,29 +233,20 @@ def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
         groups = [(each.partition_path, each.file_id) for each in stats if each.path and each.file_id]
         found.update(dict.fromkeys(groups))
         read += bool(groups)
-        if found and (read >= _COMMITS or _has_bucket_ids([each[1] for each in found]) is not None):
+        if found and (read >= _COMMITS or _has_bucket_ids([each[1] for each in found], _SURE_BITS) is not None):
             break
     return list(found)
 
 
-def _classify(groups: list[GroupKey], names: Collection[str]) -> _FileGroupKind:
-    if not groups:
-        return _FileGroupKind.NOTHING
-    if CONSISTENT_FOLDER.rpartition("/")[2] in names:
-        return _FileGroupKind.RANGES
-    return _FileGroupKind.BUCKETS if _has_bucket_ids([each[1] for each in groups]) else _FileGroupKind.OTHER
-
-
-def _has_bucket_ids(file_ids: Iterable[str]) -> bool | None:
-    """Say whether file ids are those of buckets; None if random ids might look the same."""
-    ids = list(file_ids)
-    numbers = [parse_bucket(each) for each in ids]
+def _has_bucket_ids(file_ids: Collection[str], needed_bits: int) -> bool | None:
+    """Say whether file ids are those of buckets; None if random ids look like that more than once in 2^bits times."""
+    numbers = [parse_bucket(each) for each in file_ids]
     known = [each for each in numbers if each is not None]
-    likely = sum(map(is_likely_bucket, ids))
+    likely = sum(map(is_likely_bucket, file_ids))
     if len(known) < len(numbers):  # a writer with another index may have added groups to a table of buckets
         return likely > 1 and 2 * likely >= len(numbers)
     bits = len(known) * (_BITS_OF_AN_ID - math.log2(max(known) + 1))
-    return True if bits >= _CERTAIN_BITS else None
+    return True if bits >= needed_bits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,23 +259,22 @@ class _BucketEvidence:
         rests: the different hashes, each less its bucket. Equal ones tell no more than one: the keys of a partition may
             be those of another, and keys that follow each other lie in buckets that do.
         single: whether it is certain which field is hashed.
+        plain: whether no key has a comma and a colon; releases of Hudi differ about the hashes of those.
     """
 
     factor: int
     occupied: frozenset[int]
     rests: frozenset[int]
     single: bool
+    plain: bool = True
 
     @classmethod
     def collect(
-        cls, snapshot: Snapshot, lookup: KeyLookup, groups: list[GroupKey], fields: tuple[str, ...]
+        cls, snapshot: Snapshot, lookup: KeyLookup, groups: _FoundGroups, fields: tuple[str, ...]
     ) -> _BucketEvidence:
         """Read keys of some file groups."""
-        partitions = list(dict.fromkeys(path for path, _ in groups))[:_MOST_SLICES]
-        there = snapshot.view.list_slices(None, partitions)
-        slices = [each for each in there if parse_bucket(each.file_id) is not None]
-        ids = [*(each.file_id for each in slices), *(file_id for _, file_id in groups)]
-        buckets = frozenset(parse_bucket(each) or 0 for each in ids)
+        slices = [each for each in groups.slices if parse_bucket(each.file_id) is not None]
+        buckets = frozenset(parse_bucket(each) or 0 for each in groups.file_ids)
         hashed = fields or snapshot.config.record_key_fields
         single = len(snapshot.config.record_key_fields) == 1 or bool(fields)
         found = cls(0, buckets, frozenset(), single)
@@ -236,7 +289,8 @@ class _BucketEvidence:
         bucket = parse_bucket(file_slice.file_id) or 0
         rests = np.unique(np.abs(compute_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
-        return replace(self, factor=factor, rests=self.rests.union(rests.tolist()))
+        plain = self.plain and not has_composite(keys_)
+        return replace(self, factor=factor, rests=self.rests.union(rests.tolist()), plain=plain)
 
     def is_possible(self, number: int) -> bool:
         """Whether a number of buckets fits all keys, and not by mere chance."""
@@ -264,8 +318,17 @@ class _BucketEvidence:
         if not self.factor:
             return []
         found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
-        sure = self.single or all(len(self.rests) * math.log2(each) >= _SURE_BITS for each in found)
+        sure = self.single or all(map(self.proves, found))
         return found if sure and not self.is_uneven else [*found, 0]
+
+    def proves(self, number: int) -> bool:
+        """Whether keys that lie elsewhere would hardly fit this number of buckets."""
+        return len(self.rests) * math.log2(number) >= _SURE_BITS
+
+    @property
+    def disproves_buckets(self) -> bool:
+        """Whether the keys lie where no bucket index would have put them."""
+        return self.contradicts_all and self.single and self.plain
 
     @property
     def contradicts_all(self) -> bool:
@@ -279,9 +342,9 @@ def _list_divisors(number: int) -> list[int]:
 
 
 def _find_bucket_count(
-    snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool
+    snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool, sure: bool
 ) -> int | None:
-    """Return the number of buckets; None if neither options nor keys tell."""
+    """Return the number of buckets; None if neither options nor keys tell. ``sure``: whether there are buckets."""
     given = keys.BUCKET_COUNT.read_given(options)
     if given is not None:
         if not evidence.is_possible(given):
@@ -292,7 +355,7 @@ def _find_bucket_count(
             )
         return given
     found = evidence.numbers
-    if len(found) == 1 and found[0]:
+    if len(found) == 1 and found[0] and (sure or named or evidence.proves(found[0])):
         return found[0]
     return DEFAULT_BUCKETS if named and evidence.is_possible(DEFAULT_BUCKETS) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, RULES_FOLDER, HashingMetadata
-from hoodie_py.writer.index.bucket import compute_buckets, find_hash_ranges
-from hoodie_py.writer.index.table_index import _has_bucket_ids
+from hoodie_py.writer.index.bucket import compute_buckets, compute_hashes, find_hash_ranges
+from hoodie_py.writer.index.table_index import _has_bucket_ids, find_bucket_engine
+from hoodie_py.writer.partitioner import assign
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, Row
 
@@ -120,7 +122,68 @@ def test_other_tables_are_not_made_tables_of_buckets(tmp_path: Path) -> None:
     ],
 )
 def test_file_ids_tell_buckets_from_chance(file_ids: list[str], expected: bool | None) -> None:
-    assert _has_bucket_ids(file_ids) is expected
+    assert _has_bucket_ids(file_ids, 18) is expected
+
+
+def _name_files(monkeypatch: pytest.MonkeyPatch, *starts: str) -> None:
+    """Let the ids of the file groups that plain writes begin start so."""
+    ids = (f"{start}-47cd-4b94-88d2-215247a3e13f-0" for start in starts)
+    monkeypatch.setattr(assign, "make_file_id", lambda: next(ids))
+
+
+@pytest.mark.parametrize("starts", [("e668a60e", "00000255"), ("00000255", "e668a60e")])
+def test_a_random_id_that_looks_like_a_bucket_is_told_by_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starts: tuple[str, ...]
+) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    _name_files(monkeypatch, *starts, "dddddddd")
+    table.upsert([_row(1), _row(2, "p1")], QUICK)
+    for time in range(9):  # the other id is in none of the commits that are read
+        table.upsert([_row(2, "p1", time)], QUICK)
+    assert find_bucket_engine(table._snapshot) is None
+    table.upsert([_row(2, "p1", 10), _row(3, "new")], {**QUICK, TYPE: "SIMPLE"})
+    assert len(table.to_arrow()) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {TYPE: "SIMPLE"}])
+def test_a_lone_random_id_that_looks_like_a_bucket_is_told_by_its_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    _name_files(monkeypatch, "00000255", "e668a60e")
+    table.upsert([_row(number) for number in range(20)], QUICK)
+    table.upsert([_row(number, "p1") for number in range(20)], {**QUICK, **options})
+    assert {each.file_id[:8] for each in table.file_slices()} == {"00000255", "e668a60e"}
+
+
+def test_a_lone_bucket_is_one(tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    given = [_row(number) for number in range(9000)]
+    buckets = compute_buckets(pa.chunked_array([[each["id"] for each in given]]), (), 300)
+    table.upsert(
+        [each for each, bucket in zip(given, buckets, strict=True) if bucket == 255], {**QUICK, **BUCKET, COUNT: "300"}
+    )
+    with pytest.raises(InvalidQueryError, match=r"says 'SIMPLE'.*file groups of a bucket index"):
+        table.upsert([_row(1)], {**QUICK, TYPE: "SIMPLE"})
+    table.upsert(given[:50], {**QUICK, COUNT: "300"})
+    _check(table, 300)
+
+
+def test_a_lone_random_id_with_a_key_does_not_make_a_table_of_many_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hash of the key less the id is a prime number, so no other number of buckets would fit."""
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
+    key = pa.chunked_array([[_row(1)["id"]]])
+    bucket = next(each for each in range(9999) if _is_prime(int(compute_hashes(key, ())[0]) - each))
+    _name_files(monkeypatch, f"{bucket:08}")
+    table.upsert([_row(1)], QUICK)
+    with pytest.raises(InvalidQueryError, match="do not tell how many"):
+        table.upsert([_row(2)], QUICK)
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % each for each in range(2, math.isqrt(number) + 1))
 
 
 def test_a_group_of_another_writer_among_buckets_is_an_error(tmp_path: Path) -> None:
