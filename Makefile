@@ -28,7 +28,7 @@ help:
 	@echo 'make crash-streams kill and restart streams of Spark at every step of a micro-batch, 200 trials'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
 	@echo 'make year     thousands of small commits on one table with all services: cost, files, every read'
-	@echo 'make java     all tests beside Java Hudi; make test runs a choice of them'
+	@echo 'make java     all tests beside Java Hudi and Flink; make test runs a choice of them'
 	@echo 'make spark-versions  the Spark tests on PySpark 4.0 to 4.3, classic and over Connect, some two hours (ARGS="4.0 --connect")'
 	@echo 'make install-extras  the wheel with each extra on Python 3.11 to 3.13, in fresh environments, some two hours'
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
@@ -214,4 +214,4 @@ lock: $(UV)
 	$(LOCK_GROUP) --group pyproject.toml:docs --output-file requirements/docs.txt
 
 clean:
-	rm -rf $(VENV) .venv-* .versitygw .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* .versitygw .flink .bench dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

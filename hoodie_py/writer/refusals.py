@@ -13,6 +13,7 @@ from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
 from hoodie_py.formats.names import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
 
@@ -73,10 +74,13 @@ def check_pending_writes(snapshot: Snapshot, instant: str) -> None:
         return
     pending = [each for each in list_pending_writes(snapshot) if each.request_time <= instant]
     if pending:
+        by_flink = find_checkpoint(snapshot.files, pending[0].request_time) is not None
         raise ConflictError(
             f"Compaction on table version {snapshot.config.version} beside a pending {pending[0].action}, whose "
             "rows it would lose.",
-            hint="Let that write finish, or roll it back.",
+            hint="It is a Flink job's: let the job plan (compaction.schedule.enabled), and run its plans here."
+            if by_flink
+            else "Let that write finish, or roll it back.",
             instant=pending[0].request_time,
             table=snapshot.config.name,
         )

@@ -6,7 +6,7 @@ instant pending leaves the file too.
 
 Java looks at the age only. Here the content names the writer's process. So a writer notices that another one took over
 its instant, and a dead process of this machine is recognised at once. Unlike Java, this package spares an instant
-without a file while its writer may just have begun.
+without a file while its writer may just have begun, and one that a Flink job writes to.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options import write as write_keys
+from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
@@ -171,16 +172,18 @@ class WriterLife:
         is_alive: its heartbeat is fresh.
         may_live: it has no heartbeat, but began too short a time ago to be judged dead.
         until: seconds since 1970; without another beat the writer counts as dead after that.
+        checkpoint: path of the file by which a Flink job says that it writes to the instant; it has no end.
     """
 
     is_alive: bool
     may_live: bool
     until: float
+    checkpoint: str | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether the writer is dead, so that its instant may be undone."""
-        return not self.is_alive and not self.may_live
+        return not self.is_alive and not self.may_live and self.checkpoint is None
 
 
 def read_life(
@@ -197,14 +200,15 @@ def read_life(
         StorageError: the store did not say.
     """
     tolerance = _read_times(options or {})[1]
+    checkpoint = find_checkpoint(files, instant)
     path = f"{HEARTBEAT_FOLDER}/{instant}"
     content = _read_content(files, path)
     if content is not None and content != LEFT_FOR_JAVA:
         written = _read_write_time(files, path, now)
         fresh = now() - written <= tolerance
-        return WriterLife(fresh and not _is_by_ended_writer(content), False, written + tolerance)
+        return WriterLife(fresh and not _is_by_ended_writer(content), False, written + tolerance, checkpoint)
     written = _read_write_time(files, begun, now)
-    return WriterLife(False, now() - written <= tolerance, written + tolerance)
+    return WriterLife(False, now() - written <= tolerance, written + tolerance, checkpoint)
 
 
 def is_alive(
@@ -249,11 +253,12 @@ def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
     """Leave a heartbeat file for each failed write that is still pending, before something later completes.
 
     If writers clean up eagerly, Java rolls back a pending write before its next one. Past a later commit it does so
-    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``).
+    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``). The instant of a
+    Flink job has not failed.
     """
     for instant in failed:
         path = f"{HEARTBEAT_FOLDER}/{instant.request_time}"
-        if not files.exists(path):
+        if not files.exists(path) and find_checkpoint(files, instant.request_time) is None:
             files.put(path, LEFT_FOR_JAVA)
 
 

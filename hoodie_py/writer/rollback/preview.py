@@ -16,6 +16,7 @@ from hoodie_py.formats.timeline.instants import COMPACTION, INFLIGHT, REQUESTED,
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.heartbeat import is_alive
 from hoodie_py.writer.metadata_table.undo import (
     is_compacted_in_metadata,
@@ -60,6 +61,7 @@ class RollbackReport(Sentence):
         timeline_files: files of the timeline.
         rollback: request time of a rollback that has begun and would be finished; None if it would be a new one.
         at_work: whether a writer keeps the instant alive, so that a rollback is refused now.
+        checkpoint: path of the file by which a Flink job says that it writes to the instant; None without one.
 
     Examples:
         >>> instant = trips.schedule_compaction()
@@ -77,6 +79,7 @@ class RollbackReport(Sentence):
     timeline_files: tuple[str, ...] = ()
     rollback: str | None = None
     at_work: bool = False
+    checkpoint: str | None = None
 
     def __str__(self) -> str:
         end = "take it back to requested" if self.left == REQUESTED else "remove it from the timeline"
@@ -92,6 +95,8 @@ class RollbackReport(Sentence):
         text += "."
         if self.rollback is not None and self.action != ROLLBACK:
             text += f" It would finish the rollback {self.rollback}."
+        if self.checkpoint is not None:
+            text += " A Flink job writes to it, or did when it was stopped: a job that runs would fail."
         return text + (" A writer is at work on it now, so it would be refused." if self.at_work else "")
 
 
@@ -103,7 +108,8 @@ def preview_rollback(session: WriteSession, instant: str) -> RollbackReport:
         found = _preview_pending(session, snapshot, find_pending(snapshot, instant))
     else:
         found = _preview_begun(session, snapshot, begun, named=instant == begun.instant.request_time)
-    return replace(found, at_work=is_alive(session.files, found.instant, session.settings.options))
+    at_work = is_alive(session.files, found.instant, session.settings.options)
+    return replace(found, at_work=at_work, checkpoint=find_checkpoint(session.files, found.instant))
 
 
 def _preview_pending(session: WriteSession, snapshot: Snapshot, pending: Instant) -> RollbackReport:

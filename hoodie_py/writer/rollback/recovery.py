@@ -141,6 +141,15 @@ def _has_ended(session: WriteSession, instant: Instant) -> bool:
 
 def _make_kept_out_error(instant: Instant, life: WriterLife) -> ConflictError:
     until = datetime.fromtimestamp(life.until, UTC)
+    if life.checkpoint is not None:
+        return ConflictError(
+            "A Flink job writes to the instant, or did when it was stopped.",
+            hint="Declare the writers to write beside a job (hoodie.write.concurrency.mode). If the job has ended for "
+            "good, roll the instant back; a job that runs would fail.",
+            action=instant.action,
+            instant=instant.request_time,
+            path=life.checkpoint,
+        )
     if life.is_alive:
         return ConflictError(
             "A writer keeps the instant alive.",

@@ -30,6 +30,7 @@ from hoodie_py.formats.timeline.plans import RolledBackInstant
 from hoodie_py.formats.timeline.savepoints import RestorePlan
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import list_folders
+from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.heartbeat import is_alive
 from hoodie_py.writer.savepoint.savepoint import find_savepoint, read_savepoint
 from hoodie_py.writer.timeline.session import WriteSession
@@ -84,6 +85,14 @@ def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Restor
                 hint="Stop all writers of the table, then restore it.",
                 instant=each.request_time,
                 action=each.action,
+            )
+        if not each.is_completed and (checkpoint := find_checkpoint(session.files, each.request_time)) is not None:
+            raise ConflictError(
+                "A Flink job writes to an instant that the restore would undo, or did when it was stopped.",
+                hint="Stop the job, roll the instant back, then restore the table.",
+                instant=each.request_time,
+                action=each.action,
+                path=checkpoint,
             )
     return RestorePlan(tuple(RolledBackInstant(each.request_time, each.action) for each in undone), instant)
 

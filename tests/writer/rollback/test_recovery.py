@@ -76,6 +76,29 @@ def test_one_that_shows_life_is_not_rolled_back(tmp_path: Path) -> None:
     assert len(pending(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("beats", [False, True])
+def test_the_instant_of_a_flink_job_is_left_alone(beats: bool, tmp_path: Path) -> None:
+    left(tmp_path)
+    checkpoint = tmp_path / f".hoodie/.aux/ckp_meta/{pending(tmp_path)[0].request_time}.INFLIGHT"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    grown_old(tmp_path, 1000)
+    if beats:
+        beat(tmp_path, 121)
+    with pytest.raises(ConflictError, match=r"A Flink job writes to the instant.*ckp_meta.*roll the instant back"):
+        undo_failed_writes(session(tmp_path))
+    undo_failed_writes(session(tmp_path), spare_others=True)
+    undo_failed_writes(session(tmp_path, MANY))
+    assert len(pending(tmp_path)) == 1
+    [service] = [each for each in HoodieTable.open(tmp_path).services().services if each.name == "failed writes"]
+    assert service.state == "waits"
+    report = HoodieTable.open(tmp_path).rollback(pending(tmp_path)[0].request_time, dry_run=True)
+    assert "a job that runs would fail" in str(report)
+    assert not report.at_work
+    HoodieTable.open(tmp_path).rollback(pending(tmp_path)[0].request_time)
+    assert pending(tmp_path) == []
+
+
 @pytest.mark.parametrize("content", [LEFT_FOR_JAVA, b"", b"{}", b"[1]", b"\xff" * 3000])
 def test_what_was_left_for_java_says_nothing_of_a_writer(content: bytes, tmp_path: Path) -> None:
     left(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import (
     CommitStateUnknownError,
+    ConflictError,
     HoodieError,
     InvalidQueryError,
     InvalidTableError,
@@ -17,7 +18,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, RestorePlan
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
-from tests.writer.written_tables import Kind, row
+from tests.writer.written_tables import Kind, row, session
 
 INDEXES = {
     **QUICK,
@@ -124,6 +125,21 @@ def test_what_cannot_be_restored_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t" / gone.path).write_bytes(kept)
     assert rows(HoodieTable.open(tmp_path / "t")) == before
     assert not len(HoodieTable.open(tmp_path / "t").timeline.select_actions("restore"))
+
+
+def test_a_write_of_a_flink_job_is_rolled_back_first(tmp_path: Path) -> None:
+    table, _, saved = changed(Kind(9, True), tmp_path, {})
+    timeline = session(tmp_path).open_timeline(session(tmp_path).look())
+    pending = timeline.begin(timeline.request(session(tmp_path).clock.take(), "deltacommit", b"")).request_time
+    checkpoint = tmp_path / f".hoodie/.aux/ckp_meta/{pending}.INFLIGHT"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    with pytest.raises(ConflictError, match="A Flink job writes to the instant"):
+        table.restore(saved)
+    with pytest.raises(ConflictError, match="A Flink job writes to an instant that the restore would undo"):
+        table.restore(saved, options={"hoodie.clean.failed.writes.policy": "LAZY"})
+    table.rollback(pending)
+    table.restore(saved)
 
 
 def test_a_pending_restore_keeps_all_others_out(tmp_path: Path) -> None:
