@@ -33,6 +33,7 @@ from hoodie_py.writer.clean.plan import (
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.rollback.unfinished_savepoints import remove_unfinished_savepoints
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import guard_run
@@ -94,6 +95,7 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
     settings = CleanSettings.of(session.settings.options, retain_commits)
     snapshot = session.look()
     check_cleanable(snapshot)
+    remove_unfinished_savepoints(session, snapshot)
     done = [_run(session, each.request_time) for each in list_pending(snapshot)]
     scheduled = _schedule(session, settings)
     if scheduled is not None:

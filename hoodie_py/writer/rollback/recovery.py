@@ -23,6 +23,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.heartbeat import WriterLife, read_life
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback.rollback import rollback
+from hoodie_py.writer.rollback.unfinished_savepoints import remove_unfinished_savepoints
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import (
     PendingRollback,
@@ -47,7 +48,8 @@ def undo_failed_writes(session: WriteSession, *, spare_others: bool = False) -> 
     """
     snapshot = session.look()
     check_writable(snapshot)
-    if remove_undone(session, snapshot) | finish_rollbacks(session, snapshot):
+    found = remove_undone(session, snapshot) | finish_rollbacks(session, snapshot)
+    if found | remove_unfinished_savepoints(session, snapshot):
         snapshot = session.look()
     if FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
         return snapshot

@@ -5,7 +5,8 @@ reads. Cleans keep these files, archival keeps the commit, and a restore goes ba
 may have removed cannot get a savepoint.
 
 A savepoint takes effect by its completed file, under the table's lock. It has no requested file, and the metadata table
-learns nothing of it. What a killed process left is only an inflight file, which the next call takes over.
+learns nothing of it. What a killed process left is only an inflight file, which the next call takes over, or a later
+write removes.
 """
 
 from __future__ import annotations
@@ -87,10 +88,10 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
         saved = SavepointMetadata(user, round(time.time() * 1000), comment, _list_files(snapshot, commit.request_time))
         timeline = session.open_timeline(snapshot)
         inflight = Instant(commit.request_time, None, SAVEPOINT, INFLIGHT)
+        completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        holding.ensure_held()  # what may refuse comes first: nobody completes an inflight file that is left
         if snapshot.timeline.timeline.find(commit.request_time, SAVEPOINT) is None:
             timeline.begin(inflight)
-        completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
-        holding.ensure_held()
         timeline.complete(inflight, completion_time, write_savepoint_metadata(saved))
     return _describe(commit.request_time, saved)
 

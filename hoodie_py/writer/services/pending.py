@@ -15,6 +15,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
+from hoodie_py.writer.rollback.unfinished_savepoints import list_unfinished_savepoints
 from hoodie_py.writer.services.report import DueService, State
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
@@ -40,24 +41,32 @@ def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService
     """Judge pending writes by their heartbeats, and rollbacks that were cut short."""
     undone = len(snapshot.timeline.timeline.undone)
     rollbacks = list_rollbacks_to_finish(snapshot)
+    savepoints = len(list_unfinished_savepoints(session, snapshot))
     pending = list_pending_writes(snapshot)
     dead: list[Instant] = []
     alive: list[Instant] = []
     for each in pending:
         over = read_pending_life(session, snapshot, each).is_over or is_rolled_back(snapshot, each)
         (dead if over else alive).append(each)
-    figures = {"failed": len(dead), "at work": len(alive), "rollbacks": len(rollbacks), "undone": undone}
+    figures = {
+        "failed": len(dead),
+        "at work": len(alive),
+        "rollbacks": len(rollbacks),
+        "undone": undone,
+        "savepoints": savepoints,
+    }
     texts = [
         _say(dead, "without a heartbeat: its writer died", "without a heartbeat: their writers died"),
         f"{len(rollbacks)} rollbacks are not finished" if rollbacks else "",
         f"{undone} rolled back writes have a completed file" if undone else "",
+        f"{savepoints} savepoints were not finished" if savepoints else "",
         _say(alive, "whose writer may be at work", "whose writers may be at work"),
     ]
     why = "; ".join(text for text in texts if text) or "no write is pending"
     times = tuple(each.request_time for each in dead)
     if dead and FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
         return DueService(FAILED_WRITES, "not due", f"{why}; {FAILED_WRITES_POLICY} is NEVER", figures, times)
-    state: State = "due" if dead or rollbacks or undone else "waits" if alive else "not due"
+    state: State = "due" if dead or rollbacks or undone or savepoints else "waits" if alive else "not due"
     return DueService(FAILED_WRITES, state, why, figures, times)
 
 

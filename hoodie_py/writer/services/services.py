@@ -157,7 +157,7 @@ class ServiceRun:
         before = {each.request_time for each in self.session.look().timeline.timeline.select_pending()}
         after = {each.request_time for each in undo_failed_writes(self.session, spare_others=True).timeline.timeline}
         gone = sorted(before - after)
-        yield f"Rolled back what failed writes left: {', '.join(gone) or 'unfinished rollbacks'}."
+        yield f"Rolled back what failed writes left: {', '.join(gone) or 'unfinished rollbacks or savepoints'}."
 
     def finish_plans(self) -> Texts:
         """Carry out plans that others left, except those of writers at work. One that fails does not stop the next."""

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import os
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import InvalidQueryError, StorageError
+from hoodie_py.errors import ConflictError, InvalidQueryError, StorageError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline.instants import INFLIGHT, SAVEPOINT, Instant
+from hoodie_py.writer.savepoint.savepoint import create_savepoint
+from hoodie_py.writer.timeline.clock import InstantClock
 from tests.writer.compaction_tables import QUICK, completed, opened, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
-from tests.writer.written_tables import Kind, row
+from tests.writer.written_tables import Kind, row, session
 
 
 def written(kind: Kind, base: Path, rounds: int = 3) -> HoodieTable:
@@ -113,3 +120,39 @@ def test_a_deletion_that_was_cut_short_leaves_a_savepoint_or_nothing(fault: str,
         assert list((tmp_path / "t").rglob("*.savepoint*")) == []
         table = HoodieTable.open(table.uri)
     assert 2 <= at < 19
+
+
+def test_a_savepoint_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    """The newest time on the timeline is ahead of the clock by more than one waits for, but not by a mistake."""
+    table = written(Kind(9, True), tmp_path / "t")
+    instant = table._snapshot.instant
+    late = session(tmp_path / "t")
+    clock = InstantClock(now=lambda: datetime.now(UTC) - timedelta(minutes=1), sleep=lambda _: None)
+    with pytest.raises(ConflictError, match="ahead of this machine's clock"):
+        create_savepoint(replace(late, clock=clock), instant, "", "")
+    assert list((tmp_path / "t").rglob("*.savepoint*")) == []
+
+
+@pytest.mark.parametrize("change", ["upsert", "clean", "services"])
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, True)], ids=str)
+def test_what_a_dead_savepoint_left_is_removed_once_it_is_old(kind: Kind, change: str, tmp_path: Path) -> None:
+    table = written(kind, tmp_path / "t")
+    timeline = session(tmp_path / "t").open_timeline(table._snapshot)
+    left = tmp_path / "t" / timeline.locate(Instant(str(table._snapshot.instant), None, SAVEPOINT, INFLIGHT))
+    left.touch()
+
+    def do() -> None:
+        table = HoodieTable.open(tmp_path / "t")
+        if change == "upsert":
+            table.upsert([row(1, 9)])
+        elif change == "services":
+            table.services(run=True, only=["failed writes"])
+        else:
+            getattr(table, change)()
+
+    do()
+    assert left.exists(), "somebody may be at work on it"
+    then = time.time() - 121
+    os.utime(left, (then, then))
+    do()
+    assert not left.exists()
