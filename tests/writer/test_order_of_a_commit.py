@@ -98,9 +98,9 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
             lost.append(True)
         return following(self, beyond)
 
-    def tell(self: MetadataTable, change: MetadataCommit) -> None:
+    def tell(self: MetadataTable, change: MetadataCommit, *checks: Any) -> None:
         made.append("metadata table")
-        commit(self, change)
+        commit(self, change, *checks)
 
     def complete_it(self: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
         made.append(inflight.action)

@@ -2,7 +2,7 @@
 
 They run at the start of a write, before its instant, under the table's lock. So the last commit's entries are never
 in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the
-cleans and compactions that were begun, then clean, then compact, then archive.
+cleans and compactions that were begun, then clean, then compact, then archive. What ``strays`` finds goes before that.
 
 * A clean waits until three instants follow the last compaction, as readers may still read the files before it. It is
   left out as long as a write in flight began before the compaction that made the older of the slices that stay: Java's
@@ -30,6 +30,7 @@ from hoodie_py.table.timeline.loader import load_timeline
 from hoodie_py.writer.metadata_services.archival import archive_metadata_timeline, choose_archived
 from hoodie_py.writer.metadata_services.cleaning import KEPT_SLICES, clean_old_slices, finish_clean
 from hoodie_py.writer.metadata_services.compaction import MetadataCompaction
+from hoodie_py.writer.metadata_services.strays import list_strays, remove_strays
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 
@@ -67,6 +68,9 @@ def list_due(session: WriteSession, before: Snapshot) -> list[str]:
     timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
     begun = len(_select_begun_cleans(timeline)) + len(timeline.select_pending_compactions())
     due = [f"{begun} services of it have begun"] if begun else []
+    strays = list_strays(before, timeline)
+    if strays:
+        due.append(f"it has {len(strays)} commits of writes that were rolled back before")
     if _is_compaction_due(session, timeline):
         due.append(f"{_count_deltas(timeline)} delta commits since its last compaction")
     if _may_clean(timeline):
@@ -83,13 +87,15 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
     if view is None:
         return
     timeline = view.timeline.timeline
+    if remove_strays(now, timeline, ensure_held):
+        return  # what follows would need the new timeline; the next write does it
     cleans, compactions = _select_begun_cleans(timeline), timeline.select_pending_compactions()
     for instant in cleans:
         finish_clean(session, view, instant, ensure_held)
     for instant in compactions:
         MetadataCompaction(session, view).run(instant, ensure_held)
     if len(cleans) or len(compactions):
-        return  # what follows would need the new timeline; the next write does it
+        return  # as above
     if _may_clean(timeline) and not _has_older_writers(now, timeline):
         clean_old_slices(session, view, _choose_instant(session, now, view, _CLEAN_SUFFIX), ensure_held)
     if _is_compaction_due(session, timeline) and not _find_obstacle(now, view):
@@ -108,7 +114,10 @@ def compact_metadata_table(session: WriteSession, ensure_held: Callable[[], None
     Raises:
         HoodieError: a file is missing or damaged, or the store refused.
     """
-    view = open_metadata_view(session.look())
+    now = session.look()
+    view = open_metadata_view(now)
+    if view is not None and remove_strays(now, view.timeline.timeline, ensure_held):
+        view = open_metadata_view(session.look())
     if view is None:
         return
     timeline = view.timeline.timeline

@@ -15,7 +15,7 @@ to undo an instant includes to undo its entries (``undo``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hoodie_py.errors import (
@@ -93,8 +93,11 @@ class MetadataTable:
             return commit
         return prepare_records(commit, list_kept_partitions(commit.snapshot))
 
-    def commit(self, commit: MetadataCommit) -> None:
+    def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
         """Write what an instant does to the table. The instant must complete right after.
+
+        ``check`` is called before it counts; it raises if the run has lost the lock or its heartbeat. What was written
+        by then stays for whoever undoes the instant.
 
         Raises:
             ConflictError: the metadata table already has a commit of that instant.
@@ -107,9 +110,9 @@ class MetadataTable:
             change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
             remove_tree(self._session.files, METADATA_TABLE)
             return
-        self._write(replace(commit, snapshot=self._snapshot))
+        self._write(replace(commit, snapshot=self._snapshot), check)
 
-    def _write(self, commit: MetadataCommit) -> None:
+    def _write(self, commit: MetadataCommit, check: Callable[[], object] | None) -> None:
         view = open_metadata_view(self._snapshot)
         if view is None:
             raise InvalidTableError("The metadata table has no complete partition.", path=self._files.uri)
@@ -127,7 +130,10 @@ class MetadataTable:
         delta.write([(records, places[records.partition]) for records in made])
         define_new_columns(commit)
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
-        delta.complete(self._session.clock.take(beyond))
+        completion_time = self._session.clock.take(beyond)
+        if check is not None:
+            check()
+        delta.complete(completion_time)
 
     def _open_partition(self, view: MetadataView, name: str, pending: PendingCompaction = None) -> PartitionFiles:
         return PartitionFiles(self._files, view.config, name, view.list_file_groups(name), pending)

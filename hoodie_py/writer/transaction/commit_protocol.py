@@ -135,7 +135,7 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         ensure_own()
         metadata = MetadataTable(session, now)
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
-            metadata.commit(change)
+            metadata.commit(change, ensure_own)
             completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
             content = run.make_content(now)
             ensure_own()  # the last thing before the commit

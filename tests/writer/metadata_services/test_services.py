@@ -125,7 +125,7 @@ def test_entries_of_a_pending_instant_stay_out_of_base_files(
     plain = MetadataTable.commit
     with monkeypatch.context() as patched:  # a writer that dies between the metadata table and its commit
 
-        def die(self: MetadataTable, change: Any) -> None:
+        def die(self: MetadataTable, change: Any, *_: Any) -> None:
             plain(self, change)
             raise SystemExit
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.lock import heartbeat
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -275,6 +278,56 @@ def test_nor_does_what_the_metadata_table_was_told(tmp_path: Path, monkeypatch: 
     assert rows(HoodieTable.open(base)) == before
     HoodieTable.open(base).upsert(given, QUICK)
     assert not [path for path in base.rglob("*") if instant in path.name and "rollback" not in path.name]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True)], ids=str)
+def test_nor_what_it_was_told_by_a_write_that_died_right_after(
+    kind: Kind, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It slept before it told the metadata table, was rolled back meanwhile, and died before its completed file."""
+    options = {**QUICK, "hoodie.metadata.enable": "true"}
+    table = HoodieTable.open(kind.create(tmp_path))
+    table.upsert([row(i) for i in range(8)], options)
+    before = contents(tmp_path)
+    make, complete = DeltaCommit.write, TimelineWriter.complete
+
+    def roll_back() -> None:
+        with monkeypatch.context() as patched:
+            [own] = HoodieTable.open(tmp_path).timeline.select_pending().instants
+            take_for_dead(patched, tmp_path, own)
+            patched.setattr(DeltaCommit, "write", make)
+            patched.setattr(TimelineWriter, "complete", complete)
+            HoodieTable.open(tmp_path).rollback(own.request_time, options=MANY)
+
+    def slept_before(commit: DeltaCommit, *args: Any) -> None:
+        if when == "before":
+            roll_back()
+        make(commit, *args)
+
+    def died_after(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
+        if "metadata" not in writer._files.uri:
+            raise SystemExit
+        if when == "after":
+            roll_back()
+        complete(writer, inflight, time, content)
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaCommit, "write", slept_before)
+        patched.setattr(TimelineWriter, "complete", died_after)
+        patched.setattr("hoodie_py.writer.commit.write_commit.take_back_on_failure", lambda _: nullcontext())
+        patched.setattr(Heartbeat, "ensure_own", lambda *_: None)  # it falls asleep right after it looked
+        with pytest.raises(SystemExit):
+            table.upsert([row(0, 9, "slept"), {**row(40, 9, "slept"), "part": "new"}], options={**options, **NO_LOCK})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The metadata table of table .* is not used")  # its files went, when "after"
+        [due] = [each for each in HoodieTable.open(tmp_path).services().services if each.name == "metadata table"]
+        assert "1 commits of writes that were rolled back" in due.why
+        HoodieTable.open(tmp_path).upsert([row(1, 2, "next")], options=options)
+    assert contents(tmp_path) == {**before, "k1": (2, "next")}
+    report = HoodieTable.open(tmp_path).verify()
+    assert report.is_right, str(report)
 
 
 def test_writes_without_their_first_files_count(tmp_path: Path) -> None:
