@@ -83,15 +83,24 @@ def test_we_run_the_compactions_that_a_job_plans(flink: FlinkJobs, tmp_path: Pat
         ran = 0
         for turn in range(2, 9):
             stream.feed([*rows(range(turn, 30), turn), *rows(range(100, 100 + turn), turn, "other")])
-            pending = stream.table.timeline.select_pending_compactions()
-            for instant in pending if turn in (3, 5, 8) else ():  # the job goes on beside those that wait
-                stream.table.run_compaction(instant.request_time, options=QUICK)
-                ran += 1
+            planned = [each.request_time for each in stream.table.timeline.select_pending_compactions()]
+            if turn == 4:  # the job goes on beside plans that wait
+                for instant in planned:
+                    stream.table.run_compaction(instant, options=QUICK)
+            elif turn in (6, 8):
+                done = stream.table.services(run=True, options=QUICK)
+                assert [each for each in done.steps if each.outcome != "done"] == []
+            if turn in (4, 6, 8):
+                assert planned
+                assert list(stream.table.timeline.select_pending_compactions()) == []
+                ran += len(planned)
             stream.check()
             time.sleep(OLD)
             stream.table.clean(options={**QUICK, "hoodie.cleaner.commits.retained": "2"})
             stream.check()
         assert ran > 1
+        report = stream.table.verify()
+        assert report.is_right, str(report)
         assert list(stream.base.glob(".hoodie/.heartbeat/*")) == []  # Java would take the job's instant for a dead one
         assert any(each.base_file for each in stream.table.file_slices())
 
