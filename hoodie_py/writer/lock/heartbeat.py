@@ -172,7 +172,8 @@ class WriterLife:
         is_alive: its heartbeat is fresh.
         may_live: it has no heartbeat, but began too short a time ago to be judged dead.
         until: seconds since 1970; without another beat the writer counts as dead after that.
-        checkpoint: path of the file by which a Flink job says that it writes to the instant; it has no end.
+        checkpoint: path of the file by which a Flink job says that it writes to the instant, which has no end. It is
+            looked for where there is no fresh heartbeat.
     """
 
     is_alive: bool
@@ -200,15 +201,14 @@ def read_life(
         StorageError: the store did not say.
     """
     tolerance = _read_times(options or {})[1]
-    checkpoint = find_checkpoint(files, instant)
     path = f"{HEARTBEAT_FOLDER}/{instant}"
     content = _read_content(files, path)
-    if content is not None and content != LEFT_FOR_JAVA:
-        written = _read_write_time(files, path, now)
-        fresh = now() - written <= tolerance
-        return WriterLife(fresh and not _is_by_ended_writer(content), False, written + tolerance, checkpoint)
-    written = _read_write_time(files, begun, now)
-    return WriterLife(False, now() - written <= tolerance, written + tolerance, checkpoint)
+    beats = content is not None and content != LEFT_FOR_JAVA
+    written = _read_write_time(files, path if beats else begun, now)
+    fresh, until = now() - written <= tolerance, written + tolerance
+    if beats and fresh and content is not None and not _is_by_ended_writer(content):
+        return WriterLife(True, False, until)
+    return WriterLife(False, fresh and not beats, until, find_checkpoint(files, instant))
 
 
 def is_alive(
