@@ -33,10 +33,10 @@ from hoodie_py.writer.clean.plan import (
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
-from hoodie_py.writer.rollback.unfinished_savepoints import remove_unfinished_savepoints
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import guard_run
+from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 
 T = TypeVar("T")
 

@@ -23,7 +23,6 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.heartbeat import WriterLife, read_life
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback.rollback import rollback
-from hoodie_py.writer.rollback.unfinished_savepoints import remove_unfinished_savepoints
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import (
     PendingRollback,
@@ -33,6 +32,7 @@ from hoodie_py.writer.transaction.pending import (
     list_rollbacks_of,
 )
 from hoodie_py.writer.transaction.second_look import remove_undone
+from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 
 _MOST_FAILED = 200  # each rollback lists the whole table and waits for the clock's skew
 

@@ -15,10 +15,10 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
-from hoodie_py.writer.rollback.unfinished_savepoints import list_unfinished_savepoints
 from hoodie_py.writer.services.report import DueService, State
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
 
 FAILED_WRITES, PENDING_PLANS, INDEX_BUILDS = "failed writes", "pending plans", "index builds"
 COMPACT, FOLD, CLUSTER, CLEAN = "compaction", "log compaction", "clustering", "clean"
