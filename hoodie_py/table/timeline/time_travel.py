@@ -127,6 +127,8 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
             hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
         )
     retained = timeline.find_earliest_retained()
+    if retained is None and timeline.timeline.is_archived_before(as_of):
+        retained = timeline.find_archived_retained()  # cleans are archived with the commits before them
     if retained is not None and as_of < retained and not _is_saved(timeline, as_of):
         raise InvalidQueryError(
             f"The files of {as_of} were cleaned; the table is kept from {retained} on.",

@@ -79,6 +79,31 @@ def test_archived_instants_answer_as_before(kind: Kind, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(8, False), Kind(6, False), Kind(6, True)], ids=str)
+def test_what_an_archived_clean_removed_is_not_shown_as_if_it_had_never_been(kind: Kind, tmp_path: Path) -> None:
+    """Without the clean's file on the timeline, rows whose files it removed would be missing without a word."""
+    table = HoodieTable.open(kind.create(tmp_path))
+    keep = {**QUICK, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1}
+    times, states = [], []
+    for ts in range(8):
+        table.upsert([row(number, ts) for number in range(4)], QUICK)
+        if kind.merge_on_read:
+            table.compact(options=QUICK)
+        times.append(str(table.refresh()._snapshot.instant))
+        states.append(table.to_arrow(columns=["id", "ts"]).sort_by("id").to_pylist())
+        if ts == 4:
+            assert table.clean(2, QUICK).files_deleted
+            table.archive(options=keep)
+    table.archive(options=keep)
+    table = HoodieTable.open(tmp_path)
+    kept = 4 if kind.merge_on_read else 3  # the clean retained two commits; compactions are some
+    for time in times[:kept]:
+        with pytest.raises(InvalidQueryError, match="were cleaned"):
+            table.scan(["id", "ts"], as_of=time).to_arrow()
+    shown = [table.scan(["id", "ts"], as_of=time).to_arrow().sort_by("id").to_pylist() for time in times[kept:]]
+    assert shown == states[kept:]
+
+
 @every_kind
 def test_a_write_archives_what_is_due(kind: Kind, tmp_path: Path) -> None:
     base = kind.create(tmp_path / "t")
