@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -106,9 +106,8 @@ class FlinkJobs:
         return text
 
 
-def wait_until(check: object, seconds: float = 90) -> None:
-    """Call a function until it returns something true."""
-    assert callable(check)
+def wait_until(check: Callable[[], bool], seconds: float = 90) -> None:
+    """Call a function until it returns True."""
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:

@@ -327,8 +327,10 @@ class _BucketEvidence:
 
     @property
     def disproves_buckets(self) -> bool:
-        """Whether the keys lie where no bucket index would have put them."""
-        return self.contradicts_all and self.single and self.plain
+        """Whether the keys lie where no bucket index would have put them. Keys of several fields never tell that: which
+        of the fields are hashed may not be known.
+        """
+        return self.contradicts_all and self.plain
 
     @property
     def contradicts_all(self) -> bool:

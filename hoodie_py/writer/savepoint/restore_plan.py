@@ -78,15 +78,16 @@ def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Restor
     _check_savepoints(snapshot, instant, undone)
     _check_archive(snapshot, instant)
     _check_files(snapshot, instant)
-    for each in undone:
-        if not each.is_completed and is_alive(session.files, each.request_time, session.settings.options):
+    for each in (one for one in undone if not one.is_completed):
+        if is_alive(session.files, each.request_time, session.settings.options):
             raise ConflictError(
                 "A writer is at work on an instant that the restore would undo.",
                 hint="Stop all writers of the table, then restore it.",
                 instant=each.request_time,
                 action=each.action,
             )
-        if not each.is_completed and (checkpoint := find_checkpoint(session.files, each.request_time)) is not None:
+        checkpoint = find_checkpoint(session.files, each.request_time)
+        if checkpoint is not None:
             raise ConflictError(
                 "A Flink job writes to an instant that the restore would undo, or did when it was stopped.",
                 hint="Stop the job, roll the instant back, then restore the table.",

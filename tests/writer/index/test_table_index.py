@@ -213,6 +213,17 @@ def test_keys_of_several_fields_need_more_evidence_than_one_customer(tmp_path: P
     assert len({each.file_id for each in table.file_slices()}) == 2
 
 
+def test_a_lone_bucket_of_keys_of_several_fields_is_not_denied_by_the_wrong_field(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.string()), ("b", pa.string()), ("ts", pa.int64())])
+    table = HoodieTable.create(tmp_path / "t", schema, record_key=["a", "b"], ordering="ts")
+    rows = [{"a": "one", "b": f"order-{number}", "ts": 1} for number in range(50)]
+    table.upsert(rows, {**QUICK, **BUCKET, COUNT: "300", "hoodie.bucket.index.hash.field": "a"})
+    [only] = table.refresh().file_slices()
+    assert 0 < int(only.file_id[:8]) < 300
+    with pytest.raises(InvalidQueryError, match="do not tell how many"):
+        table.upsert(rows, {**QUICK, "hoodie.bucket.index.hash.field": "b"})
+
+
 def test_keys_that_repeat_in_partitions_are_no_more_evidence(tmp_path: Path) -> None:
     """The hashes of k2 and k3 less their buckets are equal: a few such keys looked like proof of a greater number."""
     table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "t"))
