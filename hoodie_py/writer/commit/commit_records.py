@@ -118,6 +118,7 @@ def _commit(
         claims=claims,
         workload=expected,
         extra_metadata=write.extra_metadata,
+        merger=keep_if_own(write.snapshot.config, write.merger),
     )
     catalogs = check_catalogs(write.session)
     run_metadata_services(write.session, write.snapshot)

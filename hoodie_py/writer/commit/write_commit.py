@@ -16,6 +16,7 @@ from hoodie_py.formats.names import CDC_SUFFIX
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
@@ -50,7 +51,7 @@ from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A write before it has an instant. ``workload`` is for the inflight file: one stat for each file group, without
-    path, by partition.
+    path, by partition. ``merger`` is the table's own, if the caller gave it.
     """
 
     operation: WriteOperation
@@ -59,6 +60,7 @@ class Intent:
     claims: Claims
     workload: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    merger: Merger | None = None
 
     @property
     def replaces(self) -> bool:
@@ -227,6 +229,7 @@ class _WriteCompletion:
             replaced=begun.intent.claims.replaced or {},
             results=self.results,
             schema=begun.intent.schema.avro,
+            merger=begun.intent.merger,
         )
 
     def check_still_ours(self, now: Snapshot) -> Instant:

@@ -45,7 +45,7 @@ from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import load_output_schema
-from hoodie_py.writer.precombine.merge_options import check_merger
+from hoodie_py.writer.precombine.merge_options import check_merger, keep_if_own
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
@@ -266,7 +266,7 @@ class _CompactionCompletion:
         return self.begun.known_rollbacks
 
     def describe(self) -> MetadataCommit:
-        """Return the new base files."""
+        """Return the new base files, and the log files that are in them."""
         return MetadataCommit(
             self.session,
             self.begun.snapshot,
@@ -275,8 +275,12 @@ class _CompactionCompletion:
             _OPERATION,
             added=collect_sizes(self.results),
             stats=collect_stats(self.results),
+            compacted={
+                task.group: frozenset(log.path for log in task.file_slice.log_files) for task in self.begun.tasks
+            },
             results=self.results,
             schema=self.begun.avro_schema,
+            merger=keep_if_own(self.begun.snapshot.config, next((task.merger for task in self.begun.tasks), None)),
         )
 
     def check_still_ours(self, now: Snapshot) -> Instant:

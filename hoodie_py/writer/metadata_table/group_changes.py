@@ -8,7 +8,7 @@ more, whatever merge mode decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -23,10 +23,10 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 
@@ -43,7 +43,8 @@ class GroupChange:
         group: partition path and file id.
         before: the slice that the commit found; None for a new group.
         after: the slice with the commit's files; None where the commit replaced the group.
-        log: the commit's log files alone; None where it wrote a base file.
+        log: the log files whose keys alone may change: those of the commit; of a compaction those that its plan does
+            not name, as they are later. None where any key may change.
         inserts, updates, deletes: counts of the write statistics.
     """
 
@@ -71,13 +72,22 @@ def list_group_changes(commit: MetadataCommit) -> list[GroupChange]:
     view = commit.snapshot.view
     slices = view.list_slices(None, partitions) if commit.snapshot.instant is not None else ()
     known = {(each.partition_path, each.file_id): each for each in slices}
-    changes = [_describe(group, some, known.get(group), commit.instant) for group, some in stats.items()]
+    changes = [
+        _describe(group, some, known.get(group), commit.instant, commit.compacted.get(group))
+        for group, some in stats.items()
+    ]
     replaced = ((partition, file_id) for partition, ids in commit.replaced.items() for file_id in ids)
     changes += [GroupChange(group, known[group], None) for group in replaced if group in known]
     return changes
 
 
-def _describe(group: GroupKey, stats: Sequence[WriteStat], before: FileSlice | None, instant: str) -> GroupChange:
+def _describe(
+    group: GroupKey,
+    stats: Sequence[WriteStat],
+    before: FileSlice | None,
+    instant: str,
+    compacted: Collection[str] | None,
+) -> GroupChange:
     partition, file_id = group
     paths = [(stat.path or "", stat.file_size_in_bytes) for stat in stats]
     names = [parse_log_file_name(path.rpartition("/")[2]) for path, _ in paths]
@@ -93,9 +103,12 @@ def _describe(group: GroupKey, stats: Sequence[WriteStat], before: FileSlice | N
     if len(stats) > 1:
         raise InvalidTableError("A commit wrote several base files of one file group.", file_group=file_id)
     path, size = paths[0]
-    return GroupChange(
-        group, before, FileSlice(partition, file_id, instant, BaseFile(path, size, instant, file_id), ()), None, *counts
-    )
+    written = FileSlice(partition, file_id, instant, BaseFile(path, size, instant, file_id), ())
+    if compacted is None or before is None:
+        return GroupChange(group, before, written, None, *counts)
+    later = tuple(each for each in before.log_files if each.path not in compacted)
+    log = replace(written, base_file=None, log_files=later)
+    return GroupChange(group, before, replace(written, log_files=later), log, *counts)
 
 
 class SliceRows:
@@ -106,13 +119,20 @@ class SliceRows:
         options: the caller's options, by Hudi's keys.
         column: the column beside the keys; fields of structs have a dotted name. None: keys alone.
         instant: a pending instant whose log blocks count, too.
+        merger: the table's own merger, where the caller gave it.
     """
 
     def __init__(
-        self, snapshot: Snapshot, options: Mapping[str, str], column: str | None = None, instant: str | None = None
+        self,
+        snapshot: Snapshot,
+        options: Mapping[str, str],
+        column: str | None = None,
+        instant: str | None = None,
+        merger: Merger | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._instant = instant
+        self._merger = merger
         self._options = ReadOptions(options=options)
         config = snapshot.config
         self._keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
@@ -129,7 +149,9 @@ class SliceRows:
         info = self._describe(file_slice)
         names = [*self._keys.columns, *(() if self._column is None else (self._column,))]
         columns = list(dict.fromkeys(find_top_level_name(info.schema, name) for name in names))
-        for batch in FileGroupReader(file_slice, info, columns, options=self._options).to_batches():
+        for batch in FileGroupReader(
+            file_slice, info, columns, merger=self._merger, options=self._options
+        ).to_batches():
             keys = self._keys.read_keys(batch)
             if self._column is None:
                 yield pa.RecordBatch.from_arrays([keys], [KEY])
@@ -148,7 +170,7 @@ class SliceRows:
 
     def read_log_keys(self, log: FileSlice) -> pa.Array:
         """Return the distinct keys in log files, of rows and deletes. Errors as ``read``."""
-        with closing(LogReader(log, self._describe(log), [], None, self._options, ReadStats())) as reader:
+        with closing(LogReader(log, self._describe(log), [], self._merger, self._options, ReadStats())) as reader:
             chunks = [block.entries.keys.cast(pa.string()) for block in reader.read_blocks()]
         return pc.unique(pa.chunked_array(chunks, pa.string()))
 
@@ -197,12 +219,6 @@ def join_keys(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
             "A commit changes over 2 GiB of keys of an index.", hint="Write in several commits."
         )
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
-
-
-def may_have_deletes(said: LogStats, file_slice: FileSlice) -> bool:
-    """Whether a log file of a slice may have deleted a key: the commits do not say that none did."""
-    stats = [said.find(log) for log in file_slice.log_files]
-    return any(not some or any(stat.num_deletes for stat in some) for some in stats)
 
 
 def take_last_of_each(keys: pa.Array) -> np.ndarray:

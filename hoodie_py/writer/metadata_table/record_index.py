@@ -6,7 +6,8 @@
     updates                       nothing, as the location stays
     replaced file groups          their keys are deleted, unless the commit writes them again
     clusterings                   a record for each key of the new files; no key goes
-    compactions, cleans           nothing
+    compactions                   nothing, but for keys that come back (``key_comparison``)
+    cleans                        nothing
 
 The keys are read back from the new files, before the lock. A file is read only if its statistics say that keys came or
 went; a log also if it may bring a key back that an older log deleted.
@@ -20,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -40,9 +40,7 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.view import MetadataView
-from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.metadata_table.group_changes import (
@@ -51,11 +49,15 @@ from hoodie_py.writer.metadata_table.group_changes import (
     SliceRows,
     join_keys,
     list_group_changes,
-    may_have_deletes,
     subtract,
     take_last_of_each,
 )
-from hoodie_py.writer.metadata_table.parallel import run_in_order
+from hoodie_py.writer.metadata_table.key_comparison import (
+    KeyComparison,
+    LogDeletes,
+    compare_compaction,
+    compare_write,
+)
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 _TIME_FORMAT = "%Y%m%d%H%M%S"
@@ -85,27 +87,27 @@ class KeyChanges:
         return cls(tuple(groups), new, next(numbers), gone, next(numbers))
 
 
-def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyChanges:
-    """Find the keys that a commit of records adds and removes.
+def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
+    """Find the keys that a commit of records adds and removes; None for what changes no records.
 
     Raises:
         HoodieError: a data file cannot be read, or a merger is missing.
     """
     del partition
+    if commit.kind == "compaction":
+        return compare_compaction(commit, find_key_changes)
     if commit.kind not in ("write", "clustering"):
-        return KeyChanges.collect((), ())
-    said = LogStats(commit.snapshot.timeline)
-    in_buckets = commit.session.settings.index.is_bucket
-    changes = [each for each in list_group_changes(commit) if _may_change_keys(said, each, in_buckets=in_buckets)]
+        return None
+    changes = list_group_changes(commit)
     if commit.kind == "clustering":  # the new files have the same keys as the replaced ones
         changes = [each for each in changes if each.after is not None]
-    options = commit.session.settings.options
-    rows = SliceRows(commit.snapshot, options, instant=commit.instant)
-    found = run_in_order([partial(find_key_changes, rows, each) for each in changes], count_threads(options))
-    return KeyChanges.collect([each.group for each in changes], found)
+    deletes = LogDeletes(commit.snapshot)
+    in_buckets = commit.session.settings.index.is_bucket
+    chosen = [each for each in changes if _may_change_keys(deletes, each, in_buckets=in_buckets)]
+    return compare_write(commit, find_key_changes, chosen)
 
 
-def _may_change_keys(said: LogStats, change: GroupChange, *, in_buckets: bool) -> bool:
+def _may_change_keys(deletes: LogDeletes, change: GroupChange, *, in_buckets: bool) -> bool:
     """Whether a change may add keys to a file group, or take some away.
 
     In a bucket a row counts as an update whether the group has its key or not.
@@ -114,7 +116,7 @@ def _may_change_keys(said: LogStats, change: GroupChange, *, in_buckets: bool) -
         return True
     if change.inserts or change.deletes:
         return True
-    return change.log is not None and may_have_deletes(said, change.before)
+    return change.log is not None and (deletes.merger_decides or deletes.may_be_in(change.before))
 
 
 def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
@@ -131,9 +133,11 @@ def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView
     Raises:
         InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
     """
-    changes = commit.prepared.get(partition)
-    if not isinstance(changes, KeyChanges):  # a rollback or the like, which changes no keys
-        changes = KeyChanges.collect((), ())
+    prepared = commit.prepared.get(partition)
+    changes = KeyChanges.collect((), ())  # of a rollback or the like
+    if isinstance(prepared, KeyComparison):
+        compared = prepared.bring_up_to_date(commit)
+        changes = KeyChanges.collect(compared.groups, compared.found)
     owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
     partitioned = any(owner is not None for owner, _ in owners) or (not owners and _is_partitioned(commit.snapshot))
     if partitioned:

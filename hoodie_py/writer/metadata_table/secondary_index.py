@@ -6,7 +6,8 @@ A file group's rows are compared as they were and as they are, read before the l
     a new row                     a record for its value
     a row that is gone            its record is deleted
     a row with another value      the old record is deleted, the new value gets one
-    compactions, cleans           nothing
+    compactions                   nothing, but for rows that come back (``key_comparison``)
+    cleans                        nothing
 
 Only the keys in a new log file are compared. A row that moves to another file group with the same value keeps its
 record. Null is a value, too. Java refuses to replace file groups of a table with a secondary index; here the records of
@@ -14,9 +15,6 @@ their rows are deleted.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +33,6 @@ from hoodie_py.formats.metadata_table.secondary_keys import (
 )
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.view import MetadataView
-from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.group_changes import (
     KEY,
@@ -46,35 +43,24 @@ from hoodie_py.writer.metadata_table.group_changes import (
     list_group_changes,
     subtract,
 )
-from hoodie_py.writer.metadata_table.parallel import run_in_order
+from hoodie_py.writer.metadata_table.key_comparison import KeyComparison, compare_compaction, compare_write
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
 
-@dataclass(frozen=True, slots=True)
-class SecondaryChanges:
-    """Keys of the index that get a record, and those whose record is deleted; each once."""
-
-    new: pa.Array
-    deleted: pa.Array
-
-
-def prepare_secondary_index(commit: MetadataCommit, partition: str) -> SecondaryChanges:
-    """Find the values that a commit of records changes.
+def prepare_secondary_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
+    """Find the values that a commit of records changes; None for what changes no records.
 
     Raises:
         InvalidTableError: the index has no definition.
         UnsupportedFeatureError: the column's type cannot be indexed.
         HoodieError: a data file cannot be read, or a merger is missing.
     """
-    nothing = join_keys([])
+    if commit.kind == "compaction":
+        return compare_compaction(commit, find_value_changes, find_column(commit.snapshot, partition))
     if commit.kind != "write":
-        return SecondaryChanges(nothing, nothing)
-    options = commit.session.settings.options
-    rows = SliceRows(commit.snapshot, options, find_column(commit.snapshot, partition), commit.instant)
-    jobs = [partial(find_value_changes, rows, each) for each in list_group_changes(commit)]
-    found = run_in_order(jobs, count_threads(options))
-    new = pc.unique(join_keys([each for each, _ in found]))
-    return SecondaryChanges(new, subtract(pc.unique(join_keys([each for _, each in found])), new))
+        return None
+    column = find_column(commit.snapshot, partition)
+    return compare_write(commit, find_value_changes, list_group_changes(commit), column)
 
 
 def find_column(snapshot: Snapshot, partition: str) -> str:
@@ -113,13 +99,16 @@ def make_index_keys(rows: pa.Table) -> pa.Array:
 
 def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
     """Make the records of a commit from what ``prepare_secondary_index`` found."""
-    changes = commit.prepared.get(partition)
-    if not isinstance(changes, SecondaryChanges):  # a rollback or the like, which changes no values
+    prepared = commit.prepared.get(partition)
+    if not isinstance(prepared, KeyComparison):  # a rollback or the like, which changes no values
         return PartitionRecords(partition, make_records(join_keys([])))
+    compared = prepared.bring_up_to_date(commit)
+    new = pc.unique(join_keys([each for each, _ in compared.found]))
+    deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
     config = commit.snapshot.config
     version = find_index_version(partition, read_definitions(commit.snapshot.files, config), config.version)
-    groups = find_secondary_groups(join_keys([changes.new, changes.deleted]), view.count_groups(partition), version)
-    return PartitionRecords(partition, make_records(changes.new), changes.deleted, groups)
+    groups = find_secondary_groups(join_keys([new, deleted]), view.count_groups(partition), version)
+    return PartitionRecords(partition, make_records(new), deleted, groups)
 
 
 def make_records(keys: pa.Array) -> pa.Table:

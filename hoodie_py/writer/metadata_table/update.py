@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.timeline.session import WriteSession
 
@@ -39,8 +41,10 @@ class MetadataCommit:
         deleted: names of files that go, by partition path.
         stats: write statistics of the commit, by partition path.
         replaced: file ids of replaced file groups, by partition path.
+        compacted: paths of the log files that a compaction took, by file group.
         results: what the operation's tasks wrote, of the attempts that count.
         schema: Avro schema (JSON) of the records that the operation wrote, meta columns first; None if it wrote none.
+        merger: the table's own merger, if the caller gave it.
         prepared: what ``prepare`` of each partition's maker returned, by name of the partition.
     """
 
@@ -53,8 +57,10 @@ class MetadataCommit:
     deleted: Names = field(default_factory=dict)
     stats: Mapping[str, Sequence[WriteStat]] = field(default_factory=dict)
     replaced: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    compacted: Mapping[GroupKey, frozenset[str]] = field(default_factory=dict)
     results: Sequence[TaskResult] = ()
     schema: str | None = None
+    merger: Merger | None = None
     prepared: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -1,0 +1,131 @@
+"""Keys that come back as a compaction drops the delete that hid them: the indexes of keys get them, whoever is last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie_py import HoodieTable
+from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.metadata_table.update import MetadataCommit
+from tests.reader.mergers import Sums
+from tests.writer.compaction_tables import QUICK
+from tests.writer.metadata_table.indexed_rows import make_secondary, read_index, read_places, read_secondary
+
+BESIDE_OTHERS = {
+    **QUICK,
+    "hoodie.index.type": "SIMPLE",
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+}
+SCHEMA = pa.schema([("id", pa.string()), ("name", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
+
+
+def row(key: str, ts: int, name: str = "n", *, deleted: bool = False) -> dict[str, Any]:
+    return {"id": key, "name": name, "ts": ts, "_hoodie_is_deleted": deleted}
+
+
+def make_table(base: Path, version: int) -> HoodieTable:
+    """A table in which the base file has the key "a", and a log file its delete."""
+    table = HoodieTable.create(base, SCHEMA, record_key="id", ordering="ts", table_version=version)
+    table.upsert([row("a", 1), row("b", 1)], BESIDE_OTHERS)
+    table.index.build("record_index", options=QUICK)
+    if version >= 9:
+        table.index.build("secondary_index_by_name", "name", options=QUICK)
+    table.upsert([row("a", 9, deleted=True)], BESIDE_OTHERS)
+    return table
+
+
+def check(base: Path, keys: list[str]) -> None:
+    table = HoodieTable.open(base)
+    assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == keys
+    assert read_index(base) == read_places(base)
+    assert table.verify(data=False).is_right
+    if table.config.version >= 9:
+        assert read_secondary(base) == make_secondary(base, "name")
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Run something after the next commit has looked at its files, and before it takes the lock."""
+
+    def arrange(run: Callable[[], object]) -> None:
+        prepare, waiting = MetadataTable.prepare, [run]
+
+        def prepare_and_run(commit: MetadataCommit) -> MetadataCommit:
+            found = prepare(commit)
+            if waiting:
+                waiting.pop()()
+            return found
+
+        monkeypatch.setattr(MetadataTable, "prepare", staticmethod(prepare_and_run))
+
+    return arrange
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_a_compaction_brings_a_key_back_that_a_later_log_has(version: int, tmp_path: Path) -> None:
+    table = make_table(tmp_path, version)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("a", 5, "late"), row("c", 5)], BESIDE_OTHERS)
+    check(tmp_path, ["b", "c"])
+    table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b", "c"])
+
+
+def test_a_log_that_lands_as_a_compaction_completes(between: Callable[..., None], tmp_path: Path) -> None:
+    table = make_table(tmp_path, 9)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("c", 5)], BESIDE_OTHERS)
+    between(lambda: table.refresh().upsert([row("a", 5, "late")], BESIDE_OTHERS))
+    table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b", "c"])
+
+
+def test_a_compaction_that_completes_as_a_write_lands(between: Callable[..., None], tmp_path: Path) -> None:
+    table = make_table(tmp_path, 9)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    between(lambda: table.refresh().run_compaction(plan, options=BESIDE_OTHERS))
+    HoodieTable.open(tmp_path).upsert([row("a", 5, "late"), row("c", 5), row("b", 7, deleted=True)], BESIDE_OTHERS)
+    check(tmp_path, ["a", "c"])
+
+
+def test_a_later_delete_stays_in_force(between: Callable[..., None], tmp_path: Path) -> None:
+    table = make_table(tmp_path, 9)
+    table.upsert([row("b", 8, "new"), row("c", 1)], BESIDE_OTHERS)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("a", 9, deleted=True), row("b", 7, deleted=True)], BESIDE_OTHERS)
+    between(lambda: table.refresh().upsert([row("b", 9, deleted=True)], BESIDE_OTHERS))
+    table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
+    check(tmp_path, ["c"])
+
+
+def test_a_merger_that_deletes_and_brings_back(tmp_path: Path) -> None:
+    """The statistics of its log files count updates alone."""
+    schema = pa.schema([("id", pa.string()), ("qty", pa.int64())])
+    table = HoodieTable.create(tmp_path, schema, record_key="id", merger=Sums, merge_mode="CUSTOM")
+    table.insert([{"id": "a", "qty": 100}, {"id": "b", "qty": 1}], BESIDE_OTHERS, merger=Sums)
+    table.index.build("record_index", options=QUICK)
+    seen = [read_keys(tmp_path)]
+    for quantity in (60, -20):
+        table.refresh().upsert([{"id": "a", "qty": quantity}], BESIDE_OTHERS, merger=Sums)
+        rows = table.refresh().scan(["id"], merger=Sums).to_arrow()
+        assert read_keys(tmp_path) == sorted(rows["id"].to_pylist())
+        seen.append(read_keys(tmp_path))
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([{"id": "b", "qty": 200}], BESIDE_OTHERS, merger=Sums)
+    table.refresh().run_compaction(plan, options=BESIDE_OTHERS, merger=Sums)
+    assert [*seen, read_keys(tmp_path)] == [["a", "b"], ["b"], ["a", "b"], ["a"]]
+
+
+def read_keys(base: Path) -> list[str]:
+    return [key for key, _, _ in read_index(base)]
