@@ -5,7 +5,7 @@ The rule: a snapshot reads the timeline once, and its answers stay the same whil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from hoodie_py.table.metadata_table.source import MetadataSource
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone
+from hoodie_py.table.view.cleaned_slices import CleanedSlices
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
@@ -89,9 +90,10 @@ class Snapshot:
         self._schema = schema
         self._partition_infos: dict[tuple[str, bool], ReadInfo] = {}  # work that is the same for many slices
         self._as_of: str | None = None
+        self._cleaned: CleanedSlices | None = None
         if as_of is not None:
             self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
-            check_travel(timeline, self._as_of)
+            self._cleaned = CleanedSlices.of(check_travel(timeline, self._as_of), self._as_of)
 
     def travel_to(self, as_of: AsOf | None) -> Snapshot:
         """Return the same loaded table at another instant."""
@@ -173,15 +175,23 @@ class Snapshot:
         ``query_type`` is "snapshot" or "read_optimized". ``options`` as for ``choose_view``.
         """
         view = self.choose_view(options)
-        return self._list_kind(view, query_type, self._list_partitions(view, predicate))
+        found = self._list_kind(view, query_type, self._list_partitions(view, predicate))
+        self._check_not_cleaned(found, partial(self._may_match, predicate))
+        return found
 
     def iterate_file_slices(
         self, query_type: str = "snapshot", predicate: Predicate | None = None, options: ReadOptions | None = None
     ) -> Iterator[list[FileSlice]]:
         """Yield the slices of ``file_slices`` in parts, for who may not need all: folders are listed as they come."""
         view = self.choose_view(options)
+        seen: set[str] = set()
         for part in view.iterate_partitions(self.schema.arrow, *self._make_partition_filter(predicate)):
-            yield self._list_kind(view, query_type, part)
+            found = self._list_kind(view, query_type, part)
+            paths = {each.partition.path for each in part}
+            self._check_not_cleaned(found, paths.__contains__)
+            seen |= paths
+            yield found
+        self._check_not_cleaned((), lambda path: path not in seen and self._may_match(predicate, path))
 
     def _list_kind(
         self, view: FileSystemView, query_type: str, partitions: Iterable[PartitionListing]
@@ -202,7 +212,14 @@ class Snapshot:
         view = self.choose_view()
         listings = view.list_partitions() if predicate is None else self._list_partitions(view, predicate)
         paths = [listing.partition.path for listing in listings]
-        return view.add_known_sources(view.list_named_slices(self._as_of, paths))
+        found = view.list_named_slices(self._as_of, paths)
+        self._check_not_cleaned(found, partial(self._may_match, predicate))
+        return view.add_known_sources(found)
+
+    def _check_not_cleaned(self, found: Sequence[FileSlice], wanted: Callable[[str], bool]) -> None:
+        """Check that cleans left the slices of an instant of the past in the partitions that are wanted."""
+        if self._cleaned is not None:
+            self._cleaned.check(found, self.view.visibility, wanted)
 
     def check_complete(
         self,

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.java_hudi.tables import Kind, Lake
+from hoodie_py.errors import InvalidQueryError
+from integration.java_hudi.session import JavaSession
+from integration.java_hudi.tables import Kind, Lake, make_row
 
 VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
 
@@ -44,3 +46,27 @@ def test_we_remove_what_java_removes(lake: Lake, tmp_path: Path) -> None:
         seen.add(len(data_files(ours)))
         ours.check()
     assert len(seen) > 1
+
+
+@pytest.mark.parametrize("merge_on_read", [True, False], ids=["mor", "cow"])
+def test_an_instant_whose_versions_are_gone(java: JavaSession, merge_on_read: bool, tmp_path: Path) -> None:
+    """Java shows what is left of it; we refuse it, whoever cleaned."""
+    lake = Lake(java, tmp_path / "table", Kind(9, False, True, merge_on_read))
+    lake.write([make_row(number) for number in range(6)], "insert", mode="overwrite")
+    for ts in (2, 3, 4):
+        lake.write([make_row(number, ts) for number in range(3)])
+        if merge_on_read:
+            lake.run_java()
+    first, *_, last = (each.request_time for each in lake.open().timeline.select_writes())
+    options = ",".join(f"{key}={value}" for key, value in lake.kind.service_options.items())
+    java.call(
+        lake.path,
+        "run_clean",
+        clean_policy=VERSIONS["hoodie.clean.policy"],
+        file_versions_retained=1,
+        options=options,
+    )
+    assert java.read(lake.path, **{"as.of.instant": first}).num_rows < 6
+    with pytest.raises(InvalidQueryError, match="were cleaned"):
+        lake.open().scan(as_of=first).to_arrow()
+    assert lake.open().scan(as_of=last).count() == java.read(lake.path, **{"as.of.instant": last}).num_rows == 6

@@ -15,7 +15,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,6 +29,9 @@ from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_jso
 from hoodie_py.formats.timeline.fields import Fields, expect_text
 from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, DELTA_COMMIT, REPLACE_COMMIT
 
+if TYPE_CHECKING:
+    from hoodie_py.formats.timeline.plans import CleanMetadata
+
 VERSION_FILE = "_version_"
 HISTORY_ROW_VERSION = 1
 
@@ -39,7 +42,7 @@ _TIME = re.compile(r"[0-9]{1,32}")
 _INT = struct.Struct(">i")
 _WRITES = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
 _TIMES, _CONTENTS = ("instantTime", "completionTime", "action", "version"), ("metadata", "plan")
-_COMMIT_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+_METADATA_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCleanMetadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class ArchivedInstant:
 
     @property
     def has_metadata(self) -> bool:
-        """Whether the archive kept the commit metadata."""
+        """Whether the archive kept the metadata."""
         return self.record is not None or self.metadata is not None
 
     def parse_commit_metadata(self) -> CommitMetadata:
@@ -76,6 +79,17 @@ class ArchivedInstant:
         if self.record is not None:
             return CommitMetadata.from_record(self.record)
         return CommitMetadata.from_bytes(self.metadata or b"")
+
+    def parse_clean_metadata(self) -> CleanMetadata:
+        """Parse what a clean removed; nothing when the archive did not keep it.
+
+        Raises CorruptFileError if the archived bytes are not that.
+        """
+        from hoodie_py.formats.timeline.plans import CleanMetadata
+
+        if self.record is not None:
+            return CleanMetadata.from_fields(Fields(self.record))
+        return CleanMetadata.from_bytes(self.metadata or b"")
 
 
 # Layout 1 ------------------------------------------------------------------------------------------------------------
@@ -146,8 +160,8 @@ def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
         return None
     time = _check_time(entry.get_text("commitTime"))
     action = entry.get_text("actionType") or ""
-    commit = next((entry.get(name) for name in _COMMIT_FIELDS if entry.has(name)), None)
-    return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=commit)
+    known = next((entry.get(name) for name in _METADATA_FIELDS if entry.has(name)), None)
+    return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=known)
 
 
 def keep_newest_entries(files: Iterable[Iterable[ArchivedInstant]]) -> dict[tuple[str, str], ArchivedInstant]:

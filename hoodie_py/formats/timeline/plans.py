@@ -123,7 +123,11 @@ class CleanMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
         """Parse a ``.clean`` file; an empty one cleaned nothing."""
-        clean = read_fields(data, "HoodieCleanMetadata")
+        return cls.from_fields(read_fields(data, "HoodieCleanMetadata"))
+
+    @classmethod
+    def from_fields(cls, clean: Fields) -> CleanMetadata:
+        """Take the fields of a record."""
         return cls(
             start_clean_time=clean.get_text("startCleanTime"),
             total_files_deleted=clean.get_count("totalFilesDeleted"),

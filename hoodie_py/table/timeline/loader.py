@@ -260,28 +260,6 @@ class TableTimeline:
                 found.append(plan.earliest_instant_to_retain)
         return max((each for each in found if each is not None), default=None)
 
-    def find_archived_retained(self) -> str | None:
-        """Return what the last archived clean retained, as ``find_earliest_retained`` does; None if there is none.
-
-        Only layout 2 archives the last clean: with the commits after which it ran.
-        """
-        from hoodie_py.formats.timeline.plans import CleanMetadata
-        from hoodie_py.table.timeline.archive import ATTEMPTS, iterate_archive_files, make_missing_error
-
-        if self.timeline.layout < 2 or not any(each.action == CLEAN for each in self.read_archive().instants):
-            return None
-        for _ in range(ATTEMPTS):
-            try:
-                for entries in iterate_archive_files(self.files, self.config, lambda *_: True):
-                    cleans = [each for each in entries if each.action == CLEAN and each.metadata]
-                    if cleans:
-                        last = max(cleans, key=lambda each: each.request_time)
-                        return CleanMetadata.from_bytes(last.metadata or b"").earliest_commit_to_retain
-            except FileMissingError:  # the history was compacted meanwhile
-                continue
-            return None
-        raise make_missing_error(self.config)
-
     def read_instant_file(self, instant: Instant, parse: Callable[[bytes], _T]) -> _T:
         """Return the parsed content of an instant's file.
 

@@ -15,10 +15,15 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.timeline.instants import COMPLETED_ACTION, SAVEPOINT
 from hoodie_py.table.timeline.loader import TableTimeline
+
+if TYPE_CHECKING:
+    from hoodie_py.table.timeline.cleans import CleanFacts
 
 _DIGITS = re.compile(r"[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -113,8 +118,8 @@ def _make_error(text: str) -> InvalidQueryError:
     return InvalidQueryError(f"{text[:100]!r} is not an instant.", hint=_HINT)
 
 
-def check_travel(timeline: TableTimeline, as_of: str) -> None:
-    """Refuse an instant that the table cannot show.
+def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
+    """Refuse an instant that the table cannot show; return the cleans that leave it open whether it can.
 
     Raises:
         InvalidQueryError: a commit is unfinished, or files were cleaned.
@@ -126,10 +131,22 @@ def check_travel(timeline: TableTimeline, as_of: str) -> None:
             f"As of {as_of} is not settled: the commit {unfinished} has not finished.",
             hint="Ask for an earlier instant, or wait for the commit to finish or be rolled back.",
         )
-    retained = timeline.find_earliest_retained()
-    if retained is None and timeline.timeline.is_archived_before(as_of):
-        retained = timeline.find_archived_retained()  # cleans are archived with the commits before them
-    if retained is not None and as_of < retained and not _is_saved(timeline, as_of):
+    if _is_saved(timeline, as_of):
+        return []
+    from hoodie_py.table.timeline.cleans import read_active_cleans, read_archived_cleans
+
+    cleans = read_active_cleans(timeline, as_of)
+    _check_retained(cleans, as_of)
+    if timeline.timeline.is_archived_before(as_of):
+        archived = read_archived_cleans(timeline, as_of)
+        _check_retained(archived, as_of)
+        cleans += archived
+    return [each for each in cleans if each.retained is None]
+
+
+def _check_retained(cleans: Iterable[CleanFacts], as_of: str) -> None:
+    retained = max((each.retained for each in cleans if each.retained is not None), default="")
+    if as_of < retained:
         raise InvalidQueryError(
             f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
             hint=f"Ask for {retained} or a later instant.",

@@ -31,6 +31,7 @@ from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, 
 from hoodie_py.writer.archival.archive_logs import LogArchive
 from hoodie_py.writer.archival.choice import Choice, choose_instants
 from hoodie_py.writer.archival.history import HistoryArchive
+from hoodie_py.writer.archival.late_files import remove_late_files
 from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
 from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.timeline.session import WriteSession
@@ -127,6 +128,8 @@ def _run(session: WriteSession) -> ArchiveResult:
         now = session.look()
         choice = choose_instants(now, settings)
         confirm_completed(now, choice.instants)  # nothing else will tell that their ranges of hashes are in force
+        for path in remove_late_files(now, choice.instants, holding.ensure_held):
+            _log.warning("Removed a file of a write that had been rolled back: %s/%s", session.files.uri, path)
         zone = parse_zone(session.timezone, now.config.timezone)
         timeline = ActiveTimeline(session.files, now.config, now.timeline.names, zone)
         files = archive_instants(timeline, choice.instants, settings, holding.ensure_held)

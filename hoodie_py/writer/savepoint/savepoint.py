@@ -20,6 +20,7 @@ from hoodie_py.formats.timeline.savepoints import SavepointMetadata, write_savep
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.cleans import read_active_cleans
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -157,7 +158,7 @@ def _check_possible(snapshot: Snapshot, commit: Instant) -> None:
     known = snapshot.timeline.timeline.find(commit.request_time, SAVEPOINT)
     if known is not None and known.is_completed:
         raise InvalidQueryError("The commit has a savepoint already.", instant=commit.request_time)
-    earliest = _find_earliest_kept(snapshot)
+    earliest = _find_earliest_kept(snapshot, commit)
     if earliest is not None and commit.request_time < earliest:
         raise InvalidQueryError(
             f"A clean may have removed files of this commit: it kept those of {earliest} and later ones.",
@@ -176,17 +177,23 @@ def _check_no_restore(snapshot: Snapshot) -> None:
         )
 
 
-def _find_earliest_kept(snapshot: Snapshot) -> str | None:
-    """Return the request time from which on cleans kept all files; None if nothing was cleaned.
+def _find_earliest_kept(snapshot: Snapshot, commit: Instant) -> str | None:
+    """Return the request time from which on cleans that are later than a commit kept all files; None without one.
 
     A clean by file versions does not say. Then it is the last commit before the clean (Hudi ``getLastCommitRetained``).
     """
-    earliest = snapshot.timeline.find_earliest_retained()
-    last = snapshot.timeline.timeline.select_actions(CLEAN).last
-    if earliest or last is None:
-        return earliest or None
-    before = [each for each in snapshot.timeline.timeline.select_writes() if each.request_time <= last.request_time]
-    return before[-1].request_time if before else last.request_time
+    timeline = snapshot.timeline
+    cleans = read_active_cleans(timeline, commit.request_time)
+    kept = [each.retained or _find_last_before(snapshot, each.request_time) for each in cleans]
+    last = timeline.timeline.select_actions(CLEAN).last
+    if last is not None and not any(each.request_time == last.request_time for each in cleans):  # not begun, or before
+        kept.append(timeline.find_earliest_retained() or _find_last_before(snapshot, last.request_time))
+    return max(kept, default=None)
+
+
+def _find_last_before(snapshot: Snapshot, clean: str) -> str:
+    before = [each for each in snapshot.timeline.timeline.select_writes() if each.request_time <= clean]
+    return before[-1].request_time if before else clean
 
 
 def _list_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:

@@ -110,6 +110,16 @@ def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     return [each for each in later if time in _read_targets(snapshot, each)]
 
 
+def list_rolled_back(snapshot: Snapshot) -> list[str]:
+    """Return the request times of the instants that completed rollbacks took back, oldest first.
+
+    Raises:
+        CorruptFileError: a rollback's file is damaged.
+    """
+    done = snapshot.timeline.timeline.select_actions(ROLLBACK).select_completed()
+    return sorted({time for each in done for time in _read_targets(snapshot, each)})
+
+
 def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
     """Return the rollbacks that have not completed, oldest first.
 

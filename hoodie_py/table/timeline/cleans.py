@@ -1,0 +1,92 @@
+"""Read what the cleans after an instant of the past say: from which commit on files are kept, or what was removed.
+
+A clean by commits names the earliest commit that it retains. One by file versions names none, so the files that it
+removed tell (Hudi ``HoodieCleanMetadata``). All cleans count, not only the last one: after one by file versions may
+come one by commits. A clean that has begun may have removed files already, so its plan counts. Cleans are archived with
+the commits before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hoodie_py.errors import FileMissingError
+from hoodie_py.formats.timeline.archive import ArchivedInstant
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
+from hoodie_py.formats.timeline.timeline import Instant
+from hoodie_py.runtime.telemetry import carry_span
+from hoodie_py.table.timeline.archive import ATTEMPTS, iterate_archive_files, make_missing_error
+from hoodie_py.table.timeline.loader import TableTimeline
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CleanFacts:
+    """One clean.
+
+    Attributes:
+        request_time: of the clean.
+        retained: request time of the earliest commit whose files it keeps; None if it names none.
+        files: names of removed files, by partition path.
+    """
+
+    request_time: str
+    retained: str | None
+    files: Mapping[str, tuple[str, ...]]
+
+
+def read_active_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
+    """Return the cleans of the active timeline that were requested after a time, oldest first.
+
+    Raises:
+        InvalidTableError: the file of a clean is gone.
+        CorruptFileError: it is damaged.
+    """
+    later = [each for each in timeline.timeline.select_actions(CLEAN) if each.request_time > after]
+    begun = [each for each in later if each.is_completed or each.state == INFLIGHT]
+    if len(begun) < 2:
+        return [_read(timeline, each) for each in begun]
+    with ThreadPoolExecutor(min(_THREADS, len(begun)), "hoodie-cleans") as pool:
+        return list(pool.map(carry_span(partial(_read, timeline)), begun))
+
+
+def _read(timeline: TableTimeline, clean: Instant) -> CleanFacts:
+    if clean.is_completed:
+        return _describe(clean.request_time, timeline.read_instant_file(clean, CleanMetadata.from_bytes))
+    plan = timeline.read_instant_file(replace(clean, state=REQUESTED), CleanPlan.from_bytes)
+    return CleanFacts(clean.request_time, plan.earliest_instant_to_retain or None, plan.files)
+
+
+def read_archived_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
+    """Return the archived cleans that were requested after a time.
+
+    Raises:
+        CorruptFileError: the archive is damaged.
+        InvalidTableError: the archive names files that do not exist.
+        StorageError: reading failed.
+    """
+    if not any(each.action == CLEAN and each.request_time > after for each in timeline.read_archive().instants):
+        return []
+    for _ in range(ATTEMPTS):
+        try:
+            parts = iterate_archive_files(timeline.files, timeline.config, lambda newest, _oldest: newest > after)
+            return [each for part in parts for each in _parse(part, after)]
+        except FileMissingError:  # the history was compacted meanwhile
+            continue
+    raise make_missing_error(timeline.config)
+
+
+def _parse(entries: Iterable[ArchivedInstant], after: str) -> Iterator[CleanFacts]:
+    for each in entries:
+        if each.action == CLEAN and each.request_time > after:
+            yield _describe(each.request_time, each.parse_clean_metadata())
+
+
+def _describe(request_time: str, clean: CleanMetadata) -> CleanFacts:
+    removed = {path: (*each.deleted_files, *each.failed_files) for path, each in clean.partitions.items()}
+    return CleanFacts(request_time, clean.earliest_commit_to_retain, removed)

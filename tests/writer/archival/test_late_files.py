@@ -1,0 +1,59 @@
+"""What a woken writer left after its rollback does not count when the timeline has passed it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hoodie_py import HoodieTable
+from tests.writer.archival.test_archive import QUICK, SOON
+from tests.writer.written_tables import Kind, row
+
+KINDS = [Kind(9, False), Kind(9, True), Kind(8, True), Kind(6, False), Kind(6, True)]
+
+
+def roll_back_a_write(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[Path]]:
+    """Have a writer die after its tasks, copy its files, roll it back, and put the copies where they were."""
+    kept = base.parent / "kept"
+
+    def die(*_: object) -> None:
+        for path in base.rglob("*"):
+            if path.is_file() and not path.is_relative_to(base / ".hoodie") and not path.name.endswith(".crc"):
+                target = kept / path.relative_to(base)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+        raise SystemExit
+
+    before = {path for path in base.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patched:
+        patched.setattr("hoodie_py.writer.commit.write_commit.complete_instant", die)
+        with pytest.raises(SystemExit):
+            HoodieTable.open(base).insert([row(number, 50) for number in range(20, 24)], QUICK)
+    [pending] = HoodieTable.open(base).timeline.select_pending().instants
+    HoodieTable.open(base).rollback(pending.request_time, options=QUICK)
+    put_back = []
+    for path in kept.rglob("*"):
+        target = base / path.relative_to(kept)
+        if path.is_file() and target not in before and not path.name.startswith(".hoodie"):
+            shutil.copy(path, target)
+            put_back.append(target)
+    return pending.request_time, put_back
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_files_of_rolled_back_writes_go_before_they_count(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = kind.create(tmp_path / "table")
+    options = {**SOON, "hoodie.compact.inline": str(kind.merge_on_read).lower()}
+    HoodieTable.open(base).upsert([row(number, 1) for number in range(4)], QUICK)
+    time, late = roll_back_a_write(base, monkeypatch)
+    assert late
+    for ts in range(2, 12):
+        HoodieTable.open(base).upsert([row(number, ts) for number in range(4)], options)
+    table = HoodieTable.open(base)
+    assert table.timeline.is_archived_before(time)
+    assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == ["k0", "k1", "k2", "k3"]
+    assert not any(path.exists() for path in late)
