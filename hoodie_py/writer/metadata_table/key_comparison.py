@@ -3,6 +3,11 @@
 A delete in a log file wins against later rows that have lower ordering values, and a compaction drops it. So a key may
 come back by a compaction, if a log file that is later than its plan has such a row; and by a write, if a compaction
 completed since the write looked. Java looks at neither (``HoodieTableMetadataUtil``): there the index lacks such keys.
+
+Partial updates and custom mergers may give another row once a part of the log files is compacted. The metadata table
+keeps the order of the instants, and a compaction's is that of its plan: what it says of a key would not count where a
+later write has told of that key. So such a compaction is refused; a new plan has all log files. A key that a delete hid
+all the time is in no later write's entries.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie_py.errors import ConflictError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.timeline.instants import COMMIT
 from hoodie_py.reader.file_slice import FileSlice
@@ -74,13 +80,14 @@ class KeyComparison:
         """Compare again where the table has changed since. Call it under the lock; ``commit`` has the table as it is.
 
         Raises:
+            ConflictError: a compaction changes entries that later writes have made.
             HoodieError: a data file cannot be read, or a merger is missing.
         """
         if commit.kind == "compaction":
-            now = _select_later_logs(commit)
+            now = _select_later_logs(commit, self.column)
         elif commit.kind == "write" and _was_compacted(self.snapshot, commit.snapshot):
             deletes = LogDeletes(self.snapshot)
-            rests = {each.group for each in self.changes if _rests_on_deletes(deletes, each)}
+            rests = {each.group for each in self.changes if _rests_on_logs(deletes, each, self.column)}
             fresh = {each.group: each for each in list_group_changes(commit) if each.group in rests} if rests else {}
             now = [fresh.get(each.group, each) for each in self.changes]
         else:
@@ -88,7 +95,10 @@ class KeyComparison:
         known = dict(zip(self.changes, self.found, strict=True))
         again = _compare(commit, self.find, self.column, [each for each in now if each not in known])
         known.update(zip(again.changes, again.found, strict=True))
-        return replace(self, snapshot=commit.snapshot, changes=tuple(now), found=tuple(known[each] for each in now))
+        found = tuple(known[each] for each in now)
+        if commit.kind == "compaction":
+            _check_order(commit, now, found)
+        return replace(self, snapshot=commit.snapshot, changes=tuple(now), found=found)
 
 
 def compare_write(
@@ -111,7 +121,7 @@ def compare_compaction(commit: MetadataCommit, find: FindChanges, column: str | 
     if not commit.compacted:
         return None
     commit = replace(commit, snapshot=commit.session.look())  # it may have run for long: most that came is seen here
-    return _compare(commit, find, column, _select_later_logs(commit))
+    return _compare(commit, find, column, _select_later_logs(commit, column))
 
 
 def _compare(
@@ -123,15 +133,32 @@ def _compare(
     return KeyComparison(commit.snapshot, find, column, tuple(changes), tuple(found))
 
 
-def _select_later_logs(commit: MetadataCommit) -> list[GroupChange]:
-    """Return the file groups that a compaction takes deletes from, and that have log files later than its plan."""
+def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: Sequence[NewAndGone]) -> None:
+    merger_decides = LogDeletes(commit.snapshot).merger_decides
+    for change, (new, gone) in zip(changes, found, strict=True):
+        if len(gone) or (merger_decides and len(new)):
+            partition, file_id = change.group
+            raise ConflictError(
+                "The compaction changes what an index of the metadata table says of rows that later writes changed.",
+                hint="Roll its plan back and compact again: the new plan has the later log files.",
+                instant=commit.instant,
+                file_group=file_id,
+                partition=partition or None,
+            )
+
+
+def _select_later_logs(commit: MetadataCommit, column: str | None) -> list[GroupChange]:
+    """Return the file groups that have log files later than a compaction's plan, and may read otherwise after it."""
     deletes = LogDeletes(commit.snapshot)
-    changes = (each for each in list_group_changes(commit) if each.log is not None and each.log.log_files)
-    return [each for each in changes if each.before is not None and deletes.may_be_in(each.before)]
+    later = (each for each in list_group_changes(commit) if each.log is not None and each.log.log_files)
+    return [each for each in later if _rests_on_logs(deletes, each, column)]
 
 
-def _rests_on_deletes(deletes: LogDeletes, change: GroupChange) -> bool:
-    return change.log is not None and change.before is not None and deletes.may_be_in(change.before)
+def _rests_on_logs(deletes: LogDeletes, change: GroupChange, column: str | None) -> bool:
+    """Whether log files may read otherwise once what was before them is compacted."""
+    if change.log is None or change.before is None:
+        return False
+    return column is not None or deletes.may_be_in(change.before)
 
 
 def _was_compacted(before: Snapshot, now: Snapshot) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py import HoodieTable
+from hoodie_py import ConflictError, HoodieTable
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from tests.reader.mergers import Sums
@@ -25,7 +25,7 @@ BESIDE_OTHERS = {
 SCHEMA = pa.schema([("id", pa.string()), ("name", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 
 
-def row(key: str, ts: int, name: str = "n", *, deleted: bool = False) -> dict[str, Any]:
+def row(key: str, ts: int, name: str | None = "n", *, deleted: bool = False) -> dict[str, Any]:
     return {"id": key, "name": name, "ts": ts, "_hoodie_is_deleted": deleted}
 
 
@@ -106,6 +106,31 @@ def test_a_later_delete_stays_in_force(between: Callable[..., None], tmp_path: P
     between(lambda: table.refresh().upsert([row("b", 9, deleted=True)], BESIDE_OTHERS))
     table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
     check(tmp_path, ["c"])
+
+
+def test_a_compaction_that_would_change_what_a_later_write_told_is_refused(tmp_path: Path) -> None:
+    """Partial updates: the row that wins takes the value from the later log, if it is not compacted with its past."""
+    payload = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+    table = HoodieTable.create(tmp_path, SCHEMA, record_key="id", ordering="ts", table_version=9, properties=payload)
+    table.upsert([row("a", 1, "old"), row("b", 1)], BESIDE_OTHERS)
+    table.index.build("record_index", options=QUICK)
+    table.index.build("secondary_index_by_name", "name", options=QUICK)
+    table.upsert([row("a", 9, None)], BESIDE_OTHERS)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("a", 5, "late")], BESIDE_OTHERS)
+    names = read_names(tmp_path)
+    with pytest.raises(ConflictError, match="later writes"):
+        table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b"])
+    table.refresh().rollback(plan, options=BESIDE_OTHERS)
+    table.refresh().compact(options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b"])
+    assert names == read_names(tmp_path) == ["late", "n"]
+
+
+def read_names(base: Path) -> list[str]:
+    return sorted(HoodieTable.open(base).scan(["name"]).to_arrow()["name"].to_pylist())
 
 
 def test_a_merger_that_deletes_and_brings_back(tmp_path: Path) -> None:
