@@ -30,6 +30,8 @@ from hoodie_py.writer.metadata_table.group_changes import GroupChange, SliceRows
 from hoodie_py.writer.metadata_table.parallel import run_in_order
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 
+NEW_PLAN_HINT = "Roll its plan back and compact again: the new plan has the later log files."
+
 NewAndGone = tuple[pa.Array, pa.Array]
 FindChanges = Callable[[SliceRows, GroupChange], NewAndGone]
 
@@ -140,7 +142,7 @@ def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: 
             partition, file_id = change.group
             raise ConflictError(
                 "The compaction changes what an index of the metadata table says of rows that later writes changed.",
-                hint="Roll its plan back and compact again: the new plan has the later log files.",
+                hint=NEW_PLAN_HINT,
                 instant=commit.instant,
                 file_group=file_id,
                 partition=partition or None,

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy
-from hoodie_py.errors import InvalidTableError
+from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
 from hoodie_py.formats.metadata_table.record_index_keys import (
     RECORD_INDEX_COLUMN,
@@ -39,6 +39,7 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
 )
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
 from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.metadata_table.record_locations import find_record_locations
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
@@ -53,6 +54,7 @@ from hoodie_py.writer.metadata_table.group_changes import (
     take_last_of_each,
 )
 from hoodie_py.writer.metadata_table.key_comparison import (
+    NEW_PLAN_HINT,
     KeyComparison,
     LogDeletes,
     compare_compaction,
@@ -131,19 +133,37 @@ def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView
     """Make the records of a commit from what ``prepare_record_index`` found.
 
     Raises:
+        ConflictError: a compaction brings back a key that another file group has by now.
         InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
     """
     prepared = commit.prepared.get(partition)
     changes = KeyChanges.collect((), ())  # of a rollback or the like
-    if isinstance(prepared, KeyComparison):
-        compared = prepared.bring_up_to_date(commit)
-        changes = KeyChanges.collect(compared.groups, compared.found)
     owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
     partitioned = any(owner is not None for owner, _ in owners) or (not owners and _is_partitioned(commit.snapshot))
+    if isinstance(prepared, KeyComparison):
+        compared = prepared.bring_up_to_date(commit)
+        if commit.kind == "compaction":
+            _check_nowhere_else(commit, compared, view, partitioned=partitioned)
+        changes = KeyChanges.collect(compared.groups, compared.found)
     if partitioned:
         return _PartitionedIndex.of(commit, owners).place(changes)
     (keys, numbers), (deleted, _) = settle_keys(changes, by_partition=False)
     return PartitionRecords(partition, _make_commit_records(commit, changes.groups, keys, numbers), deleted)
+
+
+def _check_nowhere_else(
+    commit: MetadataCommit, compared: KeyComparison, view: MetadataView, *, partitioned: bool
+) -> None:
+    """Check that no writer who found keys by the index, and so did not find these, has inserted them elsewhere."""
+    for (path, file_id), (new, _) in zip(compared.groups, compared.found, strict=True):
+        if len(new) and find_record_locations(view, new, [path] if partitioned else None).num_rows:
+            raise ConflictError(
+                "The compaction brings back a key that another file group has by now.",
+                hint=NEW_PLAN_HINT,
+                instant=commit.instant,
+                file_group=file_id,
+                partition=path or None,
+            )
 
 
 def settle_keys(

@@ -45,7 +45,7 @@ def check(base: Path, keys: list[str]) -> None:
     assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == keys
     assert read_index(base) == read_places(base)
     assert table.verify(data=False).is_right
-    if table.config.version >= 9:
+    if "secondary_index_by_name" in table.config.metadata_partitions:
         assert read_secondary(base) == make_secondary(base, "name")
 
 
@@ -106,6 +106,27 @@ def test_a_later_delete_stays_in_force(between: Callable[..., None], tmp_path: P
     between(lambda: table.refresh().upsert([row("b", 9, deleted=True)], BESIDE_OTHERS))
     table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
     check(tmp_path, ["c"])
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["global", "partitioned"])
+def test_a_key_that_was_inserted_elsewhere_meanwhile_does_not_come_back(partitioned: bool, tmp_path: Path) -> None:
+    """The index does not have it, as a delete hides it, so a writer who asks the index inserts it once more."""
+    table = HoodieTable.create(tmp_path, SCHEMA, record_key="id", ordering="ts", table_version=9)
+    table.upsert([row("a", 1), row("b", 1)], BESIDE_OTHERS)
+    table.index.build("record_index", options=QUICK, partitioned=partitioned)
+    table.upsert([row("a", 9, deleted=True)], BESIDE_OTHERS)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("a", 5, "late")], BESIDE_OTHERS)
+    by_index = {"hoodie.index.type": "RECORD_LEVEL_INDEX" if partitioned else "GLOBAL_RECORD_LEVEL_INDEX"}
+    table.refresh().upsert([row("a", 4, "new")], {**BESIDE_OTHERS, **by_index})
+    check(tmp_path, ["a", "b"])
+    with pytest.raises(ConflictError, match="another file group"):
+        table.refresh().run_compaction(plan, options=BESIDE_OTHERS)
+    table.refresh().rollback(plan, options=BESIDE_OTHERS)
+    table.refresh().compact(options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b"])
+    assert read_names(tmp_path) == ["n", "new"]
 
 
 def test_a_compaction_that_would_change_what_a_later_write_told_is_refused(tmp_path: Path) -> None:
