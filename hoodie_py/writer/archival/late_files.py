@@ -47,12 +47,16 @@ def remove_late_files(now: Snapshot, leaving: Sequence[Instant], ensure_held: Ca
 
 
 def _list_times(now: Snapshot, leaving: Sequence[Instant]) -> list[str]:
-    """Return the rolled back instants between the start of the active timeline and its start after the archival."""
-    timeline, gone = now.timeline.timeline, set(leaving)
+    """Return the rolled back instants between the start of the active timeline and its start after the archival.
+
+    A compaction may have been rolled back, run again, and completed: such an instant is in one of the timelines.
+    """
+    timeline, going = now.timeline.timeline, set(leaving)
     first = timeline.first_active_time
     saved = {each.request_time for each in timeline.select_actions(SAVEPOINT)}
-    staying = (each.request_time for each in timeline if each.is_write and each not in gone)
+    staying = (each.request_time for each in timeline if each.is_write and each not in going)
     then = next((time for time in staying if time not in saved), None)
     if first is None or then is None or first == then:
         return []
-    return [time for time in list_rolled_back(now) if first <= time < then and timeline.find(time) is None]
+    gone = [time for time in list_rolled_back(now) if first <= time < then and timeline.find(time) is None]
+    return [time for time in gone if time not in now.timeline.read_archive().completion_times]
