@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
+from hoodie_py.writer.archival import late_files
 from tests.writer.archival.test_archive import QUICK, SOON
 from tests.writer.written_tables import Kind, row
 
@@ -57,3 +58,20 @@ def test_files_of_rolled_back_writes_go_before_they_count(
     assert table.timeline.is_archived_before(time)
     assert sorted(table.scan(["id"]).to_arrow()["id"].to_pylist()) == ["k0", "k1", "k2", "k3"]
     assert not any(path.exists() for path in late)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_files_of_completed_instants_stay_whatever_rollbacks_say(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compaction may have been rolled back and run again: its rollback names an instant that counts."""
+    base = kind.create(tmp_path / "table")
+    options = {**SOON, "hoodie.compact.inline": str(kind.merge_on_read).lower()}
+    times: list[str] = []
+    monkeypatch.setattr(late_files, "list_rolled_back", lambda _: sorted(times))
+    for ts in range(8):
+        HoodieTable.open(base).upsert([row(number, ts) for number in range(4)], options)
+        times += [each.request_time for each in HoodieTable.open(base).timeline]
+    table = HoodieTable.open(base)
+    assert any(table.timeline.is_archived_before(time) for time in times)
+    assert [each["ts"] for each in table.scan(["ts"], integrity="strict").to_arrow().to_pylist()] == [7] * 4
