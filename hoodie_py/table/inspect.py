@@ -112,7 +112,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, FILES)
 
     def slices(self, instant: str | None = None) -> pa.Table:
-        """Return the file slices that a snapshot query reads, now or as of a request time."""
+        """Return the file slices that a snapshot query reads now, or those of a request time that cleans have left."""
         rows = [
             {
                 "partition_path": each.partition_path,
