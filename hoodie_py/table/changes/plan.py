@@ -27,6 +27,7 @@ from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.cleans import read_cleans
 from hoodie_py.table.view.file_groups import FileGroup
 
 _CHANGES_NO_ROWS = frozenset({"BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
@@ -34,6 +35,7 @@ _MANY_STEPS = 16
 _MOST_BYTES = 40 << 10  # of the pickled steps of a task
 
 GroupKey = tuple[str, str]
+_CleanedFile = tuple[str, str]  # name and instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class ChangesPlan:
                 yield from log.close()
             if touch.is_replaced and states is not None:
                 before = states.find_before(touch.instant, touch.position)
-                if before is None or self._is_torn(key, before, states):
+                if before is None or _lacks(before, states, self._cleaned.get(key, ())):
                     raise self._make_gone_error(touch, f"{key[0]}/{key[1]}" if key[0] else key[1])
                 yield WholeSlice(touch.instant, before, is_insert=False)
             for stat in touch.stats:
@@ -185,7 +187,7 @@ class ChangesPlan:
         named = {name for stat in stats for name in (stat.base_file or "", *stat.log_files) if _is_row_file(name)}
         missing = sorted(named - states.names)
         below = states.find_log_state(paths, touch.position)
-        if below is None or missing or self._is_torn(key, below[1], states):
+        if below is None or missing or _lacks(below[1], states, self._cleaning.get(key, ())):
             raise self._make_gone_error(touch, missing[0] if missing else paths[0])
         if log.key is not None and log.key != below[0]:
             yield from log.close()
@@ -216,27 +218,22 @@ class ChangesPlan:
         base = BaseFile(stat.path, stat.file_size_in_bytes, instant, key[1])
         return State(self._snapshot.view.make_readable(FileSlice(*key, instant, base, ())))
 
-    def _is_torn(self, key: GroupKey, state: State, states: GroupStates) -> bool:
-        """Say whether a clean that has begun, but not finished, has removed files of a slice and left others."""
-        base = state.file_slice.base_file
-        gone = (instant for name, instant in self._cleaning.get(key, ()) if name not in states.names)
-        return any(base is None or instant >= base.instant for instant in gone)
+    @cached_property
+    def _cleaning(self) -> Mapping[GroupKey, Sequence[_CleanedFile]]:
+        """The files of each group that cleans remove that have begun, but not finished."""
+        timeline = self._snapshot.timeline
+        begun = [each for each in timeline.timeline.select_actions(CLEAN) if each.state == INFLIGHT]
+        plans = (timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes) for each in begun)
+        return _list_cleaned_files(plan.files for plan in plans)
 
     @cached_property
-    def _cleaning(self) -> dict[GroupKey, list[tuple[str, str]]]:
-        """The files of each group, with their instants, that a clean removes that has begun, but not finished."""
-        timeline = self._snapshot.timeline
-        found: dict[GroupKey, list[tuple[str, str]]] = {}
-        for each in timeline.timeline.select_actions(CLEAN):
-            if each.state != INFLIGHT:
-                continue
-            plan = timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
-            for partition, names in plan.files.items():
-                for name in filter(_is_row_file, names):
-                    parsed = parse_log_file_name(name) or parse_base_file_name(name)
-                    if parsed is not None:
-                        found.setdefault((partition, parsed.file_id), []).append((name, parsed.instant))
-        return found
+    def _cleaned(self) -> Mapping[GroupKey, Sequence[_CleanedFile]]:
+        """The files of each group that cleans have removed, or remove, since the start of the range.
+
+        Of a replaced group an older slice may be left, which a savepoint kept.
+        """
+        cleans = read_cleans(self._snapshot.timeline, self._range.commits[0].request_time)
+        return _list_cleaned_files(each.files for each in cleans)
 
     def _make_gone_error(self, touch: Touch, path: str) -> InvalidQueryError:
         return InvalidQueryError(
@@ -262,6 +259,24 @@ class _OpenLog:
         if self.state is not None:
             yield MergedLog(tuple(self.instants), self.state)
         self.key, self.instants, self.state = None, [], None
+
+
+def _list_cleaned_files(cleans: Iterable[Mapping[str, Sequence[str]]]) -> dict[GroupKey, list[_CleanedFile]]:
+    found: dict[GroupKey, list[_CleanedFile]] = {}
+    for files in cleans:
+        for partition, names in files.items():
+            for name in filter(_is_row_file, names):
+                parsed = parse_log_file_name(name) or parse_base_file_name(name)
+                if parsed is not None:
+                    found.setdefault((partition, parsed.file_id), []).append((name, parsed.instant))
+    return found
+
+
+def _lacks(state: State, states: GroupStates, cleaned: Iterable[_CleanedFile]) -> bool:
+    """Say whether cleaned files that are gone belong to a slice, or to a later one."""
+    base = state.file_slice.base_file
+    gone = (instant for name, instant in cleaned if name not in states.names)
+    return any(base is None or instant >= base.instant for instant in gone)
 
 
 def _is_base_file(stat: WriteStat) -> bool:

@@ -102,8 +102,8 @@ class IncrementalQuery(SnapshotQuery):
     def make_tasks(self, request: Request) -> list[ScanTask]:
         """Return one task for each slice of the range's files."""
         assert isinstance(request.snapshot, RangeSnapshot)
-        planned = _find_last_time(request.snapshot)
-        slices = request.snapshot.file_slices(self.kind, request.predicate)
+        slices, are_latest = request.snapshot.find_slices(request.predicate)
+        planned = None if are_latest else _find_last_time(request.snapshot)
         tasks = make_slice_tasks(request, self.kind, slices)
         return [RangeTask.from_task(each, planned) for each in tasks]
 
@@ -196,13 +196,19 @@ class RangeSnapshot(Snapshot):
         Raises:
             InvalidQueryError: files are gone, and the options do not allow reading the latest slices instead.
         """
+        return self.find_slices(predicate, options)[0]
+
+    def find_slices(
+        self, predicate: Predicate | None = None, options: ReadOptions | None = None
+    ) -> tuple[list[FileSlice], bool]:
+        """Return the slices of ``file_slices``, and whether they are the latest ones of the table instead."""
         self._warn_of_archived()
         if self.instants is None:
-            return []
-        slices = self._find_slices(predicate, options)
-        if self._glob is None:
-            return slices
-        return [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
+            return [], False
+        slices, are_latest = self._find_slices(predicate, options)
+        if self._glob is not None:
+            slices = [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
+        return slices, are_latest
 
     def check_complete(
         self,
@@ -224,20 +230,20 @@ class RangeSnapshot(Snapshot):
         span = self.commit_range
         return self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived)
 
-    def _find_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> list[FileSlice]:
+    def _find_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> tuple[list[FileSlice], bool]:
         if self._reads_archived_rows:
-            return self._list_latest_slices(predicate, options)
+            return self._list_latest_slices(predicate, options), True
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
         commits = read_range_metadata(self.timeline, span)
         written = find_written_files(commits, lambda path: self._may_match(predicate, path))
         listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
         if missing and self._falls_back:
-            return self._list_latest_slices(predicate, options)
+            return self._list_latest_slices(predicate, options), True
         slices = make_touched_slices(
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
         )
         self._check_unneeded(missing, slices)
-        return [self.view.make_readable(each) for each in slices]
+        return [self.view.make_readable(each) for each in slices], False
 
     def _warn_of_archived(self) -> None:
         """Warn where a range of request times leaves out archived commits, as in Java, which says nothing."""

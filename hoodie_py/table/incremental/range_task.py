@@ -2,7 +2,8 @@
 
 Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
 range. Only the log blocks tell, so the task finds out when it reads them; then it reads the whole slice as of the
-range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.)
+range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.) Where the latest slices stand in for
+files that are gone, that is the slice as it is, as rows that were changed after the range are not in the result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.instant_range import PartialRowsError
 from hoodie_py.table.incremental.hidden_commits import hide_later
 from hoodie_py.table.scan.task import ScanTask
@@ -30,13 +32,13 @@ class RangeTask(ScanTask):
 
     ``planned`` is a completion time: commits that completed later do not count. It is that of the range's last commit,
     as others may have been requested before it; or else that of the latest commit that was known when the range was
-    planned, or a range that is read twice could have other rows.
+    planned, or a range that is read twice could have other rows. None: the slice is the latest one of its group.
     """
 
-    planned: str = ""
+    planned: str | None = None
 
     @classmethod
-    def from_task(cls, task: ScanTask, planned: str) -> RangeTask:
+    def from_task(cls, task: ScanTask, planned: str | None) -> RangeTask:
         """Return the task for the same slice and rows."""
         return cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
 
@@ -59,6 +61,8 @@ class RangeTask(ScanTask):
             ) from error
 
     def _read_whole_slice(self) -> ScanTask:
+        if self.planned is None:
+            return self._make_task(self.file_slice, self.info.rules)
         instants = self.info.instants
         assert instants is not None
         group, files, config = self.file_slice, self.info.files, self.info.config
@@ -75,12 +79,8 @@ class RangeTask(ScanTask):
                 partition=group.partition_path,
                 instant=instants.last,
             )
-        return ScanTask(
-            found[0],
-            replace(self.info, instants=None, rules=replace(self.info.rules, query_instant=instants.last)),
-            self.columns,
-            self.predicate,
-            self.options,
-            self.merger,
-            self.limit,
-        )
+        return self._make_task(found[0], replace(self.info.rules, query_instant=instants.last))
+
+    def _make_task(self, file_slice: FileSlice, rules: BlockRules) -> ScanTask:
+        info = replace(self.info, instants=None, rules=rules)
+        return ScanTask(file_slice, info, self.columns, self.predicate, self.options, self.merger, self.limit)

@@ -2,8 +2,10 @@
 
 A clean by commits names the earliest commit that it retains. One by file versions names none, so the files that it
 removed tell (Hudi ``HoodieCleanMetadata``). All cleans count, not only the last one: after one by file versions may
-come one by commits. A clean that has begun may have removed files already, so its plan counts. Cleans are archived with
-the commits before them.
+come one by commits. A clean that has begun may have removed files already, so its plan counts.
+
+In layout 2 of the timeline cleans are archived with the commits before them. In layout 1 they are counted by
+themselves, so that one may be archived that is later than an active commit.
 """
 
 from __future__ import annotations
@@ -38,6 +40,18 @@ class CleanFacts:
     request_time: str
     retained: str | None
     files: Mapping[str, tuple[str, ...]]
+
+
+def read_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
+    """Return the cleans that were requested after a time; errors as for the two halves below."""
+    active = read_active_cleans(timeline, after)
+    return active + (read_archived_cleans(timeline, after) if may_be_archived(timeline, after, active) else [])
+
+
+def may_be_archived(timeline: TableTimeline, after: str, active: Iterable[CleanFacts]) -> bool:
+    """Say whether archived cleans may tell more of what was removed after a time than the active ones do."""
+    alone = timeline.timeline.layout < 2 and any(each.retained is None for each in active)
+    return alone or timeline.timeline.is_archived_before(after)
 
 
 def read_active_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:

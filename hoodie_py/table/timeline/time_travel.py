@@ -133,11 +133,11 @@ def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
         )
     if _is_saved(timeline, as_of):
         return []
-    from hoodie_py.table.timeline.cleans import read_active_cleans, read_archived_cleans
+    from hoodie_py.table.timeline.cleans import may_be_archived, read_active_cleans, read_archived_cleans
 
     cleans = read_active_cleans(timeline, as_of)
     _check_retained(cleans, as_of)
-    if timeline.timeline.is_archived_before(as_of):
+    if may_be_archived(timeline, as_of, cleans):
         archived = read_archived_cleans(timeline, as_of)
         _check_retained(archived, as_of)
         cleans += archived

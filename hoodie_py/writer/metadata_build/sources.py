@@ -38,10 +38,10 @@ class IndexSource:
     def files(self) -> Sizes:
         """Sizes in bytes of the table's data files, by partition path and name.
 
-        As in Java, files of pending instants and of instants after the last completed one are left out. Up to table
-        version 6 a log file is named after a base instant, which may be that of a pending compaction: it stays. So
-        does, later too, one named after a pending clustering: a write that goes to old and new buckets wrote it. A
-        partition without files is there, too.
+        As in Java, files of pending instants and of instants after the last completed one are left out; so are those
+        that a rollback has left, which Java takes. Up to table version 6 a log file is named after a base instant,
+        which may be that of a pending compaction: it stays. So does, later too, one named after a pending clustering: a
+        write that goes to old and new buckets wrote it. A partition without files is there, too.
         """
         timeline = self.snapshot.timeline.timeline
         last = timeline.select_completed().last
@@ -59,7 +59,7 @@ class IndexSource:
                     continue
                 action = pending.get(instant)
                 stays = info.name.startswith(".") and (named_by_base or action == CLUSTERING)
-                if action is None or stays:
+                if stays or (action is None and timeline.is_committed(instant)):
                     sizes[info.name] = info.size
         return found
 

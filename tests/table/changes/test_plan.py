@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
+from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
@@ -76,3 +77,19 @@ def test_many_steps_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(tasks) > 1
     assert len(pickle.dumps(tasks[0])) < len(pickle.dumps(table.changes().tasks()))
     assert changes(table) == whole
+
+
+def test_an_older_slice_that_a_savepoint_kept_is_not_what_a_replaced_group_had(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", ("COPY_ON_WRITE", 9))
+    table.upsert([row("a"), row("b", part="q")])
+    table.savepoint()
+    table.upsert([row("a", 2)])
+    before = times(table)[-1]
+    table.delete_partition("p")
+    assert [(op, old and old["ts"]) for op, old, _ in changes(table, before)] == [("d", 2)]
+    for ts in (2, 3):
+        table.upsert([row("b", ts, part="q")])
+    assert table.clean(1).files_deleted
+    assert len(list((tmp_path / "t/p").glob("*.parquet"))) == 1
+    with pytest.raises(InvalidQueryError, match="are gone"):
+        changes(table, before, times(table)[2])

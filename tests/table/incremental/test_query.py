@@ -298,3 +298,17 @@ def test_tasks_stay_small_for_ranges_of_many_commits(tmp_path: Path) -> None:
     table.upsert([row("a", 1, 1)])
     assert max(len(pickle.dumps(task)) for task in table.incremental().tasks()) < 16 << 10
     assert len(pickle.dumps(make_row_filter(InstantRange(every[0], every[-1], others=every[1:-1:2])))) < 24 << 10
+
+
+def test_latest_rows_are_those_of_the_newest_partial_updates(tmp_path: Path) -> None:
+    """A row that was updated after the range is not in its latest rows, also where the update has some columns only."""
+    table = HoodieTable.create(tmp_path, SCHEMA, record_key="id", partition_by="part", table_version=9)
+    table.upsert([row("a", 1, 1), row("b", 1, 1)])
+    first = times(table)[0]
+    table.update({"price": "price + 1"}, "id = 'a'")
+    for number in range(5):
+        table.upsert([row("c", number, 1, "q")])
+    table.archive({"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1})
+    assert table.timeline.is_archived_before(first)
+    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+        assert prices(table.incremental(end=first)) == {"b": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -242,6 +243,22 @@ def test_what_a_failed_write_left_is_no_finding_until_its_rollback(
         (tmp_path / "t" / ".hoodie" / f"{instant}.deltacommit.{state}").touch()
     findings = HoodieTable.open(tmp_path / "t").verify(data=False).findings
     assert [(each.part, each.problem) for each in findings] == [("files", each) for each in problems]
+
+
+@pytest.mark.parametrize("left", ["9f1b-0_0-1-1_{}.parquet", ".9f1b-0_{}.log.1_0-1-1", ".9f1b-0_{}.log.1_0-1-1.cdc"])
+def test_what_a_rollback_left_is_no_finding_and_no_file_of_the_table(left: str, tmp_path: Path) -> None:
+    """Java's rollback leaves change-data files; readers pass files of instants that never completed."""
+    table = HoodieTable.create(tmp_path, pa.schema([("id", pa.string())]), record_key="id")
+    table.upsert([{"id": "a"}], QUICK)
+    own = next(path for path in tmp_path.glob("*.parquet"))
+    first = table.timeline.instants[0].request_time
+    table.refresh().upsert([{"id": "b"}], QUICK)
+    shutil.copy(own, tmp_path / left.format(int(first) + 1))
+    for name in ("files", "column_stats", "bloom_filters"):
+        table.refresh().index.build(name, options=QUICK)
+    report = HoodieTable.open(tmp_path).verify(data=False)
+    assert report.is_right, report.findings
+    assert table.refresh().scan(["id"]).count() == 2
 
 
 def test_the_folder_of_a_partition_that_a_failed_write_left_is_no_finding(tmp_path: Path) -> None:
