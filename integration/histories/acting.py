@@ -50,6 +50,7 @@ _OPTIONS = {
     "hoodie.log.compaction.blocks.threshold": str(LEAST_BLOCKS),
     "hoodie.write.set.null.for.missing.columns": "true",
 }
+_BY_VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
 _KEEP = {  # nothing else that would stay: the tables have few commits
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
@@ -136,8 +137,9 @@ class Actor:
                     table.delete_savepoint(saved, options)
             case Restore():
                 table.restore(saved, options)
-            case Clean(retain):
-                table.clean(retain, options)
+            case Clean(retain, by_versions):
+                more = {**_BY_VERSIONS, "hoodie.clean.fileversions.retained": str(retain)} if by_versions else {}
+                table.clean(None if by_versions else retain, {**options, **more})
             case Rollback():
                 table.rollback(find_first_pending(table.timeline).request_time, options)
 

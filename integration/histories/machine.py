@@ -197,9 +197,9 @@ class Histories(RuleBasedStateMachine):
     def archive(self, keep: int, fault: Fault | None) -> None:
         self._do(Archive(keep), fault)
 
-    @rule(retain=st.integers(1, 3), fault=_FAULT)
-    def clean(self, retain: int, fault: Fault | None) -> None:
-        self._do(Clean(retain), fault)
+    @rule(retain=st.integers(1, 3), by_versions=st.booleans(), fault=_FAULT)
+    def clean(self, retain: int, by_versions: bool, fault: Fault | None) -> None:
+        self._do(Clean(retain, by_versions), fault)
 
     @rule(fault=_FAULT)
     def rollback(self, fault: Fault | None) -> None:

@@ -195,9 +195,10 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Remove old file slices."""
+    """Remove old file slices: keep those of so many commits, or so many versions of each file group."""
 
     retain: int
+    by_versions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

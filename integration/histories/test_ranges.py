@@ -210,7 +210,7 @@ def with_base_rows_of_other_commits(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_files_outside_the_range(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(query.RangeSnapshot, "_find_slices", lambda self, *_: Snapshot.file_slices(self, "snapshot"))
+    patch.setattr(query.RangeSnapshot, "_find_slices", lambda self, *_: (Snapshot.file_slices(self, "snapshot"), False))
 
 
 def with_request_times(patch: pytest.MonkeyPatch) -> None:
