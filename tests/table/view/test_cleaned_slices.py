@@ -118,6 +118,28 @@ def test_a_savepoint_keeps_its_instant(tmp_path: Path) -> None:
     assert is_cleaned(table, times[2])  # not the older slice that the savepoint kept
 
 
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_what_a_clean_that_has_begun_removes_is_not_read(metadata: str, tmp_path: Path) -> None:
+    """The metadata table lists its files until it completes."""
+    options = {**BY_VERSIONS, "hoodie.metadata.enable": metadata}
+    table = HoodieTable.open(Kind(9, False).create(tmp_path))
+    for ts in range(1, 4):
+        table.upsert([row(0, ts)], options)
+    first = table.timeline.instants[0].request_time
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hoodie_py.writer.clean.clean.complete_instant", stop)
+        with pytest.raises(KeyboardInterrupt):
+            table.refresh().clean(options=options)
+    assert table.refresh().timeline.select_pending().last is not None
+    assert is_cleaned(table, first)
+    table.refresh().clean(options=options)
+    assert is_cleaned(table, first)
+
+
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_files_of_other_names_and_later_times_say_nothing() -> None:
     clean = CleanFacts("9", None, {"p": ("a_0-0-0_5.parquet", ".a_5.log.1_0-0-0", "notes.txt", "a_0-0-0_3.parquet")})
     assert CleanedSlices.of([clean], "4").newest == {"p": {"a": "3"}}
