@@ -296,8 +296,13 @@ class History:
         for each, answer in zip(questions, self._ask_java(questions), strict=True):
             if isinstance(answer, str):
                 self._note("java", f"cannot answer {each.name}", answer)
-            else:
-                self._compare(each.name, each.answer(table), answer)
+                continue
+            ours = each.answer(table)
+            if differences(ours, answer):  # Spark may answer otherwise where it answers all in one job
+                [alone] = self._ask_each([each])
+                self._note("java", f"answers alone: {each.name}", alone if isinstance(alone, str) else len(alone))
+                answer = answer if isinstance(alone, str) else alone
+            self._compare(each.name, ours, answer)
         if self.recipe.metadata:
             report = table.verify()
             assert report.is_right, self._describe(f"verify: {report}")

@@ -21,6 +21,10 @@ _CLASSES = "org.apache.hudi.common.model"
 _KEYS = "org.apache.hudi.keygen"
 
 
+_VALIDATION = "hoodie.write.complex.keygen.validation"
+_ALSO_OF_SERVICES = ("hoodie.metadata.", _VALIDATION)
+
+
 def _make_text(lot: random.Random) -> str:
     return "".join(lot.choice(string.ascii_letters + "äß漢 %'/=") for _ in range(lot.randrange(9)))
 
@@ -120,7 +124,7 @@ class Recipe:
             "hoodie.write.table.version": str(self.version),
             "hoodie.write.auto.upgrade": "false",
             "hoodie.metadata.enable": str(self.metadata).lower(),
-            **{name: value for name, value in self.writes.items() if name.startswith("hoodie.metadata.")},
+            **{name: value for name, value in self.writes.items() if name.startswith(_ALSO_OF_SERVICES)},
         }
 
     @property
@@ -214,7 +218,7 @@ def make_recipe(seed: int) -> Recipe:
 def _choose_writes(lot: random.Random, *, metadata: bool) -> dict[str, str]:
     writes = {
         "hoodie.parquet.small.file.limit": lot.choice(("0", "104857600")),
-        "hoodie.write.complex.keygen.validation.enable": "false",  # one key of the complex generator needs a word
+        f"{_VALIDATION}.enable": "false",  # one key of the complex generator needs a word
     }
     index = lot.choice(
         ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "BUCKET", *(["GLOBAL_RECORD_LEVEL_INDEX"] if metadata else []))

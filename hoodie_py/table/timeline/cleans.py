@@ -34,14 +34,13 @@ class CleanFacts:
     Attributes:
         request_time: of the clean.
         retained: request time of the earliest commit whose files it keeps; None if it names none.
-        files: names of removed files, by partition path.
-        is_done: whether it has completed; else some of the files may still be there.
+        files: names of removed files, by partition path. Some may be there: the clean goes on, or could not remove
+            them.
     """
 
     request_time: str
     retained: str | None
     files: Mapping[str, tuple[str, ...]]
-    is_done: bool = True
 
 
 def read_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
@@ -75,7 +74,7 @@ def _read(timeline: TableTimeline, clean: Instant) -> CleanFacts:
     if clean.is_completed:
         return _describe(clean.request_time, timeline.read_instant_file(clean, CleanMetadata.from_bytes))
     plan = timeline.read_instant_file(replace(clean, state=REQUESTED), CleanPlan.from_bytes)
-    return CleanFacts(clean.request_time, plan.earliest_instant_to_retain or None, plan.files, is_done=False)
+    return CleanFacts(clean.request_time, plan.earliest_instant_to_retain or None, plan.files)
 
 
 def read_archived_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:

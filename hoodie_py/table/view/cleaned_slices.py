@@ -6,7 +6,6 @@ Of a file group whose slice of that time is gone a read would give an older slic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,29 +25,24 @@ class CleanedSlices:
     Attributes:
         as_of: the instant, a request time.
         newest: of each file group the newest time in the names of removed files that is not later, by partition path
-            and file id.
-        going: paths of files that cleans are about to remove. The metadata table may list them until they end.
+            and file id. A slice that begins with it, or before, has lost files, or is about to.
     """
 
     as_of: str
     newest: Mapping[str, Mapping[str, str]]
-    going: AbstractSet[str] = frozenset()
 
     @classmethod
     def of(cls, cleans: Iterable[CleanFacts], as_of: str) -> CleanedSlices:
         """Collect the files of cleans."""
         newest: dict[str, dict[str, str]] = {}
-        going = set[str]()
         for clean in cleans:
             for path, names in clean.files.items():
-                if not clean.is_done:
-                    going.update(f"{path}/{name}" if path else name for name in names)
                 for name in names:
                     parsed = parse_base_file_name(name) or parse_log_file_name(name)
                     if parsed is not None and parsed.instant <= as_of:
                         groups = newest.setdefault(path, {})
                         groups[parsed.file_id] = max(groups.get(parsed.file_id, ""), parsed.instant)
-        return cls(as_of, newest, going)
+        return cls(as_of, newest)
 
     def check(self, slices: Sequence[FileSlice], visibility: Visibility, wanted: Callable[[str], bool]) -> None:
         """Check that nothing of the instant is gone from partitions; ``slices`` are those that were found there.
@@ -59,11 +53,11 @@ class CleanedSlices:
         paths = [path for path in self.newest if wanted(path)]
         if not paths:
             return
-        found = {(each.partition_path, each.file_id): each for each in slices}
+        found = {(each.partition_path, each.file_id): each.base_instant for each in slices}
         for path in paths:
             for file_id, removed in self.newest[path].items():
                 key = (path, file_id)
-                if not self._is_left(found.get(key), removed) and not visibility.is_replaced(key, self.as_of):
+                if found.get(key, "") <= removed and not visibility.is_replaced(key, self.as_of):
                     raise InvalidQueryError(
                         f"Files of {self.as_of} were cleaned.",
                         hint="Ask for a later instant. Cleans by commits (hoodie.clean.policy=KEEP_LATEST_COMMITS) "
@@ -71,9 +65,3 @@ class CleanedSlices:
                         file_group=file_id,
                         partition=path or None,
                     )
-
-    def _is_left(self, found: FileSlice | None, removed: str) -> bool:
-        if found is None or found.base_instant < removed:
-            return False
-        files = (*(() if found.base_file is None else (found.base_file,)), *found.log_files)
-        return not any(file.path in self.going for file in files)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.names import parse_log_file_name
+from hoodie_py.reader.file_slice import FileSlice, LogFile
 from hoodie_py.table.timeline.cleans import CleanFacts
 from hoodie_py.table.view.cleaned_slices import CleanedSlices
+from hoodie_py.table.view.visibility import Visibility
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import Kind, row
 
@@ -145,3 +150,15 @@ def test_files_of_other_names_and_later_times_say_nothing() -> None:
     assert CleanedSlices.of([clean], "4").newest == {"p": {"a": "3"}}
     assert CleanedSlices.of([clean], "5").newest == {"p": {"a": "5"}}
     assert CleanedSlices.of([clean], "2").newest == {}
+
+
+def test_a_slice_that_has_lost_its_base_file_alone_is_not_read() -> None:
+    """A clean that died, or whose delete failed, may leave the log files."""
+    log_name = parse_log_file_name(".a-0_5.log.1_0-0-0")
+    assert log_name is not None
+    left = FileSlice("p", "a-0", "5", None, (LogFile("p/.a-0_5.log.1_0-0-0", 9, log_name),))
+    clean = CleanFacts("9", None, {"p": ("a-0_0-0-0_3.parquet", ".a-0_5.log.1_0-0-0")})
+    used = cast("Visibility", SimpleNamespace(is_replaced=lambda *_: False))
+    with pytest.raises(InvalidQueryError, match="were cleaned"):
+        CleanedSlices.of([clean], "6").check([left], used, lambda _: True)
+    CleanedSlices.of([clean], "6").check([replace(left, base_instant="6")], used, lambda _: True)
