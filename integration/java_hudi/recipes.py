@@ -19,8 +19,6 @@ ORDERING = "ts"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _CLASSES = "org.apache.hudi.common.model"
 _KEYS = "org.apache.hudi.keygen"
-
-
 _VALIDATION = "hoodie.write.complex.keygen.validation"
 _ALSO_OF_SERVICES = ("hoodie.metadata.", _VALIDATION)
 

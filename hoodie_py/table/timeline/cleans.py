@@ -85,8 +85,9 @@ def read_archived_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts
         InvalidTableError: the archive names files that do not exist.
         StorageError: reading failed.
     """
-    if not any(each.action == CLEAN and each.request_time > after for each in timeline.read_archive().instants):
-        return []
+    known = [each for each in timeline.read_archive().instants if each.action == CLEAN and each.request_time > after]
+    if all(each.has_metadata for each in known):  # in layout 1; in layout 2 only times were read
+        return list(_parse(known, after))
     for _ in range(ATTEMPTS):
         try:
             parts = iterate_archive_files(timeline.files, timeline.config, lambda newest, _oldest: newest > after)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hoodie_py.formats.timeline.instants import SAVEPOINT, Instant
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
@@ -52,10 +52,7 @@ def _list_times(now: Snapshot, leaving: Sequence[Instant]) -> list[str]:
     A compaction may have been rolled back, run again, and completed: such an instant is in one of the timelines.
     """
     timeline, going = now.timeline.timeline, set(leaving)
-    first = timeline.first_active_time
-    saved = {each.request_time for each in timeline.select_actions(SAVEPOINT)}
-    staying = (each.request_time for each in timeline if each.is_write and each not in going)
-    then = next((time for time in staying if time not in saved), None)
+    first, then = timeline.first_active_time, timeline.filter(lambda each: each not in going).first_active_time
     if first is None or then is None or first == then:
         return []
     gone = [time for time in list_rolled_back(now) if first <= time < then and timeline.find(time) is None]

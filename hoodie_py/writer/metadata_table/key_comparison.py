@@ -30,8 +30,6 @@ from hoodie_py.writer.metadata_table.group_changes import GroupChange, SliceRows
 from hoodie_py.writer.metadata_table.parallel import run_in_order
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 
-NEW_PLAN_HINT = "Roll its plan back and compact again: the new plan has the later log files."
-
 NewAndGone = tuple[pa.Array, pa.Array]
 FindChanges = Callable[[SliceRows, GroupChange], NewAndGone]
 
@@ -139,14 +137,20 @@ def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: 
     merger_decides = LogDeletes(commit.snapshot).merger_decides
     for change, (new, gone) in zip(changes, found, strict=True):
         if len(gone) or (merger_decides and len(new)):
-            partition, file_id = change.group
-            raise ConflictError(
-                "The compaction changes what an index of the metadata table says of rows that later writes changed.",
-                hint=NEW_PLAN_HINT,
-                instant=commit.instant,
-                file_group=file_id,
-                partition=partition or None,
-            )
+            text = "The compaction changes what an index of the metadata table says of rows that later writes changed."
+            raise make_plan_conflict(text, commit, change.group)
+
+
+def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey) -> ConflictError:
+    """Return the error of a compaction whose plan is too old for what came after it."""
+    partition, file_id = group
+    return ConflictError(
+        text,
+        hint="Roll its plan back and compact again: the new plan has the later log files.",
+        instant=commit.instant,
+        file_group=file_id,
+        partition=partition or None,
+    )
 
 
 def _select_later_logs(commit: MetadataCommit, column: str | None) -> list[GroupChange]:

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy
-from hoodie_py.errors import ConflictError, InvalidTableError
+from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
 from hoodie_py.formats.metadata_table.record_index_keys import (
     RECORD_INDEX_COLUMN,
@@ -54,11 +54,11 @@ from hoodie_py.writer.metadata_table.group_changes import (
     take_last_of_each,
 )
 from hoodie_py.writer.metadata_table.key_comparison import (
-    NEW_PLAN_HINT,
     KeyComparison,
     LogDeletes,
     compare_compaction,
     compare_write,
+    make_plan_conflict,
 )
 from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 
@@ -155,15 +155,10 @@ def _check_nowhere_else(
     commit: MetadataCommit, compared: KeyComparison, view: MetadataView, *, partitioned: bool
 ) -> None:
     """Check that no writer who found keys by the index, and so did not find these, has inserted them elsewhere."""
-    for (path, file_id), (new, _) in zip(compared.groups, compared.found, strict=True):
-        if len(new) and find_record_locations(view, new, [path] if partitioned else None).num_rows:
-            raise ConflictError(
-                "The compaction brings back a key that another file group has by now.",
-                hint=NEW_PLAN_HINT,
-                instant=commit.instant,
-                file_group=file_id,
-                partition=path or None,
-            )
+    for group, (new, _) in zip(compared.groups, compared.found, strict=True):
+        if len(new) and find_record_locations(view, new, [group[0]] if partitioned else None).num_rows:
+            text = "The compaction brings back a key that another file group has by now."
+            raise make_plan_conflict(text, commit, group)
 
 
 def settle_keys(

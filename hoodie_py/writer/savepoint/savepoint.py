@@ -20,7 +20,7 @@ from hoodie_py.formats.timeline.savepoints import SavepointMetadata, write_savep
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.cleans import read_active_cleans
+from hoodie_py.table.timeline.cleans import read_cleans
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -183,7 +183,7 @@ def _find_earliest_kept(snapshot: Snapshot, commit: Instant) -> str | None:
     A clean by file versions does not say. Then it is the last commit before the clean (Hudi ``getLastCommitRetained``).
     """
     timeline = snapshot.timeline
-    cleans = read_active_cleans(timeline, commit.request_time)
+    cleans = read_cleans(timeline, commit.request_time)
     kept = [each.retained or _find_last_before(snapshot, each.request_time) for each in cleans]
     last = timeline.timeline.select_actions(CLEAN).last
     if last is not None and not any(each.request_time == last.request_time for each in cleans):  # not begun, or before
