@@ -298,11 +298,7 @@ class History:
                 self._note("java", f"cannot answer {each.name}", answer)
                 continue
             ours = each.answer(table)
-            if differences(ours, answer):  # Spark may answer otherwise where it answers all in one job
-                [alone] = self._ask_each([each])
-                self._note("java", f"answers alone: {each.name}", alone if isinstance(alone, str) else len(alone))
-                answer = answer if isinstance(alone, str) else alone
-            self._compare(each.name, ours, answer)
+            self._compare(each.name, ours, self._ask_again(each, ours, answer))
         if self.recipe.metadata:
             report = table.verify()
             assert report.is_right, self._describe(f"verify: {report}")
@@ -331,7 +327,7 @@ class History:
         start, end = self._choose_range(self._list_times(table))
         options = {**self._make_range(start, end), f"{_QUERY}.incremental.format": "cdc"}
         question = Question(f"changes from {start} to {end}", None, options, lambda t: t.changes(start, end).to_arrow())
-        answer = self._ask_each([question])[0]
+        answer = self._ask_each(self.java, [question])[0]
         if isinstance(answer, str):
             self._note("java", f"cannot answer {question.name}", answer)
         else:
@@ -371,17 +367,34 @@ class History:
         try:
             return list(self.java.read_together(self.path, [(each.where, each.options) for each in questions]))
         except JavaHudiError:
-            return self._ask_each(questions)
+            return self._ask_each(self.java, questions)
 
-    def _ask_each(self, questions: Sequence[Question]) -> list[pa.Table | str]:
+    def _ask_each(self, java: JavaSession, questions: Sequence[Question]) -> list[pa.Table | str]:
         answers: list[pa.Table | str] = []
         for each in questions:
             options = {name.replace(".", "__"): value for name, value in each.options.items()}
             try:
-                answers.append(self.java.read(self.path, where=each.where, **options))
+                answers.append(java.read(self.path, where=each.where, **options))
             except JavaHudiError as error:
                 answers.append(str(error)[:500])
         return answers
+
+    def _ask_again(self, question: Question, ours: pa.Table, answer: pa.Table) -> pa.Table:
+        """Return Java's answer; where it differs, that to the question alone, and then that of a new process.
+
+        Spark may answer otherwise where it answers all in one job, and where its session wrote the table: seed 393
+        gets two versions of a row for one key there, by a filter on the key of a slice with Parquet log blocks.
+        """
+        if not differences(ours, answer):
+            return answer
+        [alone] = self._ask_each(self.java, [question])
+        self._note("java", f"answers alone: {question.name}", alone if isinstance(alone, str) else len(alone))
+        if not isinstance(alone, str) and not differences(ours, alone):
+            return alone
+        with self.java.open_another() as session:
+            [anew] = self._ask_each(session, [question])
+        self._note("java", f"answers anew: {question.name}", anew if isinstance(anew, str) else len(anew))
+        return answer if isinstance(anew, str) else anew
 
     def _compare(self, what: str, ours: pa.Table, theirs: pa.Table) -> None:
         wrong = differences(ours, theirs)

@@ -38,6 +38,7 @@ class JavaSession:
 
     def __init__(self, environment: JavaHudi, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._environment = environment
         self._log = folder / "java.log"
         env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "SPARK_HOME"}}
         env |= {"PYSPARK_PYTHON": environment.python, "PYSPARK_DRIVER_PYTHON": environment.python, "TZ": "UTC"}
@@ -191,6 +192,14 @@ class JavaSession:
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-3000:]
+
+    @contextmanager
+    def open_another(self) -> Iterator[JavaSession]:
+        """Run a second process, which knows nothing of what this one did; for a while."""
+        folder = self._folder / f"another-{uuid.uuid4().hex}"
+        folder.mkdir()
+        with JavaSession(self._environment, folder) as session:
+            yield session
 
     def close(self) -> None:
         """End the process."""
