@@ -26,6 +26,7 @@ from hoodie_py.reader.history import RecordHistory, Version, trace_record_histor
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.cleans import find_kept_since
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
@@ -134,7 +135,7 @@ def trace_key_history(
     events = [event for inside in found.values() for event in tracer.trace(inside)]
     events.sort(key=lambda event: event.commit)
     timeline = snapshot.timeline
-    return KeyHistory(key, tuple(events), _was_cleaned(timeline), timeline.find_earliest_retained())
+    return KeyHistory(key, tuple(events), _was_cleaned(timeline), find_kept_since(timeline))
 
 
 def _was_cleaned(timeline: TableTimeline) -> bool:

@@ -43,6 +43,7 @@ from hoodie_py.table.incremental.commit_range import (
 )
 from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.cleans import find_kept_since
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import parse_zone
 
@@ -139,10 +140,10 @@ class History:
         return resolve_range(self._timeline, position, None, self._options.hoodie).commits
 
     def _find_first_state(self) -> str:
-        """Return the position of the earliest state that the table can show, as far as its last clean tells."""
-        retained = self._timeline.find_earliest_retained() or ""
+        """Return the position of the earliest state that the table can show, as far as its cleans tell."""
+        since = find_kept_since(self._timeline) or ""
         readable = self._list_readable()
-        kept = [each for each in readable if each.request_time >= retained] or readable
+        kept = [each for each in readable if each.request_time >= since] or readable[-1:]
         return min((self._get_time(each) for each in kept), default=BEGINNING)
 
     def _show_then(self, position: str, without: AbstractSet[Instant] = frozenset()) -> Snapshot:
@@ -169,8 +170,8 @@ class History:
         writes = then.timeline.list_completed_writes()
         if not writes:
             raise self._make_gone_error("the commits up to", end)
-        retained = self._timeline.find_earliest_retained()
-        if retained is not None and writes[-1].request_time >= retained:
+        since = find_kept_since(self._timeline, writes[-1].request_time)
+        if since is not None and writes[-1].request_time >= since:
             return
         if not (self._timeline.timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
             return

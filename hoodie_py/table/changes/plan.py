@@ -27,7 +27,7 @@ from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.cleans import read_cleans
+from hoodie_py.table.timeline.cleans import find_kept_since, read_cleans
 from hoodie_py.table.view.file_groups import FileGroup
 
 _CHANGES_NO_ROWS = frozenset({"BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
@@ -77,13 +77,13 @@ class ChangesPlan:
     def available(self) -> str:
         """Which changes can be had, as the remedy for files that are gone."""
         timeline, by_request_time = self._snapshot.timeline, self._range.by_request_time
-        retained = timeline.find_earliest_retained()
-        if retained is None:
+        since = find_kept_since(timeline)
+        if since is None:
             return describe_available(timeline, by_request_time)
         writes = timeline.list_completed_writes()
-        older = [get_time(each, by_request_time) for each in writes if each.request_time < retained]
-        start = max(older) if older else retained
-        return f"Cleans keep the files of commits from {retained} on: changes can be had with start={start!r} or later."
+        older = [get_time(each, by_request_time) for each in writes if each.request_time < since]
+        start = max(older) if older else since
+        return f"Cleans keep the files of commits from {since} on: changes can be had with start={start!r} or later."
 
     def _check_active(self) -> None:
         """Check that no commit of the range is archived, as files of archived commits are cleaned."""

@@ -20,10 +20,10 @@ from functools import partial
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import CLEAN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.incremental.commit_range import CommitRange
+from hoodie_py.table.timeline.cleans import find_kept_since
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.slicing import make_slice
@@ -55,17 +55,15 @@ def find_certain_files(
     """Return the files of a range, by its commits' metadata, that no clean has removed and whose size is known.
 
     A clean keeps the files of the earliest retained commit and of later ones (``CleanPlanner``). All cleans after an
-    active commit are active as well (``TimelineArchiverV2``). A clean that counts file versions retains no commit.
+    active commit are active as well (``TimelineArchiverV2``).
 
     Raises:
         CorruptFileError, InvalidTableError: the file of a clean is damaged or gone.
     """
     if not timeline.config.has_logs_named_by_commit:
         return frozenset()
-    cleans = timeline.timeline.select_actions(CLEAN)
-    since = timeline.find_earliest_retained() if cleans else ""
-    if since is None:
-        return frozenset()
+    active = [each.request_time for each in commit_range.commits if not each.is_archived]
+    since = find_kept_since(timeline, min(active)) or "" if active else ""
     return frozenset(
         stat.path
         for commit, metadata in zip(commit_range.commits, commits, strict=True)

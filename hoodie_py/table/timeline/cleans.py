@@ -49,6 +49,16 @@ def read_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
     return active + (read_archived_cleans(timeline, after) if may_be_archived(timeline, after, active) else [])
 
 
+def find_kept_since(timeline: TableTimeline, after: str | None = None) -> str | None:
+    """Return the request time from which on commits have kept their files, as far as cleans after a time tell.
+
+    ``after`` is the first active commit by default. None if there was no such clean. One by file versions may have
+    removed files of any commit before it. Errors as for ``read_cleans``.
+    """
+    cleans = read_cleans(timeline, timeline.timeline.first_active_time or "" if after is None else after)
+    return max((each.retained or each.request_time for each in cleans), default=None)
+
+
 def may_be_archived(timeline: TableTimeline, after: str, active: Iterable[CleanFacts]) -> bool:
     """Say whether archived cleans may tell more of what was removed after a time than the active ones do."""
     alone = timeline.timeline.layout < 2 and any(each.retained is None for each in active)

@@ -231,6 +231,22 @@ def test_a_table_made_anew_at_the_same_path_is_another_table(tmp_path: Path) -> 
         stream.plan()
 
 
+@pytest.mark.parametrize(("version", "kind"), [(9, "COPY_ON_WRITE"), (6, "COPY_ON_WRITE")])
+def test_a_stream_begins_after_a_clean_by_versions_that_one_by_commits_follows(
+    tmp_path: Path, version: int, kind: str
+) -> None:
+    """The later clean retains a commit of whose state the earlier one removed a file."""
+    table = make_table(tmp_path, version, kind)
+    for number, keys in enumerate(["ab", "ab", "ab", "a", "a", "a"]):
+        upsert(table, number, keys, options={"hoodie.clean.automatic": "false"})
+    options = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"}
+    assert table.clean(options=options).files_deleted == 5
+    early = table.timeline.select_writes().instants[3]
+    assert table.clean(retain_commits=3).earliest == early.request_time
+    stream = Stream(tmp_path, maxCommitsPerTrigger=1)
+    assert next(pairs(rows) for rows in stream.batches()) == {("a", 5), ("b", 2)}
+
+
 @pytest.mark.parametrize("version", [9, 6])
 def test_unfinished_commits(tmp_path: Path, version: int) -> None:
     """On version 6 a stream waits before them. Later versions have completion times, so it need not wait."""

@@ -71,6 +71,21 @@ def test_a_clean_that_counts_file_versions_leaves_nothing_certain(tmp_path: Path
     assert len(looked_up) == 1
 
 
+def test_a_clean_that_counts_commits_does_not_hide_an_earlier_one_that_counts_versions(tmp_path: Path) -> None:
+    schema = SCHEMA.append(pa.field("part", pa.string()))
+    table = HoodieTable.create(
+        tmp_path / "t", schema, record_key="id", ordering="ts", partition_by="part", table_type="COPY_ON_WRITE"
+    )
+    for number, ids in enumerate(["ab", "ab", "ab", "a", "a", "a"]):
+        table.upsert([{"id": each, "ts": number, "price": number, "part": each} for each in ids])
+    times = [each.completion_time or "" for each in table.timeline.select_writes()]
+    table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"})
+    early = table.timeline.select_writes().instants[3]
+    assert table.clean(retain_commits=3).earliest == early.request_time
+    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+        assert table.incremental(times[2], times[3]).to_arrow().num_rows == 0
+
+
 def test_a_file_that_is_lost_is_an_error(tmp_path: Path) -> None:
     table, times = make(tmp_path / "t", "MERGE_ON_READ", 9, 2)
     for log in (tmp_path / "t").glob(".*.log.*"):
