@@ -208,8 +208,10 @@ $(UV): | python-found
 
 lock: $(UV)
 	$(LOCK) $(foreach extra,azure duckdb gcs glue hive lance otel pandas polars s3 spark testing,--extra $(extra)) --group dev --output-file requirements/dev.txt
-	$(LOCK) --extra lance --extra spark --extra s3 --extra testing --group smoke --resolution lowest-direct \
+	$(LOCK) $(foreach extra,hive lance s3 spark testing,--extra $(extra)) --group smoke --resolution lowest-direct \
 	  --output-file requirements/minimum.txt
+	$(LOCK) $(foreach extra,daft dask datafusion duckdb ibis polars ray testing,--extra $(extra)) --group smoke \
+	  --output-file requirements/dataframes.txt
 	$(LOCK) $(foreach extra,datafusion duckdb polars s3 spark,--extra $(extra)) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
 	$(LOCK_GROUP) --group pyproject.toml:docs --output-file requirements/docs.txt
 

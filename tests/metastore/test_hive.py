@@ -15,6 +15,8 @@ from tests.writer.written_tables import row
 
 thriftpy2 = pytest.importorskip("thriftpy2", reason="NOT TESTED: thriftpy2 is not installed")
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def server() -> Iterator[ThriftMetastore]:
