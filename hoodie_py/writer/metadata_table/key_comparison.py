@@ -141,10 +141,14 @@ def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: 
             raise make_plan_conflict(text, commit, change.group)
 
 
-def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey) -> ConflictError:
+class StalePlanError(ConflictError):
+    """What came after the plan of a compaction forbids to carry it out; a new plan is free of that."""
+
+
+def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey) -> StalePlanError:
     """Return the error of a compaction whose plan is too old for what came after it."""
     partition, file_id = group
-    return ConflictError(
+    return StalePlanError(
         text,
         hint="Roll its plan back and compact again: the new plan has the later log files.",
         instant=commit.instant,

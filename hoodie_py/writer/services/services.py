@@ -34,6 +34,7 @@ from hoodie_py.writer.metadata_build.requests import define_index
 from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.rollback.rollback import RollbackResult
 from hoodie_py.writer.services import growth, pending
 from hoodie_py.writer.services.report import DueService, ServiceReport, ServiceStep
 from hoodie_py.writer.timeline.session import WriteSession
@@ -213,9 +214,12 @@ class ServiceRun:
         yield str(archive.archive(self.session))
 
     def run_compaction(self, instant: str) -> object:
-        """Carry out a plan."""
+        """Carry out a plan, or roll it back if it is too old: the next compaction plans anew."""
         own = keep_if_own(self.session.look().config, self.merger)
-        return compact.run(self.session, instant, runner=self.runner, merger=own)
+        done = compact.run_or_take_back(self.session, instant, runner=self.runner, merger=own)
+        if isinstance(done, RollbackResult):
+            return f"The plan of compaction {instant} was too old for what came after it, and was rolled back."
+        return done
 
     def run_log_compaction(self, instant: str) -> object:
         """Carry out a plan."""

@@ -39,7 +39,7 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
     for each in snapshot.timeline.timeline.select_pending_log_compactions():
         log_compaction.run(session, each.request_time)
     for each in session.look().timeline.timeline.select_pending_compactions():
-        compact.run(session, each.request_time, merger=merger)
+        compact.run_or_take_back(session, each.request_time, merger=merger)
     snapshot = session.look()
     if count_logs(snapshot):
         unbounded = replace(session, settings=replace(session.settings, plan=PlanSettings(strategies=(_STRATEGY,))))

@@ -150,6 +150,34 @@ def test_a_compaction_that_would_change_what_a_later_write_told_is_refused(tmp_p
     assert names == read_names(tmp_path) == ["late", "n"]
 
 
+def make_stale_plan(base: Path) -> str:
+    """A table whose pending compaction would bring a key back that another file group has by now."""
+    table = make_table(base, 9)
+    plan = table.schedule_compaction(options=BESIDE_OTHERS)
+    assert plan is not None
+    table.refresh().upsert([row("a", 5, "late")], BESIDE_OTHERS)
+    table.refresh().upsert([row("a", 4, "new")], {**BESIDE_OTHERS, "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX"})
+    return plan
+
+
+def test_services_roll_a_plan_back_that_is_too_old_and_plan_anew(tmp_path: Path) -> None:
+    plan = make_stale_plan(tmp_path)
+    due_at_once = {"hoodie.compact.inline.max.delta.commits": "1"}
+    report = HoodieTable.open(tmp_path).services(run=True, options={**BESIDE_OTHERS, **due_at_once})
+    told = {each.service: each.text for each in report.steps}
+    assert {each.outcome for each in report.steps} == {"done"}
+    assert told["pending plans"].startswith(f"The plan of compaction {plan} was too old")
+    assert "merged" in told["compaction"]
+    check(tmp_path, ["a", "b"])
+    assert not HoodieTable.open(tmp_path).timeline.select_pending()
+
+
+def test_a_downgrade_goes_on_past_a_plan_that_is_too_old(tmp_path: Path) -> None:
+    make_stale_plan(tmp_path)
+    HoodieTable.open(tmp_path).downgrade(8, options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b"])
+
+
 def read_names(base: Path) -> list[str]:
     return sorted(HoodieTable.open(base).scan(["name"]).to_arrow()["name"].to_pylist())
 
