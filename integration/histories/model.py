@@ -177,6 +177,11 @@ class Model:
         return frozenset(each.commit for each in self.written if each.takes)
 
     @property
+    def folded(self) -> frozenset[str]:
+        """The log compactions that were carried out."""
+        return frozenset(each.commit for each in self.written if each.folds)
+
+    @property
     def rearranged(self) -> frozenset[str]:
         """The commits that changed no row: compactions, clusterings and log compactions."""
         return frozenset(each.commit for each in self.written if each.takes or each.folds or each.lays_out)

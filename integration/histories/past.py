@@ -71,7 +71,7 @@ class Past:
         self.counts.ranges["compared"] += 1
         commits = self.commits_in(start, end)
         what = f"a range from {start} to {end or 'now'} {way.arguments()}"
-        plain = (*_PLAIN, _EXTRA) if _EXTRA in table.schema.names else _PLAIN
+        plain = find_columns(table)
         want = way.select(self.model.changed_in(commits), plain)
         try:
             found, warned = self._read(table, start, end, way, plain)
@@ -211,6 +211,11 @@ def _switch_on(uri: str) -> HoodieTable:
     """Return a table as it would be had change data been switched on just now."""
     snapshot = open_snapshot(TableFiles.open(uri))
     return HoodieTable(Snapshot(snapshot.files, replace(snapshot.config, cdc_enabled=True), snapshot.timeline))
+
+
+def find_columns(table: HoodieTable) -> tuple[str, ...]:
+    """Return the columns of a row as the model knows it, and its commit."""
+    return (*_PLAIN, _EXTRA) if _EXTRA in table.schema.names else _PLAIN
 
 
 def _image(value: Any) -> Row | None:

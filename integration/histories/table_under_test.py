@@ -51,6 +51,7 @@ from integration.histories.overlapping import BESIDE_OTHERS, Pause, open_paused
 from integration.histories.past import Past, make_properties
 from integration.histories.ranges import Moment, Way, choose, pick
 from integration.histories.rules import COMMIT_TIME, Row
+from integration.histories.streams import check_stream
 from tests.writer import faulty_files
 from tests.writer.faulty_files import FaultyFiles, Killed
 
@@ -116,7 +117,7 @@ class TableUnderTest:
             # a global record index wants keys that are unique in the whole table
             more = () if kind.version < _WITH_PARTITION_STATS else ("partition_stats",)
             for name in (*_INDEXES, *(more if kind.partitioned else ("record_index",))):
-                self._opened().index.build(name, options=self.options)
+                self.opened().index.build(name, options=self.options)
         counts.histories += 1
         counts.kinds[str(kind)] += 1
 
@@ -136,18 +137,18 @@ class TableUnderTest:
             return
         if self._is_left_out(operation):
             return
-        if isinstance(operation, Merge) and EXTRA not in self._opened().schema.names:  # merges add no columns
+        if isinstance(operation, Merge) and EXTRA not in self.opened().schema.names:  # merges add no columns
             operation = without_extra(operation)
         self.script.append((operation, fault))
         self.counts.steps += 1
         self.counts.operations[type(operation).__name__] += 1
-        before = self._opened().timeline
+        before = self.opened().timeline
         plan = faulty_files.Plan(None if fault is None else fault.at, "refuse" if fault is None else fault.what)
         error = self._attempt(operation, plan)
         reached = fault is not None and len(plan.trace) > fault.at
         if reached and fault is not None:
             self.counts.faults[fault.what] += 1
-        table = self._opened()
+        table = self.opened()
         events = self._events(operation, list(before), list(table.timeline), error, reached=reached)
         self._land(events, list(before), list(table.timeline))
         if reached and error is not None:
@@ -174,8 +175,8 @@ class TableUnderTest:
         if isinstance(operation, DeletePartition) and not self.kind.partitioned:
             return True
         if isinstance(operation, Alter):
-            has = EXTRA in self._opened().schema.names
-            narrow = self._opened().schema.field("total").type == pa.int32()
+            has = EXTRA in self.opened().schema.names
+            narrow = self.opened().schema.field("total").type == pa.int32()
             fits = {"add": not has, "drop": has}.get(operation.what, narrow)
             return not self.kind.grows or not self.moments or not fits
         return isinstance(operation, Savepoint) and not self._can_save()
@@ -184,9 +185,9 @@ class TableUnderTest:
         """Do an operation while another is at work, and take the model along: the one in the middle ends first."""
         self.counts.steps += 1
         self.counts.operations["During"] += 1
-        seen, before = self.model, list(self._opened().timeline)
+        seen, before = self.model, list(self.opened().timeline)
         known = frozenset(each.request_time for each in before)
-        pause = Pause(lambda: self._act(self._opened(), operation.other, BESIDE_OTHERS), known)
+        pause = Pause(lambda: self._act(self.opened(), operation.other, BESIDE_OTHERS), known)
         error: HoodieError | None = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -194,7 +195,7 @@ class TableUnderTest:
                 self._act(open_paused(self.uri, pause), operation.write, BESIDE_OTHERS)
             except HoodieError as failed:
                 error = failed
-        table = self._opened()
+        table = self.opened()
         after, begun = list(table.timeline), pause.begun
         landed: list[Event] = []
         if pause.timeline is not None:
@@ -216,7 +217,7 @@ class TableUnderTest:
     ) -> None:
         """Take the model along."""
         for event in events:
-            commit = Outcome(self.model, self._opened(), self.counts).find_commit(event, before, after)
+            commit = Outcome(self.model, self.opened(), self.counts).find_commit(event, before, after)
             self.model = self.model.after(event, None if commit is None else commit.request_time, seen)
             if commit is not None:
                 self.moments.append(Moment(commit.request_time, commit.completion_time or commit.request_time))
@@ -240,7 +241,7 @@ class TableUnderTest:
     def _events(
         self, operation: Operation, before: list[Instant], after: list[Instant], error: Any, *, reached: bool
     ) -> list[Event]:
-        outcome = Outcome(self.model, self._opened(), self.counts)
+        outcome = Outcome(self.model, self.opened(), self.counts)
         return outcome.find_events(operation, before, after, error, reached=reached)
 
     def _can_save(self) -> bool:
@@ -280,7 +281,7 @@ class TableUnderTest:
             if not isinstance(error, UnsupportedFeatureError | ConflictError):
                 raise Difference(f"the restore failed: {text}")
             self.counts.refusals[f"Restore: {type(error).__name__}"] += 1
-            self.check(self._opened())
+            self.check(self.opened())
             return
         if error is not None:
             self.counts.faults[fault.what if fault else ""] += 1
@@ -288,7 +289,7 @@ class TableUnderTest:
             error = self._attempt(Restore(), faulty_files.Plan(None, "refuse"))
             if error is not None:
                 raise Difference(f"the restore cannot be finished: {type(error).__name__}: {error}")
-        table = self._opened()
+        table = self.opened()
         # a savepoint has the time of its commit
         there = {each.request_time: each for each in table.timeline if each.action != "savepoint"}
         self.model, self.events, self.moments = saved.model, list(saved.events), list(saved.moments)
@@ -340,9 +341,9 @@ class TableUnderTest:
     def verify(self) -> None:
         """Check the metadata table."""
         may_look = self.kind.indexed and not self._had_double_keys
-        if may_look and any(each.action == "clean" for each in self._opened().timeline.select_pending()):
-            self._opened().clean(100, self.options)  # it learns what a clean removed once that is complete
-        found = list(self._opened().verify(data=False).findings) if may_look else []
+        if may_look and any(each.action == "clean" for each in self.opened().timeline.select_pending()):
+            self.opened().clean(100, self.options)  # it learns what a clean removed once that is complete
+        found = list(self.opened().verify(data=False).findings) if may_look else []
         if found:
             raise Difference(f"wrong in the metadata table: {list(map(str, found))}")
 
@@ -361,26 +362,28 @@ class TableUnderTest:
         rows = self.model.rows_of({each.request for each in self.moments if each.request <= chosen})
         self.counts.looks_back += 1
         try:
-            self._compare(f"a read as of {chosen}", self._opened(), rows, as_of=chosen)
+            self._compare(f"a read as of {chosen}", self.opened(), rows, as_of=chosen)
         except InvalidQueryError:
-            if not self._cleaned:
+            pending = [each.request_time for each in self.opened().timeline.select_pending() if each.is_write]
+            if not self._cleaned and all(each > chosen for each in pending):
                 raise
 
     def look_at_range(self, first: int, last: int, way: Way) -> None:
         """Read what changed between two times, which need not be those of commits."""
         start, end = pick(self.moments, first, last)
-        past, table = self._past(), self._opened()
+        past, table = self.past(), self.opened()
         past.check_range(table, start, end, way)
         past.check_changes(table, start, end, way)
 
     def look_at_ranges(self, most: int) -> None:
         """Read what every single commit changed, and what other ranges of commits did: at most so many in all."""
-        past, table = self._past(), self._opened()
+        past, table = self.past(), self.opened()
         for number, (start, end) in enumerate(choose(past.times(), most)):
             past.check_range(table, start, end, Way.number(number))
             past.check_changes(table, start, end, Way.number(number))
+        check_stream(past, table, 1 + len(self.moments) % 3)
 
-    def _past(self) -> Past:
+    def past(self) -> Past:
         return Past(
             self.kind, self.model, self.moments, self.merger, self.counts, self._cleaned, self._archived, self.uri
         )
@@ -406,7 +409,7 @@ class TableUnderTest:
         else:
             tell_apart(what, sorted(zip(rows, found.column(_COMMIT).to_pylist(), strict=True)), want)
 
-    def _opened(self) -> HoodieTable:
+    def opened(self) -> HoodieTable:
         return HoodieTable.open(self.uri)
 
 
