@@ -66,6 +66,8 @@ class IndexedKind(Kind):
     def write_options(self) -> dict[str, str]:
         """Java's options for writes: they find keys by the record index where there is one."""
         options = {**Kind.write_options.fget(self), **self.service_options}  # type: ignore[attr-defined]
+        if self.has_sql:
+            options["hoodie.clean.automatic"] = "false"  # where it has spoilt indexes, the next write may fail
         return options | ({"hoodie.index.type": _TYPES[self.records]} if self.records in _TYPES else {})
 
 

@@ -100,10 +100,11 @@ def _roll_back(lake: IndexedLake, ts: int) -> None:
     """Write, and have Java take it back; its procedure knows the timeline of newer tables only."""
     if lake.kind.version < _FIRST_WITH_PROCEDURE:
         return
-    while is_metadata_compaction_near(lake.path):
-        lake.put([make_row(0, ts)])
     rows = dict(lake.rows)
     lake.put([make_row(number, ts, name="gone") for number in (0, 4, 80)])
+    while is_metadata_compaction_near(lake.path):  # a clean after the write counts, too
+        rows = dict(lake.rows)
+        lake.put([make_row(number, ts, name="gone") for number in (0, 4, 80)])
     last = lake.open().timeline.select_writes().instants[-1].request_time
     with lake.java.configured(lake.kind.service_options):
         lake.java.call(lake.path, "rollback_to_instant", instant_time=last)
