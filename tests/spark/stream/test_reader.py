@@ -190,6 +190,27 @@ def test_a_batch_whose_files_were_cleaned_is_an_error(tmp_path: Path, kind: str)
     assert 1 <= len(batches) < 8
 
 
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_planned_batch_with_files_of_archived_commits_that_were_cleaned_is_an_error(
+    tmp_path: Path, version: int
+) -> None:
+    """No active commit names the file that is gone."""
+    table = make_table(tmp_path, version, "COPY_ON_WRITE")
+    quick = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    for number, keys in enumerate(["b", "b", "a"]):
+        upsert(table, number, keys, options=quick)
+    stream = Stream(tmp_path)
+    assert stream.plan()
+    for number in (3, 4):
+        upsert(table, number, "b", options=quick)
+    table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    table.archive(options={"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"})
+    assert len(table.timeline.select_writes()) == 3
+    stream.restart()
+    with pytest.raises(InvalidQueryError, match="too late"):
+        stream.read_planned()
+
+
 def test_the_checkpoint_of_another_table_is_an_error(tmp_path: Path) -> None:
     one, two = make_table(tmp_path / "one"), make_table(tmp_path / "two")
     upsert(one, 1, "a")
