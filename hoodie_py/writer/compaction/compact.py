@@ -6,7 +6,6 @@ attempt left. The work is one task for each file group. On failure the compactio
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +42,6 @@ from hoodie_py.writer.compaction.task import CompactionTask
 from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import load_output_schema
@@ -51,7 +49,6 @@ from hoodie_py.writer.precombine.merge_options import check_merger, keep_if_own
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
-from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
     collect_sizes,
@@ -62,8 +59,6 @@ from hoodie_py.writer.transaction.commit_protocol import (
     turn_missing_into_conflict,
 )
 from hoodie_py.writer.transaction.run_guard import guard_run
-
-_log = logging.getLogger(__name__)
 
 _OPERATION = "COMPACT"
 _WHAT = "compaction"
@@ -132,17 +127,6 @@ def run(
         remove_leftovers(session.files, done.request_time, results, "The compaction is complete", begun.run_id)
     completion_time = done.completion_time or ""
     return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
-
-
-def run_or_take_back(
-    session: WriteSession, instant: str, *, runner: Runner | None = None, merger: Merger | None = None
-) -> CompactionResult | RollbackResult:
-    """Run a pending compaction; roll its plan back if that is too old for what came after it. Errors as for ``run``."""
-    try:
-        return run(session, instant, runner=runner, merger=merger)
-    except StalePlanError as error:
-        _log.info("The plan is rolled back: %s", error)
-        return rollback(session, instant)
 
 
 def _recover(session: WriteSession, instant: str | None) -> Snapshot:

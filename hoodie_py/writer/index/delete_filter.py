@@ -47,7 +47,7 @@ def make_deletes_by_filter(
     columns = [RECORD_KEY_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD]
     rows = make_scan(snapshot, columns=columns, filter=chosen, merger=merger, options=dict(options)).to_arrow()
     file_ids = pc.replace_substring_regex(rows.column(FILE_NAME_FIELD), "_.*", "").combine_chunks()
-    found = _make_tagged(rows.column(RECORD_KEY_FIELD), rows.column(PARTITION_PATH_FIELD), file_ids)
+    found = make_deletes(rows.column(RECORD_KEY_FIELD), rows.column(PARTITION_PATH_FIELD), file_ids)
     _check_file_groups(snapshot, found.records, file_ids)
     return found
 
@@ -68,10 +68,10 @@ def _make_deletes_by_slice(
             paths.append(repeat_value(file_slice.partition_path, pa.string(), batch.num_rows))
             file_ids.append(repeat_value(file_slice.file_id, pa.string(), batch.num_rows))
     everywhere = (pa.chunked_array(each, pa.string()) for each in (keys, paths, file_ids))
-    return _make_tagged(*everywhere)
+    return make_deletes(*everywhere)
 
 
-def _make_tagged(keys: pa.ChunkedArray, paths: pa.ChunkedArray, file_ids: pa.ChunkedArray) -> TaggedRecords:
+def make_deletes(keys: pa.ChunkedArray, paths: pa.ChunkedArray, file_ids: pa.ChunkedArray) -> TaggedRecords:
     """Return deletes of keys in known file groups."""
     count = len(keys)
     records = WriteRecords(pa.table({}), keys, paths, pa.chunked_array([repeat_value(True, pa.bool_(), count)]))

@@ -12,9 +12,10 @@ all the time is in no later write's entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -138,19 +139,35 @@ def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: 
     for change, (new, gone) in zip(changes, found, strict=True):
         if len(gone) or (merger_decides and len(new)):
             text = "The compaction changes what an index of the metadata table says of rows that later writes changed."
-            raise make_plan_conflict(text, commit, change.group)
+            raise make_plan_conflict(
+                text, commit, change.group, "have Java Hudi run it, drop the index, and build it again"
+            )
 
 
 class StalePlanError(ConflictError):
-    """What came after the plan of a compaction forbids to carry it out; a new plan is free of that."""
+    """What came after the plan of a compaction forbids to carry it out; a new plan is free of that.
+
+    Attributes:
+        returning: the keys that would come back although another file group has them, by file group.
+    """
+
+    returning: Mapping[GroupKey, pa.Array] = MappingProxyType({})
 
 
-def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey) -> StalePlanError:
-    """Return the error of a compaction whose plan is too old for what came after it."""
+def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey, otherwise: str) -> StalePlanError:
+    """Return the error of a compaction whose plan is too old for what came after it.
+
+    ``otherwise`` is the way out where the plan must stay: up to table version 6 the later log files are named after it.
+    """
     partition, file_id = group
+    hint = "Roll its plan back and compact again: the new plan has the later log files."
+    if commit.snapshot.view.visibility.logs_carry_base_instant:
+        hint = (
+            f"Up to table version 6 its plan cannot be rolled back, as later log files are named after it: {otherwise}."
+        )
     return StalePlanError(
         text,
-        hint="Roll its plan back and compact again: the new plan has the later log files.",
+        hint=hint,
         instant=commit.instant,
         file_group=file_id,
         partition=partition or None,

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, tzinfo
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.arrow.arrays import from_numpy, join_chunks
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
 from hoodie_py.formats.metadata_table.record_index_keys import (
@@ -155,10 +155,20 @@ def _check_nowhere_else(
     commit: MetadataCommit, compared: KeyComparison, view: MetadataView, *, partitioned: bool
 ) -> None:
     """Check that no writer who found keys by the index, and so did not find these, has inserted them elsewhere."""
+    returning = {}
     for group, (new, _) in zip(compared.groups, compared.found, strict=True):
-        if len(new) and find_record_locations(view, new, [group[0]] if partitioned else None).num_rows:
-            text = "The compaction brings back a key that another file group has by now."
-            raise make_plan_conflict(text, commit, group)
+        if len(new):
+            elsewhere = find_record_locations(view, new, [group[0]] if partitioned else None)
+            if elsewhere.num_rows:
+                returning[group] = join_chunks(elsewhere["key"].unique())
+    if not returning:
+        return
+    group, keys = next(iter(returning.items()))
+    text = f"The compaction brings back a key that another file group has by now: {keys[0].as_py()[:100]!r}."
+    way_out = "services (`hoodie service --run`) delete the key there, which no read sees, and run it"
+    error = make_plan_conflict(text, commit, group, way_out)
+    error.returning = returning
+    raise error
 
 
 def settle_keys(

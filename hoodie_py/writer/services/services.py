@@ -24,7 +24,7 @@ from hoodie_py.writer.archival import archive
 from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.clustering import plan as clustering_plan
-from hoodie_py.writer.compaction import compact
+from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.local_runner import Runner
 from hoodie_py.writer.log_compaction import plan as log_compaction_plan
@@ -216,7 +216,7 @@ class ServiceRun:
     def run_compaction(self, instant: str) -> object:
         """Carry out a plan, or roll it back if it is too old: the next compaction plans anew."""
         own = keep_if_own(self.session.look().config, self.merger)
-        done = compact.run_or_take_back(self.session, instant, runner=self.runner, merger=own)
+        done = run_or_take_back(self.session, instant, runner=self.runner, merger=own)
         if isinstance(done, RollbackResult):
             return f"The plan of compaction {instant} was too old for what came after it, and was rolled back."
         return done

@@ -14,6 +14,7 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT, RESTORE
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.compaction import compact, plan
 from hoodie_py.writer.lock.heartbeat import read_life
 from hoodie_py.writer.log_compaction import run as log_compaction
@@ -39,7 +40,7 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
     for each in snapshot.timeline.timeline.select_pending_log_compactions():
         log_compaction.run(session, each.request_time)
     for each in session.look().timeline.timeline.select_pending_compactions():
-        compact.run_or_take_back(session, each.request_time, merger=merger)
+        run_or_take_back(session, each.request_time, merger=merger)
     snapshot = session.look()
     if count_logs(snapshot):
         unbounded = replace(session, settings=replace(session.settings, plan=PlanSettings(strategies=(_STRATEGY,))))

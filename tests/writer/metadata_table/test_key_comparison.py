@@ -150,9 +150,9 @@ def test_a_compaction_that_would_change_what_a_later_write_told_is_refused(tmp_p
     assert names == read_names(tmp_path) == ["late", "n"]
 
 
-def make_stale_plan(base: Path) -> str:
+def make_stale_plan(base: Path, version: int = 9) -> str:
     """A table whose pending compaction would bring a key back that another file group has by now."""
-    table = make_table(base, 9)
+    table = make_table(base, version)
     plan = table.schedule_compaction(options=BESIDE_OTHERS)
     assert plan is not None
     table.refresh().upsert([row("a", 5, "late")], BESIDE_OTHERS)
@@ -170,6 +170,26 @@ def test_services_roll_a_plan_back_that_is_too_old_and_plan_anew(tmp_path: Path)
     assert "merged" in told["compaction"]
     check(tmp_path, ["a", "b"])
     assert not HoodieTable.open(tmp_path).timeline.select_pending()
+
+
+def test_services_delete_what_is_in_the_way_where_the_plan_must_stay(tmp_path: Path) -> None:
+    """Up to version 6 later log files are named after it."""
+    plan = make_stale_plan(tmp_path, 6)
+    with pytest.raises(ConflictError, match=r"services .* delete the key there"):
+        HoodieTable.open(tmp_path).run_compaction(plan, options=BESIDE_OTHERS)
+    before = HoodieTable.open(tmp_path).scan().to_arrow().sort_by("id")
+    report = HoodieTable.open(tmp_path).services(run=True, options=BESIDE_OTHERS, only=["pending plans"])
+    assert [each.outcome for each in report.steps] == ["done"]
+    columns = ["_hoodie_commit_time", "id", "name", "ts"]
+    after = HoodieTable.open(tmp_path).scan().to_arrow().sort_by("id")
+    assert after.select(columns).equals(before.select(columns))
+    check(tmp_path, ["a", "b"])
+
+
+def test_an_upgrade_goes_on_past_a_plan_that_is_too_old(tmp_path: Path) -> None:
+    make_stale_plan(tmp_path, 6)
+    HoodieTable.open(tmp_path).upgrade(9, options=BESIDE_OTHERS)
+    check(tmp_path, ["a", "b"])
 
 
 def test_a_downgrade_goes_on_past_a_plan_that_is_too_old(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Carry out a pending compaction, also where what came after its plan forbids it (``metadata_table.key_comparison``).
+
+The plan is rolled back, so that the next compaction plans anew. Up to table version 6 it must stay, as later log files
+are named after it. There the keys that would come back, although other file groups have them by now, are deleted in the
+file groups that are compacted. No read sees that: so far a delete that the compaction drops has hidden them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import repeat_value
+from hoodie_py.options.write import TABLE_SERVICES
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.commit.commit_records import Write, commit_records
+from hoodie_py.writer.compaction import compact
+from hoodie_py.writer.compaction.local_runner import Runner
+from hoodie_py.writer.compaction.report import CompactionResult
+from hoodie_py.writer.index.delete_filter import make_deletes
+from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
+from hoodie_py.writer.output_schema import load_output_schema
+from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
+from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
+from hoodie_py.writer.timeline.session import WriteSession
+
+_log = logging.getLogger(__name__)
+
+
+def run_or_take_back(
+    session: WriteSession, instant: str, *, runner: Runner | None = None, merger: Merger | None = None
+) -> CompactionResult | RollbackResult:
+    """Run a pending compaction; if its plan is too old, roll it back, or delete what is in the way and run it.
+
+    Raises:
+        StalePlanError: the plan is too old, must stay, and no deletes help.
+        HoodieError: as for a compaction, a rollback and a write.
+    """
+    try:
+        return compact.run(session, instant, runner=runner, merger=merger)
+    except StalePlanError as error:
+        snapshot = session.look()
+        if not snapshot.view.visibility.logs_carry_base_instant:
+            _log.info("The plan is rolled back: %s", error)
+            return rollback(session, instant)
+        if not error.returning:
+            raise
+        _log.info("Keys are deleted where they would come back: %s", error)
+        _delete_keys(session, snapshot, error.returning, merger)
+    return compact.run(session, instant, runner=runner, merger=merger)
+
+
+def _delete_keys(
+    session: WriteSession, snapshot: Snapshot, keys: Mapping[GroupKey, pa.Array], merger: Merger | None
+) -> None:
+    """Commit deletes of keys in file groups."""
+    paths = [repeat_value(path, pa.string(), len(each)) for (path, _), each in keys.items()]
+    file_ids = [repeat_value(file_id, pa.string(), len(each)) for (_, file_id), each in keys.items()]
+    deletes = make_deletes(*(pa.chunked_array(each, pa.string()) for each in (list(keys.values()), paths, file_ids)))
+    settings = session.settings
+    alone = replace(session, settings=replace(settings, options={**settings.options, str(TABLE_SERVICES): "false"}))
+    write = Write(alone, snapshot, WriteOperation.DELETE, load_output_schema(snapshot), merger, looked_up=False)
+    slices = list_slices_of(deletes.records, snapshot)
+    commit_records(write, assign_files(deletes, slices, settings.plan.max_file_size))
