@@ -260,22 +260,45 @@ def test_a_late_compaction_brings_back_what_a_delete_hid(java: JavaSession, ours
     """
     kind = IndexedKind(9, False, True, sql=False)
     lake = IndexedLake(java, tmp_path / "table", kind)
-    lake.begin()
-    deletable = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
-
-    def upsert(ts: int, *, deleted: bool = False, **options: str) -> None:
-        rows = pa.Table.from_pylist([{**make_row(5, ts), "_hoodie_is_deleted": deleted}], deletable)
-        java.write(lake.path, rows, kind.write_options | options, operation="upsert")
-
-    upsert(50, deleted=True)
-    instant = lake.schedule_java()
-    upsert(40, **{"hoodie.index.type": "SIMPLE"})
-    assert not lake.open().scan(["id"], filter="id = 'k005'").to_arrow().num_rows
+    instant = _hide_a_row(lake)
     if ours:
         lake.open().run_compaction(instant, options=kind.service_options)
     else:
         lake.run_java(instant)
     assert lake.open().verify(data=False).is_right == ours
-    upsert(60)
+    _upsert_one(lake, 60)
     found = java.read(lake.path, where="id = 'k005'", metadata=False)
     assert found["ts"].to_pylist() == ([60] if ours else [40, 60])
+
+
+def test_a_plan_that_would_double_a_key_is_run_where_it_must_stay(java: JavaSession, tmp_path: Path) -> None:
+    """Up to version 6 later log files are named after it: services delete the key where a delete has hidden it."""
+    kind = IndexedKind(6, False, True)
+    lake = IndexedLake(java, tmp_path / "table", kind)
+    instant = _hide_a_row(lake)
+    _upsert_one(lake, 30)
+    with pytest.raises(ConflictError, match="brings back a key"):
+        lake.open().run_compaction(instant, options=kind.service_options)
+    report = lake.open().services(run=True, only=["pending plans"], options=kind.service_options)
+    assert [each.outcome for each in report.steps] == ["done"], str(report)
+    for ts in (30, 60):
+        assert java.read(lake.path, where="id = 'k005'", metadata=False)["ts"].to_pylist() == [ts]
+        assert lake.open().scan(["ts"], filter="id = 'k005'").to_arrow()["ts"].to_pylist() == [ts]
+        assert lake.open().verify(data=False).is_right
+        _upsert_one(lake, 60)
+
+
+def _hide_a_row(lake: IndexedLake) -> str:
+    """Delete a row, plan a compaction, write the row with a lower ordering value; return the plan's instant."""
+    lake.begin()
+    _upsert_one(lake, 50, deleted=True)
+    instant = lake.schedule_java()
+    _upsert_one(lake, 40, **{"hoodie.index.type": "SIMPLE"})
+    assert not lake.open().scan(["id"], filter="id = 'k005'").to_arrow().num_rows
+    return instant
+
+
+def _upsert_one(lake: IndexedLake, ts: int, *, deleted: bool = False, **options: str) -> None:
+    deletable = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    rows = pa.Table.from_pylist([{**make_row(5, ts), "_hoodie_is_deleted": deleted}], deletable)
+    lake.java.write(lake.path, rows, lake.kind.write_options | options, operation="upsert")
