@@ -14,6 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import repeat_value
+from hoodie_py.errors import ConflictError
 from hoodie_py.options.write import TABLE_SERVICES
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
@@ -23,6 +24,7 @@ from hoodie_py.writer.compaction import compact
 from hoodie_py.writer.compaction.local_runner import Runner
 from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.index.delete_filter import make_deletes
+from hoodie_py.writer.metadata_table.group_changes import SliceRows
 from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
@@ -52,8 +54,28 @@ def run_or_take_back(
         if not error.returning:
             raise
         _log.info("Keys are deleted where they would come back: %s", error)
+        _check_hidden(session, snapshot, error.returning, merger)
         _delete_keys(session, snapshot, error.returning, merger)
     return compact.run(session, instant, runner=runner, merger=merger)
+
+
+def _check_hidden(
+    session: WriteSession, snapshot: Snapshot, keys: Mapping[GroupKey, pa.Array], merger: Merger | None
+) -> None:
+    """Check that no read sees keys in their file groups: another writer may have written them since they were compared.
+
+    Later writers are met at the commit, as by any write.
+    """
+    rows = SliceRows(snapshot, session.settings.options, merger=merger)
+    for each in snapshot.view.list_slices(None, sorted({path for path, _ in keys})):
+        group = each.partition_path, each.file_id
+        if group in keys and rows.read_table(each, keys[group]).num_rows:
+            raise ConflictError(
+                "A key was written meanwhile in the file group where it was to be deleted.",
+                hint="Try again.",
+                file_group=each.file_id,
+                partition=each.partition_path or None,
+            )
 
 
 def _delete_keys(

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable
+from hoodie_py.writer.compaction import compact
+from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from tests.reader.mergers import Sums
@@ -183,6 +185,23 @@ def test_services_delete_what_is_in_the_way_where_the_plan_must_stay(tmp_path: P
     columns = ["_hoodie_commit_time", "id", "name", "ts"]
     after = HoodieTable.open(tmp_path).scan().to_arrow().sort_by("id")
     assert after.select(columns).equals(before.select(columns))
+    check(tmp_path, ["a", "b"])
+
+
+def test_a_key_that_reads_see_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer has written it since the compaction was compared."""
+    make_stale_plan(tmp_path, 6)
+    [first] = {file_id for key, _, file_id in read_places(tmp_path) if key == "b"}
+
+    def refuse(*_: Any, **__: Any) -> None:
+        error = StalePlanError("too old")
+        error.returning = {("", first): pa.array(["b"])}
+        raise error
+
+    monkeypatch.setattr(compact, "run", refuse)
+    report = HoodieTable.open(tmp_path).services(run=True, options=BESIDE_OTHERS, only=["pending plans"])
+    assert [each.outcome for each in report.steps] == ["conflict"]
+    assert "written meanwhile" in report.steps[0].text
     check(tmp_path, ["a", "b"])
 
 
