@@ -27,7 +27,7 @@ def check_sentence_first(text: str) -> None:
     """After Spark's own words there is the sentence, and no traceback before it."""
     sentence, traceback = text.find("hoodie_py.errors."), text.find("Traceback (most recent call last)")
     assert 0 <= sentence < traceback, text
-    assert text[:sentence].count("\n") <= 1, text
+    assert len(text[:sentence].strip().splitlines()) <= 1, text  # before 4.2 an empty line comes first
 
 
 def load(spark: Any, path: Any, **options: str) -> Callable[[], Any]:
