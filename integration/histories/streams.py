@@ -28,7 +28,8 @@ def check_stream(past: Past, table: HoodieTable, commits: int) -> None:
     if past.kind.virtual or past.merger:  # rows do not say who wrote them; a registered class would be needed
         return
     columns = find_columns(table)
-    target = pa.schema([table.scan().schema.field(name) for name in columns])
+    schema = table.scan().schema
+    target = pa.schema([schema.field(name) for name in columns])
     options = StreamOptions.parse(LoadOptions.parse({"path": past.uri}, {}))
     history = History(open_table(options.load), options)
     start = history.find_start()

@@ -245,7 +245,8 @@ class TableTimeline:
     def find_earliest_retained(self) -> str | None:
         """Return the request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
 
-        The last completed clean decides, or a later clean that has begun, because it may have deleted files already.
+        The last completed clean decides, or a later clean that has begun, because it may have deleted files already. It
+        is the rule of the next clean; what earlier cleans removed by file versions, ``cleans.find_kept_since`` tells.
         """
         from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 

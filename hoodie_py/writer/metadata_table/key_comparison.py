@@ -154,10 +154,17 @@ class StalePlanError(ConflictError):
     returning: Mapping[GroupKey, pa.Array] = MappingProxyType({})
 
 
-def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey, otherwise: str) -> StalePlanError:
+def make_plan_conflict(
+    text: str,
+    commit: MetadataCommit,
+    group: GroupKey,
+    otherwise: str,
+    returning: Mapping[GroupKey, pa.Array] = MappingProxyType({}),
+) -> StalePlanError:
     """Return the error of a compaction whose plan is too old for what came after it.
 
     ``otherwise`` is the way out where the plan must stay: up to table version 6 the later log files are named after it.
+    ``returning`` as for the error.
     """
     partition, file_id = group
     hint = "Roll its plan back and compact again: the new plan has the later log files."
@@ -165,13 +172,9 @@ def make_plan_conflict(text: str, commit: MetadataCommit, group: GroupKey, other
         hint = (
             f"Up to table version 6 its plan cannot be rolled back, as later log files are named after it: {otherwise}."
         )
-    return StalePlanError(
-        text,
-        hint=hint,
-        instant=commit.instant,
-        file_group=file_id,
-        partition=partition or None,
-    )
+    error = StalePlanError(text, hint=hint, instant=commit.instant, file_group=file_id, partition=partition or None)
+    error.returning = returning
+    return error
 
 
 def _select_later_logs(commit: MetadataCommit, column: str | None) -> list[GroupChange]:

@@ -166,9 +166,7 @@ def _check_nowhere_else(
     group, keys = next(iter(returning.items()))
     text = f"The compaction brings back a key that another file group has by now: {keys[0].as_py()[:100]!r}."
     way_out = "services (`hoodie service --run`) delete the key there, which no read sees, and run it"
-    error = make_plan_conflict(text, commit, group, way_out)
-    error.returning = returning
-    raise error
+    raise make_plan_conflict(text, commit, group, way_out, returning)
 
 
 def settle_keys(

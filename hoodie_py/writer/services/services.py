@@ -214,7 +214,7 @@ class ServiceRun:
         yield str(archive.archive(self.session))
 
     def run_compaction(self, instant: str) -> object:
-        """Carry out a plan, or roll it back if it is too old: the next compaction plans anew."""
+        """Carry out a plan; one that is too old is rolled back, if it can be: the next compaction plans anew."""
         own = keep_if_own(self.session.look().config, self.merger)
         done = run_or_take_back(self.session, instant, runner=self.runner, merger=own)
         if isinstance(done, RollbackResult):
