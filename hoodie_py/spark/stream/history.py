@@ -143,8 +143,18 @@ class History:
         """Return the position of the earliest state that the table can show, as far as its cleans tell."""
         since = find_kept_since(self._timeline) or ""
         readable = self._list_readable()
-        kept = [each for each in readable if each.request_time >= since] or readable[-1:]
-        return min((self._get_time(each) for each in kept), default=BEGINNING)
+        kept = [self._get_time(each) for each in readable if each.request_time >= since]
+        whole = [position for position in kept if self._keeps_all(since, position)]
+        return min(whole) if whole else max(map(self._get_time, readable), default=BEGINNING)
+
+    def _keeps_all(self, since: str, position: str) -> bool:
+        """Say whether cleans that keep commits from ``since`` on keep all files of the state at a position.
+
+        A clean goes by request times. A compaction that was requested before ``since`` replaces its slices for the
+        clean, also where it completed after the position, whose state still needs them.
+        """
+        older = [each for each in self._timeline.list_completed_writes() if each.request_time < since]
+        return all(self._get_time(each) <= position for each in older)
 
     def _show_then(self, position: str, without: AbstractSet[Instant] = frozenset()) -> Snapshot:
         """Return the table as it was at a position, ``without`` some commits, with the columns that it has now."""
@@ -171,7 +181,7 @@ class History:
         if not writes:
             raise self._make_gone_error("the commits up to", end)
         since = find_kept_since(self._timeline, writes[-1].request_time)
-        if since is not None and writes[-1].request_time >= since:
+        if since is not None and writes[-1].request_time >= since and self._keeps_all(since, end.position):
             return
         if not (self._timeline.timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
             return

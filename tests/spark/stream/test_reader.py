@@ -266,6 +266,31 @@ def test_a_stream_begins_after_a_clean_by_versions_that_one_by_commits_follows(t
     assert next(pairs(rows) for rows in stream.batches()) == {("a", 5), ("b", 2)}
 
 
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_a_compaction_that_ends_after_the_batch_lets_a_clean_remove_its_files(tmp_path: Path, version: int) -> None:
+    """The clean retains the batch's commit, but goes by the time of the compaction's plan, which is earlier."""
+    quick = {"hoodie.clean.automatic": "false"}
+    table = make_table(tmp_path, version)
+    upsert(table, 1, "ab", options=quick)
+    upsert(table, 2, "ab", options=quick)
+    plan = table.schedule_compaction(options=quick)
+    assert plan is not None
+    upsert(table, 3, "c", options=quick)
+    rows = {("a", 2), ("b", 2), ("c", 3)}
+    planned = Stream(tmp_path)
+    assert planned.plan()
+    table.run_compaction(plan, options=quick)
+    assert table.clean(retain_commits=1).files_deleted == 4
+    stream = Stream(tmp_path, maxCommitsPerTrigger=1)
+    assert [pairs(each) for each in stream.batches()] == [rows]
+    planned.restart()
+    if version == 6:  # it goes by request times, so the compaction belongs to the batch
+        assert pairs(planned.read_planned()) == rows
+    else:
+        with pytest.raises(InvalidQueryError, match="too late"):
+            planned.read_planned()
+
+
 @pytest.mark.parametrize("version", [9, 6])
 def test_unfinished_commits(tmp_path: Path, version: int) -> None:
     """On version 6 a stream waits before them. Later versions have completion times, so it need not wait."""
