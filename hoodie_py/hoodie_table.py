@@ -249,7 +249,7 @@ class HoodieTable(
         metadata: bool = True,
         data: bool = True,
         options: Mapping[str, Any] | None = None,
-        on_progress: Callable[[str, int], None] | None = None,
+        on_progress: Callable[[str, int, int | None], None] | None = None,
         resume: str | PathLike[str] | None = None,
     ) -> VerifyReport:
         """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
@@ -259,7 +259,8 @@ class HoodieTable(
                 records, secondary keys, statistics, bloom filters.
             data: read every file of the newest slices whole.
             options: Hudi's reader options.
-            on_progress: called with the part that is checked and the number of entries so far.
+            on_progress: called with the part that is checked, the number of entries so far, and how many there are;
+                None where only reading them tells.
             resume: a local file that keeps what is done, so that a check that was killed goes on there. It counts for
                 the same state of the table and the same options only, and goes when the check is done.
 

@@ -66,16 +66,24 @@ def verify(
 
 
 @contextmanager
-def _show_progress() -> Iterator[Callable[[str, int], None] | None]:
-    """Show what is checked on stderr during the block; give None if stderr is no terminal."""
-    from rich.progress import TextColumn
+def _show_progress() -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """Show what is checked on stderr during the block, and how far it is; give None if stderr is no terminal."""
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     from hoodie_py.cli.console import show_progress
 
-    with show_progress(TextColumn("checking {task.description}", markup=False)) as bar:
+    columns = (TextColumn("checking {task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with show_progress(*columns) as bar:
+        shown = ""
 
-        def tell(part: str, entries: int) -> None:
+        def tell(part: str, entries: int, total: int | None) -> None:
+            nonlocal shown
             assert bar is not None
-            bar.update(bar.task_ids[0], description=escape_controls(f"{part}: {entries:,}"))
+            if part != shown:  # a task of rich cannot lose its total
+                bar.remove_task(bar.task_ids[0])
+                bar.add_task("", total=total)
+                shown = part
+            text = f"{part}: {entries:,}" if total is None else f"{part}: {entries:,} of {total:,}"
+            bar.update(bar.task_ids[0], description=escape_controls(text), completed=entries)
 
         yield None if bar is None else tell

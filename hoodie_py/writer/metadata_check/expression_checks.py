@@ -8,7 +8,7 @@ Spark cannot be told here; where there are some, the report says for how many en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -36,7 +36,7 @@ from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_build.expression_portions import find_definition
 from hoodie_py.writer.metadata_build.sources import IndexSource
-from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_check.report import OnEntries, PartReport
 from hoodie_py.writer.metadata_check.statistic_checks import format_range, holds
 from hoodie_py.writer.metadata_table.expression_files import find_exact_range, find_kind, iterate_results, make_texts
 from hoodie_py.writer.metadata_table.expression_index import merge_file_ranges
@@ -44,8 +44,6 @@ from hoodie_py.writer.output_schema import load_output_schema
 
 _STATISTICS, _BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"
 _AT_ONCE = 128
-
-OnEntries = Callable[[str, int], None]
 
 
 def check_expression_index(
@@ -65,7 +63,7 @@ def check_expression_index(
         else:
             check.check_ranges(path, files)
         if on_entries is not None:
-            on_entries(partition, report.checked)
+            on_entries(partition, report.checked, None)
     check.check_keys()
     if check.untold:
         function = check.definition.function

@@ -47,7 +47,7 @@ from hoodie_py.writer.metadata_build.sorted_records import SortedRecords
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.comparison import compare
 from hoodie_py.writer.metadata_check.expression_checks import check_expression_index
-from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_check.report import OnEntries, PartReport
 from hoodie_py.writer.metadata_check.statistic_checks import check_column_statistics, check_partition_statistics
 
 _FILES, _BLOOMS = "filesystemMetadata", "BloomFilterMetadata"
@@ -62,7 +62,6 @@ class Facts(NamedTuple):
 
 Describe = Callable[[pa.Table, str | None], Facts]
 """Gets records, and the partition of the table whose file group they are in (of a partitioned record index)."""
-OnEntries = Callable[[str, int], None]
 """Told the partition, and how many entries of it have been read."""
 
 
@@ -107,7 +106,7 @@ def _check_entries(source: IndexSource, partition: str, view: MetadataView, on_e
                 _add(found, describe(rows, owner))
                 read += batch.num_rows
                 if on_entries is not None:
-                    on_entries(partition, read)
+                    on_entries(partition, read, None)
         astray = report.wrong
         counts = compare(expected, found, partial(_note, report))
     report.wrong = astray + counts.missing + counts.extra + counts.wrong  # not all of them were told

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from hoodie_py.runtime.wording import Sentence
 
 MOST_FINDINGS = 100  # of one partition of the metadata table; the others are only counted
+
+OnEntries = Callable[[str, int, int | None], None]
+"""Takes the part that is checked, how many of its entries are, and how many there are: None where reading tells."""
 
 
 @dataclass(frozen=True, slots=True)

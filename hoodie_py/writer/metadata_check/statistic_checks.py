@@ -48,13 +48,11 @@ from hoodie_py.writer.metadata_build.statistic_portions import (
     iterate_partition_ranges,
     list_file_places,
 )
-from hoodie_py.writer.metadata_check.report import PartReport
+from hoodie_py.writer.metadata_check.report import OnEntries, PartReport
 from hoodie_py.writer.metadata_table.file_ranges import measure_files
 
 _STATISTICS = "ColumnStatsMetadata"
 _AT_ONCE = 128
-
-OnEntries = Callable[[str, int], None]
 
 
 def check_column_statistics(source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
@@ -81,7 +79,7 @@ def check_column_statistics(source: IndexSource, view: MetadataView, on_entries:
                 expected = [ranges[column] for ranges in measured if ranges is not None and column in ranges]
                 _check(report, f"{place.path} {column}", found.get(key), expected, indexed.version)
         if on_entries is not None:
-            on_entries(COLUMN_STATS, report.checked)
+            on_entries(COLUMN_STATS, report.checked, None)
     report.stale = _count_stale(view, COLUMN_STATS, {name for _, name in list_file_places(source)})
     return report
 
@@ -107,7 +105,7 @@ def check_partition_statistics(
             expected = [each for each in (true.get(column), java.get(column)) if each is not None and is_known(each)]
             _check(report, f"{path or NO_PARTITION} {column}", found.get(key), expected, indexed.version)
         if on_entries is not None:
-            on_entries(PARTITION_STATS, report.checked)
+            on_entries(PARTITION_STATS, report.checked, None)
     return report
 
 

@@ -26,8 +26,8 @@ from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.leftovers import find_leftovers
-from hoodie_py.writer.metadata_check.partition_checks import OnEntries, check_partition
-from hoodie_py.writer.metadata_check.report import PartReport, VerifyReport
+from hoodie_py.writer.metadata_check.partition_checks import check_partition
+from hoodie_py.writer.metadata_check.report import OnEntries, PartReport, VerifyReport
 from hoodie_py.writer.metadata_check.resume import VerifyProgress, describe_check
 
 DATA = "data"
@@ -94,7 +94,7 @@ class _Check:
             place = f"{task.file_slice.partition_path}/{task.file_slice.file_id}"
             report.add(self._do(DATA, place, partial(_check_slice, task, place)))
             if self.on_progress is not None:
-                self.on_progress(DATA, number)
+                self.on_progress(DATA, number, len(tasks))
         return report
 
     def check_metadata(self) -> list[PartReport]:

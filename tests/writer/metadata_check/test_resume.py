@@ -18,7 +18,7 @@ class Stopped(Exception):
 
 
 def stop_after(slices: int):
-    def tell(part: str, number: int) -> None:
+    def tell(part: str, number: int, total: int | None) -> None:
         if part == "data" and number == slices:
             raise Stopped
 
@@ -53,12 +53,14 @@ def test_it_goes_on_and_says_the_same_as_one_that_ran_through(base: Path, tmp_pa
     assert whole["data"][1] == 1
     for slices in (1, 2):
         interrupt(base, state, slices)
-    seen: list[tuple[str, int]] = []
+    seen: list[tuple[str, int, int | None]] = []
     report = HoodieTable.open(base).verify(on_progress=lambda *told: seen.append(told), resume=state)
     assert {each.name: (each.checked, each.wrong, len(each.findings)) for each in report.parts} == whole
     assert (report.resumed, report.restarted) == (2, None)
     assert "2 of them were checked before" in str(report)
     assert not state.exists()
+    slices = len(list(HoodieTable.open(base).file_slices()))
+    assert [each for each in seen if each[0] == "data"] == [("data", each, slices) for each in range(1, slices + 1)]
 
 
 def test_what_is_done_is_not_read_again(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
