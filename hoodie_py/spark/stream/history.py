@@ -9,7 +9,8 @@ The rules:
   the batch ends there, because base files that are made of their rows later do not tell which commit wrote these.
 * The first batch of a stream from the beginning is a snapshot of the table at the batch's end: it has the last version
   of every row. That is what an incremental query from the beginning gives, and it needs no archived commits and no
-  files that were cleaned. It reaches at least to the earliest state that the table can show.
+  files that were cleaned. It reaches at least to the earliest state that the table can show, which has the rows of all
+  archived commits.
 * Every other batch needs all its commits and their files. If some are archived or cleaned, that is an error, never
   fewer rows; unless the user allows reading the latest file slices instead.
 """
@@ -75,7 +76,8 @@ class History:
 
     def find_last_position(self) -> str:
         """Return the position of the last commit that a stream may read now."""
-        return max((self._get_time(each) for each in self._list_readable()), default=BEGINNING)
+        times = map(self._get_time, self._list_readable())
+        return max(self._find_last_archived(), max(times, default=BEGINNING))
 
     def choose_end(self, start: StreamOffset, limits: Limits, last: str | None) -> StreamOffset:
         """Return the end of the batch that begins at an offset; the offset itself if there is nothing to read.
@@ -95,7 +97,9 @@ class History:
             tuple(each for each in commits if last is None or self._get_time(each.instant) <= last),
             self._by_request_time,
         )
-        return self._make_offset(choose_end(self._timeline, span, limits, least)) if span.commits else start
+        if not span.commits:
+            return start
+        return self._make_offset(max(choose_end(self._timeline, span, limits, least), least))
 
     def make_scan(self, start: StreamOffset, end: StreamOffset, target: pa.Schema) -> Scan:
         """Return the scan of a batch, with the columns that Spark declares.
@@ -140,12 +144,22 @@ class History:
         return resolve_range(self._timeline, position, None, self._options.hoodie).commits
 
     def _find_first_state(self) -> str:
-        """Return the position of the earliest state that the table can show, as far as its cleans tell."""
+        """Return the position of the earliest state that the table can show, as far as cleans and the archive tell."""
         since = find_kept_since(self._timeline) or ""
         readable = self._list_readable()
         kept = [self._get_time(each) for each in readable if each.request_time >= since]
         whole = [position for position in kept if self._keeps_all(since, position)]
-        return min(whole) if whole else max(map(self._get_time, readable), default=BEGINNING)
+        first = min(whole) if whole else max(map(self._get_time, readable), default=BEGINNING)
+        return max(first, self._find_last_archived())
+
+    def _find_last_archived(self) -> str:
+        """Return the last position of archived writes, whose rows every state shows.
+
+        Archival goes by request times, so it may come after the completion of an active commit.
+        """
+        if self._by_request_time:
+            return BEGINNING
+        return max(self._timeline.read_archive().completion_times.values(), default=BEGINNING)
 
     def _keeps_all(self, since: str, position: str) -> bool:
         """Say whether cleans that keep commits from ``since`` on keep all files of the state at a position.
@@ -178,7 +192,7 @@ class History:
             InvalidQueryError: files are gone, or all commits are archived.
         """
         writes = then.timeline.list_completed_writes()
-        if not writes:
+        if not writes or self._find_last_archived() > end.position:
             raise self._make_gone_error("the commits up to", end)
         since = find_kept_since(self._timeline, writes[-1].request_time)
         if since is not None and writes[-1].request_time >= since and self._keeps_all(since, end.position):

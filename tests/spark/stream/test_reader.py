@@ -291,6 +291,34 @@ def test_a_compaction_that_ends_after_the_batch_lets_a_clean_remove_its_files(tm
             planned.read_planned()
 
 
+@pytest.mark.parametrize("active", [1, 2])
+def test_a_stream_begins_after_the_archived_commits(tmp_path: Path, active: int) -> None:
+    """The last archived one completed after an active one that was requested later."""
+    quick = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    table = make_table(tmp_path, 9, "COPY_ON_WRITE")
+    for number, keys in enumerate(["ab", "a", "b"], 1):
+        upsert(table, number, keys, options=quick)
+    planned = Stream(tmp_path)
+    assert planned.plan()
+    folder = tmp_path / ".hoodie" / "timeline"
+    _, late, last = sorted(folder.glob("*.commit"))
+    request, end = late.name.partition("_")[0], int(last.name.partition("_")[2].partition(".")[0])
+    late.rename(folder / f"{request}_{end + 1}.commit")
+    if active == 2:
+        upsert(table, 4, "c", options=quick)
+    table.archive(options={"hoodie.keep.min.commits": str(active), "hoodie.keep.max.commits": str(active + 1)})
+    assert len(HoodieTable.open(str(tmp_path)).timeline.select_writes()) == active
+    planned.restart()
+    with pytest.raises(InvalidQueryError, match="too late"):
+        planned.read_planned()
+    begun = Stream(tmp_path, **{"hoodie.datasource.streaming.startOffset": "latest"})
+    assert not begun.plan()
+    stream = Stream(tmp_path, maxCommitsPerTrigger=1)
+    rows = [pairs(each) for each in stream.batches()]
+    assert rows == ([{("a", 2), ("b", 3)}] if active == 1 else [{("a", 2), ("b", 3)}, {("c", 4)}])
+    assert upsert(table, 5, "a", options=quick) == begun.read()
+
+
 @pytest.mark.parametrize("version", [9, 6])
 def test_unfinished_commits(tmp_path: Path, version: int) -> None:
     """On version 6 a stream waits before them. Later versions have completion times, so it need not wait."""
