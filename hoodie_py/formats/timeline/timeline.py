@@ -154,6 +154,13 @@ class Timeline:
         """Return the instants that are requested or inflight."""
         return self._pending
 
+    @cached_property
+    def pending_times(self) -> frozenset[str]:
+        """Request times of what is requested or inflight, but for savepoints: their times are those of commits, which
+        an unfinished savepoint does not make unfinished.
+        """
+        return frozenset(each.request_time for each in self._pending if each.action != SAVEPOINT)
+
     def select_writes(self) -> Timeline:
         """Return completed commits, delta commits and replace commits: what a query can see."""
         return self._writes

@@ -54,10 +54,9 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
         files = metadata.files.open_other(place.removesuffix(_PLACE))
         around = TableTimeline.load(files, load_config(files))
     files, config, timeline = around.files, around.config, around.timeline
-    pending = {each.request_time for each in timeline.select_pending()}
     valid = {each.request_time for each in timeline.select_completed()}
     own = metadata.timeline.select_completed()
-    valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT) if each.request_time not in pending}
+    valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT)} - timeline.pending_times
     last = own.select_actions(COMMIT).last
     since = max(min(valid, default=_FIRST), "" if last is None else last.request_time)
     for undoing in timeline.select_completed().select_actions(ROLLBACK, RESTORE):

@@ -368,7 +368,7 @@ def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -
     said = None if told is None else BucketRules.from_expressions(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
-    pending = {each.request_time for each in snapshot.timeline.timeline.select_pending()}
+    pending = snapshot.timeline.timeline.pending_times
     names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:

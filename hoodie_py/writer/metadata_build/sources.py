@@ -13,13 +13,15 @@ import pyarrow as pa
 
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import CLUSTERING, INDEXING
+from hoodie_py.formats.timeline.instants import CLUSTERING, INDEXING, SAVEPOINT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.group_changes import SliceRows
 
 Sizes = Mapping[str, Mapping[str, int]]
+
+_WITHOUT_FILES = (INDEXING, SAVEPOINT)  # a savepoint has the time of a commit, whose files count
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class IndexSource:
         timeline = self.snapshot.timeline.timeline
         last = timeline.select_completed().last
         newest = "" if last is None else last.request_time
-        pending = {each.request_time: each.action for each in timeline.select_pending() if each.action != INDEXING}
+        unfinished = (each for each in timeline.select_pending() if each.action not in _WITHOUT_FILES)
+        pending = {each.request_time: each.action for each in unfinished}
         named_by_base = not self.snapshot.config.has_logs_named_by_commit
         found: dict[str, dict[str, int]] = {}
         for listing in self.snapshot.view.list_partitions() if newest else ():

@@ -24,9 +24,9 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         CorruptFileError: a log file is too large to look at, or the metadata table cannot be read.
         StorageError: the store refused.
     """
-    instants = snapshot.timeline.timeline.select_pending()
-    pending = {each.request_time for each in instants}
-    clusterings = {each.request_time for each in instants.select_actions(CLUSTERING)}
+    timeline = snapshot.timeline.timeline
+    pending = timeline.pending_times
+    clusterings = timeline.select_pending().select_actions(CLUSTERING).pending_times
     named_by_commit = snapshot.config.has_logs_named_by_commit
     if not (clusterings if named_by_commit else pending):
         return frozenset()
@@ -41,13 +41,13 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
     return frozenset(path for path in unknown if _is_of(snapshot, path, pending))
 
 
-def _may_be_left(name: str, times: set[str] | None) -> bool:
+def _may_be_left(name: str, times: frozenset[str] | None) -> bool:
     """Say whether a file is a log file named after one of some times; None: after any."""
     parsed = parse_log_file_name(name)
     return parsed is not None and (times is None or parsed.instant in times)
 
 
-def _is_of(snapshot: Snapshot, path: str, pending: set[str]) -> bool:
+def _is_of(snapshot: Snapshot, path: str, pending: frozenset[str]) -> bool:
     try:
         data = read_bounded(snapshot.files, path, "log_bytes")
     except FileMissingError:  # rolled back since the listing

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable
 
 from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
-from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING, INFLIGHT
+from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING, INFLIGHT, SAVEPOINT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import METADATA_COMPACT_COMMITS, TABLE_SERVICES
 from hoodie_py.runtime.telemetry import watch_calls
@@ -168,22 +168,22 @@ def _has_older_writers(now: Snapshot, timeline: Timeline) -> bool:
     made = timeline.select_completed().select_actions(COMMIT).instants[-KEPT_SLICES:]
     since = (made[0].completion_time or made[0].request_time) if len(made) == KEPT_SLICES else ""
     writes = (COMMIT, DELTA_COMMIT)
-    pending = now.timeline.timeline.select_pending()
+    pending = [each for each in now.timeline.timeline.select_pending() if each.action != SAVEPOINT]
     return any(each.request_time < since for each in pending if each.state == INFLIGHT or each.action in writes)
 
 
 def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:
     """Whether the metadata table may not be compacted now."""
-    pending = now.timeline.timeline.select_pending()
-    if now.config.metadata_partitions_inflight or len(pending.select_actions(INDEXING)):
+    timeline = now.timeline.timeline
+    if now.config.metadata_partitions_inflight or len(timeline.select_pending().select_actions(INDEXING)):
         return True
     if len(view.timeline.timeline.select_pending_log_compactions()):
         return True
     known = view.timeline.timeline.select_completed()
     if now.config.has_logs_named_by_commit:
-        return any(known.find(each.request_time) is not None for each in pending)
+        return any(known.find(time) is not None for time in timeline.pending_times)
     last = known.select_actions(DELTA_COMMIT).last
-    return last is not None and any(each.request_time <= last.request_time for each in pending)
+    return last is not None and any(time <= last.request_time for time in timeline.pending_times)
 
 
 def _choose_instant(session: WriteSession, now: Snapshot, view: MetadataView, suffix: str) -> str:

@@ -155,7 +155,7 @@ class ServiceRun:
 
     def undo_failed_writes(self) -> Texts:
         """Roll back writes whose writers died."""
-        before = {each.request_time for each in self.session.look().timeline.timeline.select_pending()}
+        before = self.session.look().timeline.timeline.pending_times
         after = {each.request_time for each in undo_failed_writes(self.session, spare_others=True).timeline.timeline}
         gone = sorted(before - after)
         yield f"Rolled back what failed writes left: {', '.join(gone) or 'unfinished rollbacks or savepoints'}."

@@ -177,6 +177,9 @@ def test_an_unfinished_savepoint_says_nothing_of_its_commit() -> None:
     assert failed.first_active_time == "1"
     assert failed.is_committed("1")
     assert not failed.is_committed("3")
+    assert failed.pending_times == set()
+    begun = Timeline.from_file_names(["1.commit", "1.savepoint.inflight", "5.commit.requested", "6.clean.inflight"], 1)
+    assert begun.pending_times == {"5", "6"}
 
 
 def test_an_empty_timeline_has_no_beginning() -> None:

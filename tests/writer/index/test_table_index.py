@@ -286,6 +286,15 @@ def test_rules_for_partitions_are_followed(tmp_path: Path) -> None:
         HoodieTable.open(tmp_path / "t").upsert(rows, QUICK)
 
 
+def test_an_unfinished_savepoint_leaves_the_rules_in_force(tmp_path: Path) -> None:
+    table, file, rows = _ruled(tmp_path)
+    instant = table.timeline.select_writes().instants[-1].request_time
+    file.rename(file.with_name(f"{instant}.hashing_config"))
+    (tmp_path / "t/.hoodie/timeline" / f"{instant}.savepoint.inflight").touch()
+    HoodieTable.open(tmp_path / "t").upsert(rows, QUICK)
+    assert _numbers(HoodieTable.open(tmp_path / "t")) == {"p0": 4, "new": 2, "other": 7}
+
+
 @pytest.mark.parametrize("partition", ["p0", "new", "other"])
 def test_numbers_that_differ_without_stored_rules_are_seen_in_each_partition(tmp_path: Path, partition: str) -> None:
     """Java's options may say them, and then nothing in the table does."""

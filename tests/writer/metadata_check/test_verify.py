@@ -66,6 +66,15 @@ def test_a_table_without_a_metadata_table_is_read(tmp_path: Path) -> None:
     assert HoodieTable.open(Kind(9, True).create(tmp_path / "empty")).verify().is_right
 
 
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False, False)], ids=str)
+def test_an_unfinished_savepoint_hides_no_file_of_its_commit(kind: Kind, tmp_path: Path) -> None:
+    table = make_indexed(tmp_path / "t", kind)
+    for commit in table.timeline.select_writes():
+        (tmp_path / "t" / table.config.find_timeline_folder() / f"{commit.request_time}.savepoint.inflight").touch()
+    report = HoodieTable.open(tmp_path / "t").verify()
+    assert report.is_right, str(report)
+
+
 def lose_a_file(base: Path) -> None:
     next(base.glob("p0/.*.log.*")).unlink()
 

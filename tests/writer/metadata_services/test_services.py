@@ -87,6 +87,17 @@ def test_the_metadata_table_is_compacted_and_cleaned(name: str, tmp_path: Path) 
     assert len(hfiles(base)) in (2, 3)  # the last compaction came after the last clean
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_an_unfinished_savepoint_does_not_hold_the_metadata_table_up(name: str, tmp_path: Path) -> None:
+    base = writable(name, tmp_path)
+    before = len(compactions(base))
+    table = HoodieTable.open(base)
+    last = table.timeline.select_writes().instants[-1].request_time
+    (base / table.config.find_timeline_folder() / f"{last}.savepoint.inflight").touch()
+    upsert(base, times=9)
+    assert len(compactions(base)) >= before + 3
+
+
 def test_a_clean_leaves_what_a_writer_in_flight_knows(tmp_path: Path) -> None:
     """Java's writer finds no file group if the slices are gone that it saw when it began, and fails."""
     base = writable("mdt_files_mor_v9", tmp_path)
