@@ -26,6 +26,7 @@ from pyspark.sql import functions as f
 from hoodie_py import HoodieTable, RecordMerger
 from hoodie_py.spark import register, write
 
+FORMAT = "hoodie_orders"  # PySpark 4.0 gives mergers only to a name that it has not found by itself
 STATUSES = ("placed", "paid", "packed", "shipped", "delivered")
 COLUMNS = (
     "order_id string, customer string, city string, status string, cents bigint, updated_at bigint, "
@@ -99,7 +100,7 @@ def list_files_by_day(landing: str, store: Mapping[str, Any]) -> dict[str, list[
 
 def count_orders(spark: SparkSession, table: str, options: Mapping[str, str], query: str) -> dict[str, Any]:
     """Return the number of orders and the sum of cents for each status."""
-    reader = spark.read.format("hoodie").options(**options).option("hoodie.datasource.query.type", query)
+    reader = spark.read.format(FORMAT).options(**options).option("hoodie.datasource.query.type", query)
     by_status = reader.load(table).groupBy("status").agg(f.count("*").alias("n"), f.sum("cents").alias("cents"))
     return {row["status"]: [row["n"], row["cents"]] for row in by_status.orderBy("status").collect()}
 
@@ -113,7 +114,7 @@ def run(spark: SparkSession, landing: str, path: str, endpoint: str | None, reta
     """Load every day into the table and return the exit status."""
     store = {} if endpoint is None else {"endpoint_url": endpoint}
     options = {"storage_options": json.dumps(store)} if store else {}
-    register(spark, mergers=[OrderMerger])
+    register(spark, mergers=[OrderMerger], name=FORMAT)
     for day, files in list_files_by_day(landing, store).items():
         written = write(load_files(spark, files, store), path, "upsert", merger=OrderMerger, **TABLE, **options)
         report("upsert", day=day, files=len(files), said=str(written))
