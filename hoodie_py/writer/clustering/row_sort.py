@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -33,21 +34,20 @@ def sort_rows(batches: Iterable[pa.RecordBatch], keys: RowKeys, spill: Spill) ->
     runs: list[_Run] = []
     held: list[pa.RecordBatch] = []
     size = 0
-    for batch in batches:
+    for batch in filter(len, batches):
         if held and size + batch.nbytes > most:
-            runs.append(_write_run(_sort(held, keys), spill))
-            held, size = [], 0
-        held.append(batch)
+            runs.append(_write_run(_sort(held), spill))
+            size = 0
+        keyed = _add_keys(batch, keys)
+        held.append(keyed.take(_find_order(keyed)))  # from sorted batches rows are taken in almost the order they lie
         size += batch.nbytes
     if not held:
         return
-    last = _sort(held, keys)
-    held = []
+    last = _sort(held)
     if not runs:
-        yield from _iterate_pieces(last)
+        yield from (_drop_keys(piece) for piece in last)
         return
     runs.append(_write_run(last, spill))
-    del last
     width = len(runs[0].read(spill).schema.names) - len(_list_keys(runs[0].read(spill).schema))
     for piece in _merge(runs, spill):
         yield piece.select(range(width))
@@ -76,13 +76,20 @@ def _list_keys(schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name.startswith(_KEY)]
 
 
-def _sort(batches: list[pa.RecordBatch], keys: RowKeys) -> pa.Table:
-    """Return rows in order, with the columns of their keys behind the others."""
-    keyed = [_add_keys(batch, keys) for batch in batches]
-    table = pa.Table.from_batches(keyed)
-    order = _find_order(table)
-    del keyed
-    return table.combine_chunks().take(order)
+def _sort(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of sorted batches in order, in pieces; the list is empty afterwards.
+
+    Columns are joined one by one and rows taken piece by piece: another copy of all rows would cost more than sorting.
+    """
+    schema = batches[0].schema
+    columns = pa.Table.from_batches(batches).columns
+    batches.clear()
+    order = _find_order(pa.Table.from_arrays(columns, schema=schema))
+    for at in range(len(columns)):
+        columns[at] = columns[at].combine_chunks()
+    joined = pa.RecordBatch.from_arrays(columns, schema=schema)
+    for start in range(0, len(order), _BATCH_ROWS):
+        yield joined.take(order.slice(start, _BATCH_ROWS))
 
 
 def _add_keys(batch: pa.RecordBatch, keys: RowKeys) -> pa.RecordBatch:
@@ -91,21 +98,20 @@ def _add_keys(batch: pa.RecordBatch, keys: RowKeys) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, *made], names=[*batch.schema.names, *names])
 
 
-def _find_order(table: pa.Table) -> pa.Array:
-    names = _list_keys(table.schema)
-    return pc.sort_indices(table.select(names), sort_keys=[(name, "ascending") for name in names])
+def _find_order(rows: pa.Table | pa.RecordBatch) -> pa.Array:
+    names = _list_keys(rows.schema)
+    return pc.sort_indices(rows.select(names), sort_keys=[(name, "ascending") for name in names])
 
 
-def _iterate_pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    plain = table.drop_columns(_list_keys(table.schema))
-    del table
-    yield from plain.to_batches(max_chunksize=_BATCH_ROWS)
+def _drop_keys(piece: pa.RecordBatch) -> pa.RecordBatch:
+    return piece.drop_columns(_list_keys(piece.schema))
 
 
-def _write_run(table: pa.Table, spill: Spill) -> _Run:
-    writer = spill.open_writer(table.schema)
+def _write_run(pieces: Iterator[pa.RecordBatch], spill: Spill) -> _Run:
+    first = next(pieces)
+    writer = spill.open_writer(first.schema)
     try:
-        return _Run([writer.add(batch) for batch in table.to_batches(max_chunksize=_BATCH_ROWS)])
+        return _Run([writer.add(piece) for piece in chain([first], pieces)])
     finally:
         writer.close()
 
