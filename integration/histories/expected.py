@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hoodie_py import ConflictError, HoodieError, Instant, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
 from integration.histories.model import Model
 from integration.histories.operations import (
     Cluster,
@@ -51,6 +52,8 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
         return Expected(set(), (UnsupportedFeatureError, InvalidQueryError))
     if isinstance(operation, ScheduleClustering | RunClustering | Cluster):
         return _expect_clustering(model, operation, may)
+    # an index forbids a plan that is too old for it (``metadata_table.key_comparison``)
+    stale = (StalePlanError,) if model.kind.indexed and oldest is not None else ()
     match operation:
         case LogCompact() if model.kind.mode == CUSTOM or model.kind.change_data:
             return Expected(set(), (UnsupportedFeatureError,))
@@ -63,13 +66,13 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
         case RunPlan() if oldest is None:
             return Expected(set(), (*may, InvalidQueryError))
         case RunPlan():
-            return Expected({Run}, may)
+            return Expected({Run}, (*may, *stale))
         case Compact() if plans:
-            return Expected({Plan, Run}, may)
+            return Expected({Plan, Run}, (*may, *stale))
         case Compact() if oldest is None:
             return Expected(set(), (*may, InvalidQueryError))
         case Compact():
-            return Expected({Run}, may)
+            return Expected({Run}, (*may, *stale))
         case Rollback():
             return _expect_rollback(model, before)
     return Expected(set(), may)
