@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 
 import numpy as np
@@ -19,8 +19,11 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger, RecordMerger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.runtime.machine import count_cores
 from hoodie_py.runtime.telemetry import carry_span, watch_calls
+from hoodie_py.table.schema.by_id import make_mappings
+from hoodie_py.table.schema.history import load_schema_history
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import AppendTask, writes_positions
 from hoodie_py.writer.handles.create import InsertTask
@@ -35,7 +38,7 @@ from hoodie_py.writer.settings import WriteSettings
 WriteTask = InsertTask | ExtendTask | RewriteTask | AppendTask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tasks:
     """Makes the tasks of one commit."""
 
@@ -78,7 +81,19 @@ class Tasks:
         return RewriteTask(self.facts, index, old, self._read_info(old), self.merger, self._read_options)
 
     def _read_info(self, old: FileSlice) -> ReadInfo:
-        return self.snapshot.read_info(old).as_stored(self.facts.schema.arrow, self.facts.schema.defaults)
+        info = self.snapshot.read_info(old).as_stored(self.facts.schema.arrow, self.facts.schema.defaults)
+        return info if self.facts.schema.version is None else replace(info, mappings=self._mappings)
+
+    @cached_property
+    def _mappings(self) -> FileMappings | None:
+        """How old files hold the columns that the table has from this write on: one that it adds may have the name of
+        one that was dropped or renamed, whose values are not its own.
+        """
+        query = self.facts.schema.version
+        assert query is not None
+        return make_mappings(
+            replace(query, version=int(self.facts.instant)), load_schema_history(self.snapshot.timeline)
+        )
 
     @property
     def _read_options(self) -> ReadOptions:

@@ -27,6 +27,7 @@ _SCHEMA = pa.schema([
     ("id", pa.string()), ("ts", pa.int64()), ("a", pa.int32()), ("st", pa.struct([("x", pa.int32())])),
     ("part", pa.string()),
 ])  # fmt: skip
+_GROWN = pa.struct([("y", pa.int32()), ("x", pa.int32())])
 _OPTIONS = {**QUICK, "hoodie.parquet.small.file.limit": "0"}
 
 
@@ -69,6 +70,28 @@ def test_rows_stay_and_go_on(tmp_path: Path, version: int, kind: str) -> None:
         table.compact(options=_OPTIONS)
         assert read(table) == rows
     assert read(HoodieTable.open(tmp_path)) == rows
+
+
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("key", ["k1", "k9"])
+def test_rows_that_bring_a_name_back_do_not_bring_old_values_back(
+    tmp_path: Path, version: int, kind: str, key: str
+) -> None:
+    """The write reads old rows to rewrite their file, or, with a new key, to fill it up."""
+    table = make(tmp_path, version, kind)
+    table.insert([{"id": "k3", "ts": 1, "a": 3, "st": {"x": 3}, "part": "p"}], options=_OPTIONS)
+    table.alter(drop="a", rename={"st.x": "y"}, options=_OPTIONS)
+    new = {"id": key, "ts": 5, "st": {"y": 9, "x": 8}, "part": "p", "a": 7}
+    schema = pa.schema([*(_SCHEMA.field(name) for name in ("id", "ts", "part")), ("a", pa.int32()), ("st", _GROWN)])
+    table.upsert(pa.Table.from_pylist([new], schema=schema), options=QUICK)
+    old = {f"k{n}": {"id": f"k{n}", "ts": 1, "st": {"y": n, "x": None}, "part": "p", "a": None} for n in (0, 1, 2, 3)}
+    old["k1"]["ts"] = 2
+    rows = {**old, key: new}
+    assert read(table) == rows
+    if kind == "MERGE_ON_READ":
+        table.compact(options=QUICK)
+        assert read(table) == rows
 
 
 def test_the_first_alteration_gives_ids(tmp_path: Path) -> None:
