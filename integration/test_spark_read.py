@@ -49,6 +49,7 @@ def table(corpus: Callable[[str], Path]) -> Path:
     return corpus(TABLE)
 
 
+@pytest.mark.classic  # spark_connect_session.py does the same over Connect
 def test_the_format_is_found_without_registering(spark: Any, table: Path) -> None:
     frame = spark.newSession().read.format("hoodie").load(str(table))
     assert differences(frame.toArrow(), in_process(table)) == []

@@ -45,14 +45,18 @@ _NAMES = (
 
 
 def faults_of(verb: str, store: str) -> tuple[str, ...]:
-    """Return what can go wrong at a call.
+    """Return what can go wrong at a call, without what would be tried twice.
+
+    A process that dies leaves what its last write left, so it dies after each write, and not before or at a read. A
+    read that the store refuses and one that stays without an answer, which is repeated first, are one error above the
+    store, so they are silent.
 
     A write by halves differs: on a disk half of the bytes lie in the file under its scratch name, which the write
     renames in the end. S3 takes an object whole or not at all, so there the connection breaks and nothing lands.
     """
-    common = (KILL_BEFORE, KILL_AFTER, ERROR, TIMEOUT)
     if verb in READS:
-        return common
+        return (TIMEOUT,)
+    common = (KILL_AFTER, ERROR, TIMEOUT)
     if verb in REMOVALS:
         return (*common, LOST)
     half = (HALF_WRITTEN, KILL_HALF_WAY) if store == "local" else (HALF_WRITTEN,)
