@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 import s3fs
 
-from hoodie_py import HoodieTable
+from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.spark import register
+from hoodie_py.spark.process import is_connect
 from hoodie_py.testing import LocalS3, local_s3
 from integration.corpus_compare import differences
 
@@ -41,6 +42,7 @@ def test_storage_options_travel_as_one_json_option(spark: Any, lake: LocalS3, ex
     assert differences(frame.toArrow(), expected) == []
 
 
+@pytest.mark.classic
 def test_registering_takes_over_the_sessions_s3a_settings(spark: Any, lake: LocalS3, expected: pa.Table) -> None:
     settings = lake.spark_conf()
     for name, value in settings.items():
@@ -57,6 +59,18 @@ def test_registering_takes_over_the_sessions_s3a_settings(spark: Any, lake: Loca
         assert spark.table("on_s3").count() == expected.num_rows
     finally:
         spark.sql("drop table on_s3")
+
+
+def test_settings_that_a_connect_server_hides_are_said(spark: Any, lake: LocalS3) -> None:
+    if not is_connect(spark):
+        pytest.skip("the Spark session is not over Connect")
+    name = "spark.hadoop.fs.s3a.secret.key"
+    spark.conf.set(name, "hunter2")
+    try:
+        with pytest.warns(HoodieWarning, match=f"do not have {name}: a Connect server"):
+            register(spark, name="lake")
+    finally:
+        spark.conf.unset(name)
 
 
 def test_a_wrong_endpoint_is_an_error_without_credentials(spark: Any, lake: LocalS3) -> None:

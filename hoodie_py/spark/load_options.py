@@ -15,11 +15,12 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.options.parse import Number, Size
 from hoodie_py.options.read import AS_OF_INSTANT, READ_PATHS
 from hoodie_py.spark.process import is_connect
@@ -43,7 +44,8 @@ _LIMITS = {name.lower(): name for name in (MAX_COMMITS, MAX_FILES, MAX_BYTES)}
 _OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT, *_LIMITS)
 _HADOOP = "spark.hadoop."
 _S3A = "fs.s3a."
-_CREDENTIALS = ("access.key", "secret.key", "session.token")
+_UNDEFINED = "<undefined>"
+_OTHER_CREDENTIALS = "Give the load its storage_options, or set the AWS_* variables where the server runs."
 _BUCKET = re.compile(r"spark\.hadoop\.fs\.s3a\.bucket\.[^.]+\.")
 _S3_URI = re.compile(r"s3[an]?://", re.IGNORECASE)
 _SIMILAR = 0.8
@@ -196,20 +198,22 @@ def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def read_s3_settings(spark: Any) -> dict[str, str]:
-    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration."""
+    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration; a
+    Connect server keeps credentials to itself, so a warning says that there are some.
+    """
     settings = dict(spark.conf.getAll)
     if is_connect(spark):
-        settings |= _ask_for_credentials(spark, settings)
+        _warn_of_hidden_credentials(spark, settings)
     else:
         settings = {**dict(spark.sparkContext.getConf().getAll()), **settings}
     return pick_s3_settings(settings.items())
 
 
-def _ask_for_credentials(spark: Any, shown: Mapping[str, str]) -> dict[str, str]:
-    """Return the credentials among a Connect session's settings, which its list leaves out."""
+def _warn_of_hidden_credentials(spark: Any, shown: Mapping[str, str]) -> None:
     found = (_BUCKET.match(name) for name in shown)
     places = {_HADOOP + _S3A, *(each.group() for each in found if each is not None)}
-    asked = {
-        f"{place}{name}": spark.conf.get(f"{place}{name}", None) for place in sorted(places) for name in _CREDENTIALS
-    }
-    return {name: value for name, value in asked.items() if value is not None}
+    for name in (f"{place}secret.key" for place in sorted(places)):
+        [row] = spark.sql(f"SET `{name}`").collect()  # a stand-in for the value, if there is one
+        if row["value"] != _UNDEFINED:
+            text = f"Reads of this format do not have {name}: a Connect server does not tell it. {_OTHER_CREDENTIALS}"
+            warnings.warn(HoodieWarning(text), stacklevel=4)

@@ -30,8 +30,9 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     Without a name this is the format "hoodie". In a classic session "hudi" and "org.apache.hudi" are registered too,
     unless Java Hudi's jar is there, whose names they are. PySpark also finds the format "hoodie" without ``register``.
     Registering adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
-    ``storage_options``) or another name. A second call with the same name replaces the first. If the session's workers
-    on this machine run a Python that cannot read tables, a warning says so.
+    ``storage_options``) or another name. A second call with the same name replaces the first. A warning says so if the
+    session's workers on this machine run a Python that cannot read tables, and if a Connect server has S3 credentials,
+    which it does not tell.
 
     Args:
         spark: a session, classic or Connect.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from hoodie_py import InvalidQueryError
+from hoodie_py import HoodieWarning, InvalidQueryError
 from hoodie_py.spark.load_options import (
     LoadOptions,
     parse_columns,
@@ -82,7 +84,7 @@ def test_only_s3_settings_are_taken_over_from_the_session() -> None:
 
 
 class ConnectSession:
-    """What a Connect session shows of its settings: the list is without credentials."""
+    """What a Connect session shows of its settings: no credentials, but whether there are any."""
 
     __module__ = "pyspark.sql.connect.session"
 
@@ -94,18 +96,24 @@ class ConnectSession:
     def getAll(self) -> dict[str, str]:
         return {name: value for name, value in self.settings.items() if not name.endswith((".key", ".token"))}
 
-    def get(self, name: str, default: str | None) -> str | None:
-        return self.settings.get(name, default)
+    def sql(self, text: str) -> SimpleNamespace:
+        name = text.removeprefix("SET `").removesuffix("`")
+        value = "*********(redacted)" if name in self.settings else "<undefined>"
+        return SimpleNamespace(collect=lambda: [{"key": name, "value": value}])
 
 
-def test_a_connect_session_is_asked_for_the_credentials_that_its_list_leaves_out() -> None:
+def test_credentials_that_a_connect_server_keeps_to_itself_are_a_warning() -> None:
     settings = {
         "spark.hadoop.fs.s3a.endpoint": "http://store",
-        "spark.hadoop.fs.s3a.secret.key": "s",
+        "spark.hadoop.fs.s3a.secret.key": "hunter2",
         "spark.hadoop.fs.s3a.bucket.lake.endpoint": "http://lake",
-        "spark.hadoop.fs.s3a.bucket.lake.access.key": "of the lake",
+        "spark.hadoop.fs.s3a.bucket.lake.secret.key": "of the lake",
     }
-    assert read_s3_settings(ConnectSession(settings)) == settings
+    session = ConnectSession(settings)
+    with pytest.warns(HoodieWarning, match="storage_options") as caught:
+        assert read_s3_settings(session) == session.getAll
+    named = [str(each.message).partition(" do not have ")[2].partition(":")[0] for each in caught]
+    assert sorted(named) == sorted(settings.keys() - session.getAll)
     assert read_s3_settings(ConnectSession({"spark.app.name": "x"})) == {}
 
 
