@@ -146,11 +146,9 @@ class History:
     def _find_first_state(self) -> str:
         """Return the position of the earliest state that the table can show, as far as cleans and the archive tell."""
         since = find_kept_since(self._timeline) or ""
-        readable = self._list_readable()
-        kept = [self._get_time(each) for each in readable if each.request_time >= since]
-        whole = [position for position in kept if self._keeps_all(since, position)]
-        first = min(whole) if whole else max(map(self._get_time, readable), default=BEGINNING)
-        return max(first, self._find_last_archived())
+        least = max(self._find_last_before(since), self._find_last_archived())
+        kept = (self._get_time(each) for each in self._list_readable() if each.request_time >= since)
+        return max(least, min(kept, default=self.find_last_position()))
 
     def _find_last_archived(self) -> str:
         """Return the last position of archived writes, whose rows every state shows.
@@ -161,14 +159,14 @@ class History:
             return BEGINNING
         return max(self._timeline.read_archive().completion_times.values(), default=BEGINNING)
 
-    def _keeps_all(self, since: str, position: str) -> bool:
-        """Say whether cleans that keep commits from ``since`` on keep all files of the state at a position.
+    def _find_last_before(self, since: str) -> str:
+        """Return the last position of writes that were requested before a time, from which on cleans keep commits.
 
-        A clean goes by request times. A compaction that was requested before ``since`` replaces its slices for the
-        clean, also where it completed after the position, whose state still needs them.
+        Cleans go by request times. A compaction that was requested before replaces its slices for them, also where it
+        completed later: states before that need the older ones.
         """
-        older = [each for each in self._timeline.list_completed_writes() if each.request_time < since]
-        return all(self._get_time(each) <= position for each in older)
+        writes = self._timeline.list_completed_writes()
+        return max((self._get_time(each) for each in writes if each.request_time < since), default=BEGINNING)
 
     def _show_then(self, position: str, without: AbstractSet[Instant] = frozenset()) -> Snapshot:
         """Return the table as it was at a position, ``without`` some commits, with the columns that it has now."""
@@ -195,7 +193,7 @@ class History:
         if not writes or self._find_last_archived() > end.position:
             raise self._make_gone_error("the commits up to", end)
         since = find_kept_since(self._timeline, writes[-1].request_time)
-        if since is not None and writes[-1].request_time >= since and self._keeps_all(since, end.position):
+        if since is not None and writes[-1].request_time >= since and self._find_last_before(since) <= end.position:
             return
         if not (self._timeline.timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
             return
