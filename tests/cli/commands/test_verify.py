@@ -1,8 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+from rich.progress import Progress, ProgressColumn
+
+from hoodie_py.cli import console
+from hoodie_py.cli.commands import verify
 from tests.writer.metadata_build.indexed_tables import make_table
 from tests.writer.written_tables import Kind
 
@@ -28,3 +35,21 @@ def test_a_check_keeps_what_is_done_until_it_is_over(hoodie, tmp_path: Path) -> 
     assert not state.exists()
     done = hoodie("verify", tmp_path / "t", "--resume", tmp_path, status=1)
     assert "a folder that exists" in done.stderr
+
+
+def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def show(*columns: ProgressColumn) -> Iterator[Progress]:
+        bar.add_task("", total=None)
+        yield bar
+
+    bar = Progress()
+    monkeypatch.setattr(console, "show_progress", show)
+    shown = []
+    with verify._show_progress() as tell:
+        assert tell is not None
+        for part, entries, total in (("data", 1, 2000), ("data", 1999, 2000), ("files", 7, None)):
+            tell(part, entries, total)
+            [task] = bar.tasks
+            shown.append((task.description, task.completed, task.total))
+    assert shown == [("data: 1 of 2,000", 1, 2000), ("data: 1,999 of 2,000", 1999, 2000), ("files: 7", 7, None)]
