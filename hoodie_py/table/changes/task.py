@@ -88,8 +88,9 @@ class ChangesTask:
                     if not left:
                         return
         except FileMissingError as error:
-            error.hint = self.available
-            raise
+            raise FileMissingError(
+                "A file of the range is gone: it was cleaned, or it is lost.", hint=self.available, **error.where
+            ) from error
         release_after(self.size)
 
     def _read(self, gate: FoldGate | None) -> Iterator[pa.RecordBatch]:
