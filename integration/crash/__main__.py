@@ -28,7 +28,7 @@ from integration.crash.children import warm_up, warm_up_for_s3
 from integration.crash.operations import LOCKS, OPERATIONS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
 from integration.crash.tables import TABLES
-from integration.crash.trials import Bench, NotPossible, Trial
+from integration.crash.trials import Bench, Broken, NotPossible, Trial
 from integration.crash.write_tables import RINGS, write_table
 
 Done = Mapping[tuple[str, str, str, str], AbstractSet[tuple[int, str]]]
@@ -172,6 +172,8 @@ def _do(
         news.put(("states", bench.states))
     except NotPossible as error:
         news.put(("refused", job, str(error)))
+    except Broken as error:
+        news.put(("broken", job, str(error)))
 
 
 def _memory() -> str | None:
@@ -188,6 +190,7 @@ class Summary:
         self._calls: Counter[tuple[str, ...]] = Counter()
         self._points: Counter[tuple[str, ...]] = Counter()
         self._refused: list[str] = []
+        self._broken: list[str] = []
         self._states = 0
 
     def add(self, what: str, *news: Any) -> None:
@@ -197,6 +200,9 @@ class Summary:
         elif what == "refused":
             self._refused.append(f"{news[0].operation} of {news[0].table} on {news[0].store}: {news[1]}")
             print(f"NOT TRIED {self._refused[-1]}", flush=True)
+        elif what == "broken":
+            self._broken.append(f"{news[0].operation} of {news[0].table} on {news[0].store}: {news[1]}")
+            print(f"VIOLATION undisturbed: {self._broken[-1]}", flush=True)
         elif what == "bench":
             job, calls, points = news
             self._calls[job.store, job.lock, job.table, job.operation] = calls
@@ -222,9 +228,9 @@ class Summary:
         return found
 
     @property
-    def violations(self) -> list[Trial]:
-        """Trials that went wrong, or that did not come to the call."""
-        return [each for each in self._trials if each.problems or not each.reached]
+    def violations(self) -> list[Trial | str]:
+        """Trials that went wrong, or that did not come to the call, and what goes wrong undisturbed."""
+        return [*self._broken, *(each for each in self._trials if each.problems or not each.reached)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers and all trials."""
@@ -239,6 +245,7 @@ class Summary:
             "states_judged": self._states,
             "violations": len(self.violations),
             "not_tried": self._refused,
+            "broken": self._broken,
             "scratch_files": sum(each.scratch > 0 for each in self._trials),
             "outcomes": dict(Counter(each.outcome for each in self._trials)),
             "faults": dict(Counter(each.fault for each in self._trials)),

@@ -19,7 +19,7 @@ from integration.crash.faults import KILL_AFTER, KILL_BEFORE, KILL_HALF_WAY, LOS
 from integration.crash.operations import OPERATIONS, QUICK
 from integration.crash.stores import Folder
 from integration.crash.tables import table
-from integration.crash.trials import Bench, NotPossible
+from integration.crash.trials import Bench, Broken
 
 
 def found(folder: Folder, operation: str, ending: str, fault: str, name: str = "mdt_files_mor_v9") -> str:
@@ -83,10 +83,23 @@ def test_a_clean_that_takes_too_much(folder: Folder, monkeypatch: pytest.MonkeyP
                 files.delete(info.path)
 
     monkeypatch.setattr(clean, "_delete_files", delete)
-    with pytest.raises(NotPossible, match=r"undisturbed: .*(rows are others|what follows failed)"):
+    with pytest.raises(Broken, match=r"(rows are others|what follows failed)"):
         found(folder, "clean", ".clean", KILL_BEFORE)
 
 
 def test_a_run_whose_workers_end_is_no_success(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--stores", "local", "--tables", "no_such_table", "--operations", "run", "--workers", "1"]) == 1
     assert "NOT FINISHED" in capfd.readouterr().err
+
+
+def test_an_error_that_is_no_refusal_is_a_violation(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def delete(*_: Any) -> None:
+        raise ValueError("not one of ours")
+
+    monkeypatch.setattr(clean, "_delete_files", delete)
+    with pytest.raises(Broken, match="not one of ours"):
+        Bench(folder, table("mdt_files_mor_v9"), OPERATIONS["clean"], QUICK, "mdt_files_mor_v9", "machine")
+    assert main(["--stores", "local", "--workers", "1", "--tables", "mdt_files_mor_v9", "--operations", "clean"]) == 1
+    assert "VIOLATION undisturbed: clean of mdt_files_mor_v9 on local" in capsys.readouterr().out

@@ -81,6 +81,8 @@ def test_on_a_disk_with_a_lock_file(folder: Folder) -> None:
     [
         "schedule",
         "run again",
+        "restore past a plan",
+        "change of version beside plans",
         *(pytest.param(each, marks=pytest.mark.thorough) for each in ("rollback of a run", "clean")),
     ],
 )

@@ -16,7 +16,7 @@ from hoodie_py.writer.transaction import commit_protocol
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
 from integration.crash.operations import LOCKS, QUICK
 from integration.crash.stores import Bucket, Folder, Place
-from integration.crash.trials import NotPossible
+from integration.crash.trials import Broken
 from integration.crash.write_trials import WriteBench, bench_of
 
 SEED = int(os.environ.get("HOODIE_CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
@@ -132,5 +132,5 @@ def test_a_write_that_loses_a_row(folder: Folder, monkeypatch: pytest.MonkeyPatc
         return whole.take(range(1, len(whole)))
 
     monkeypatch.setattr(write_data, "combine", combine)
-    with pytest.raises(NotPossible, match="undisturbed"):
+    with pytest.raises(Broken, match="rows"):
         bench(folder)

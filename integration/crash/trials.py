@@ -15,7 +15,7 @@ from typing import Any
 from hoodie_py import CommitStateUnknownError, HoodieError, HoodieTable
 from integration.crash import checks
 from integration.crash.aftermath import problems, scratch
-from integration.crash.children import DIED, DONE, in_a_child
+from integration.crash.children import DIED, DONE, FAILED, HUNG, in_a_child
 from integration.crash.faults import KILL_BEFORE, KILLS, NOTHING, REMOVALS, Plan, faults_of, faulty, kind_of
 from integration.crash.operations import Operation, Subject, subject_of
 from integration.crash.steps import STEPS
@@ -28,7 +28,11 @@ _AN_HOUR = 3600.0
 
 
 class NotPossible(Exception):
-    """An operation cannot be done to this table."""
+    """An operation cannot be done to this table: it is refused."""
+
+
+class Broken(Exception):
+    """An operation that nothing disturbed ends in an error that is no refusal, or leaves a table that is not right."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ class Bench:
         lock: name of the options' lock, for reports.
 
     Raises:
-        NotPossible: the operation, undisturbed, does not work.
+        NotPossible: the operation, undisturbed, is refused.
+        Broken: it is not right undisturbed, or what comes before it.
     """
 
     def __init__(
@@ -110,14 +115,14 @@ class Bench:
             raise NotPossible(f"no {operation.pending} is pending")
         answer = self._attempt(Plan(), operation.act, self._moment)
         if answer.outcome != DONE:
-            raise NotPossible(f"{operation.name}: {answer.outcome} {answer.text[:300]}")
+            raise _not_done(operation.name, answer)
         self.calls = answer.calls
         after = place.sizes()
         gone = {path for path in self._sizes if checks.is_data_file(path) and path not in after}
         self._permitted = gone if operation.removes or operation.undoes_a_write else set[str]()
         faults = self._judge(after)
         if faults:
-            raise NotPossible(f"{operation.name}, undisturbed: {faults}")
+            raise Broken(f"{operation.name}: {faults}")
 
     @property
     def points(self) -> list[tuple[int, str]]:
@@ -184,7 +189,7 @@ class Bench:
         name, _, died_before = step.partition("!")
         answer = self._attempt(Plan(), STEPS[name], moment)
         if answer.outcome != DONE:
-            raise NotPossible(f"{step}: {answer.outcome} {answer.text[:300]}")
+            raise _not_done(step, answer)
         if not died_before:
             return self._place.dump()
         ends = [
@@ -289,8 +294,15 @@ class Bench:
         if how != DONE:
             if later:
                 return [f"what follows {how}: {answer}"]
-            raise NotPossible(f"{how}: {answer}")
+            raise Broken(f"{how}: {answer}")
         return answer
+
+
+def _not_done(what: str, answer: Answer) -> Exception:
+    """Return what to raise where an operation, undisturbed, ended in an error: of this package, or any other."""
+    if answer.outcome in (DIED, FAILED, HUNG):
+        return Broken(f"{what}: {answer.outcome} {answer.text[-1000:]}")
+    return NotPossible(f"{what}: {answer.outcome} {answer.text[:300]}")
 
 
 def _kind(call: tuple[str, str]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,9 @@ FILE_BYTES = 1 << 20
 Row = dict[str, Any]
 
 
+Base = TypeVar("Base", Path, str)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What kind of table; one that ``captures`` has change data, a ``virtual`` one no meta fields."""
@@ -50,7 +53,7 @@ class Kind:
         name = f"v{self.version}-{kind}-{'part' if self.partitioned else 'flat'}"
         return f"{name}{'-cdc' if self.captures else ''}{'-virtual' if self.virtual else ''}"
 
-    def create(self, base: Path, **more: Any) -> Path:
+    def create(self, base: Base, **more: Any) -> Base:
         """Make an empty table."""
         if self.captures:
             more = {**more, "properties": {"hoodie.table.cdc.enabled": "true", **more.get("properties", {})}}

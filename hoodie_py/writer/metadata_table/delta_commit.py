@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -32,9 +31,9 @@ from hoodie_py.formats.names import META_FIELDS, MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.writer.handles.markers import Marker, Markers
 from hoodie_py.writer.metadata_table.older_schemas import fit_to_schema
+from hoodie_py.writer.metadata_table.parallel import run_in_order
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.update import PartitionRecords
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -89,12 +88,7 @@ class DeltaCommit:
             StorageError: the store refused.
         """
         jobs = [job for records, place in parts for job in self._list_jobs(records, place)]
-        if len(jobs) == 1 or self._files.is_local:
-            written = [job() for job in jobs]
-        else:
-            with ThreadPoolExecutor(min(_AT_ONCE, len(jobs)), "hoodie-metadata") as pool:
-                written = [each.result() for each in [pool.submit(carry_span(job)) for job in jobs]]
-        for stat in written:
+        for stat in run_in_order(jobs, 1 if self._files.is_local else _AT_ONCE):
             if stat is not None:
                 self._stats[stat.partition_path] = (*self._stats.get(stat.partition_path, ()), stat)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -95,6 +96,19 @@ def test_the_table_is_as_it_was(kind: Kind, options: dict[str, str], tmp_path: P
 def check_whole(table: HoodieTable) -> None:
     found = table.verify()
     assert all(not each.wrong for each in found.parts), found
+
+
+@pytest.mark.parametrize("version", [9, 8, 6])
+def test_in_an_object_store(version: int) -> None:
+    """The metadata table gets a commit without a record, as it was taken back itself."""
+    uri = f"memory://{uuid4().hex}/t"
+    table = HoodieTable.open(Kind(version, True).create(uri))
+    table.upsert([row(1)], INDEXES)
+    before, saved = rows(table), table.savepoint(options=INDEXES).instant
+    table.upsert([row(1, 2), row(2)], INDEXES)
+    assert table.restore(saved, INDEXES).undone
+    assert rows(table) == before
+    check_whole(HoodieTable.open(uri))
 
 
 def test_nothing_came_after(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -121,6 +122,20 @@ def test_the_rows_stay(kind: Kind, path: tuple[int, ...], options: dict[str, str
             table.compact(options=options)
         check_whole(table)
         assert change(table, to).actions == ()
+
+
+@pytest.mark.parametrize("path", [(9, 8, 6), (6, 8, 9)])
+def test_in_an_object_store(path: tuple[int, ...]) -> None:
+    uri = f"memory://{uuid4().hex}/t"
+    table = HoodieTable.open(Kind(path[0], True).create(uri))
+    for ts in (1, 2):
+        table.upsert([row(number, ts) for number in range(4)], INDEXES)
+    before = rows(table)
+    for to in path[1:]:
+        change(table, to)
+        table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+        check_whole(HoodieTable.open(uri))
+        assert rows(table) == before
 
 
 def test_a_pending_plan_stays(tmp_path: Path) -> None:
