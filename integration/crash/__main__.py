@@ -197,12 +197,11 @@ class Summary:
         """Take up what a worker tells, and tell at once what is wrong."""
         if what == "states":
             self._states += news[0]
-        elif what == "refused":
-            self._refused.append(f"{news[0].operation} of {news[0].table} on {news[0].store}: {news[1]}")
-            print(f"NOT TRIED {self._refused[-1]}", flush=True)
-        elif what == "broken":
-            self._broken.append(f"{news[0].operation} of {news[0].table} on {news[0].store}: {news[1]}")
-            print(f"VIOLATION undisturbed: {self._broken[-1]}", flush=True)
+        elif what in ("refused", "broken"):
+            job, why = news
+            said, word = (self._refused, "NOT TRIED") if what == "refused" else (self._broken, "VIOLATION undisturbed:")
+            said.append(f"{job.operation} of {job.table} on {job.store}: {why}")
+            print(f"{word} {said[-1]}", flush=True)
         elif what == "bench":
             job, calls, points = news
             self._calls[job.store, job.lock, job.table, job.operation] = calls

@@ -12,10 +12,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hoodie_py import CommitStateUnknownError, HoodieError, HoodieTable
+from hoodie_py import (
+    CommitStateUnknownError,
+    HoodieError,
+    HoodieTable,
+    InvalidQueryError,
+    UnsupportedFeatureError,
+)
 from integration.crash import checks
 from integration.crash.aftermath import problems, scratch
-from integration.crash.children import DIED, DONE, FAILED, HUNG, in_a_child
+from integration.crash.children import DIED, DONE, in_a_child
 from integration.crash.faults import KILL_BEFORE, KILLS, NOTHING, REMOVALS, Plan, faults_of, faulty, kind_of
 from integration.crash.operations import Operation, Subject, subject_of
 from integration.crash.steps import STEPS
@@ -25,6 +31,7 @@ from integration.crash.writes import strays
 _SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp$")
 _MAY_GO_AFTERWARDS = (".hoodie/.heartbeat/", ".hoodie/lock", ".hoodie/.lock.crc", ".hoodie/.locks/")
 _AN_HOUR = 3600.0
+_REFUSALS = (UnsupportedFeatureError.__name__, InvalidQueryError.__name__)
 
 
 class NotPossible(Exception):
@@ -299,10 +306,9 @@ class Bench:
 
 
 def _not_done(what: str, answer: Answer) -> Exception:
-    """Return what to raise where an operation, undisturbed, ended in an error: of this package, or any other."""
-    if answer.outcome in (DIED, FAILED, HUNG):
-        return Broken(f"{what}: {answer.outcome} {answer.text[-1000:]}")
-    return NotPossible(f"{what}: {answer.outcome} {answer.text[:300]}")
+    """Return what to raise where an operation, undisturbed, did not end as it must: it was refused, or it failed."""
+    kind = NotPossible if answer.outcome in _REFUSALS else Broken
+    return kind(f"{what}: {answer.outcome} {answer.text[-1000:]}")
 
 
 def _kind(call: tuple[str, str]) -> tuple[str, str]:

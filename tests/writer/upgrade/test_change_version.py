@@ -133,7 +133,6 @@ def test_in_an_object_store(path: tuple[int, ...]) -> None:
     before = rows(table)
     for to in path[1:]:
         change(table, to)
-        table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
         check_whole(HoodieTable.open(uri))
         assert rows(table) == before
 
