@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,9 @@ from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import resolve_range
+from hoodie_py.writer.clean import clean
 from tests.table.changes.change_lakes import changes, make, row, times
+from tests.writer.clean_tables import Names, at
 
 
 def list_steps(table: HoodieTable, *span: str) -> list[Step]:
@@ -93,3 +97,48 @@ def test_an_older_slice_that_a_savepoint_kept_is_not_what_a_replaced_group_had(t
     assert len(list((tmp_path / "t/p").glob("*.parquet"))) == 1
     with pytest.raises(InvalidQueryError, match="are gone"):
         changes(table, before, times(table)[2])
+
+
+@pytest.mark.parametrize(("operation", "changes_rows"), [("BUCKET_RESCALE", False), ("INSERT_OVERWRITE", True)])
+def test_a_change_of_the_number_of_buckets_only_moves_rows(tmp_path: Path, operation: str, changes_rows: bool) -> None:
+    names = Names(tmp_path / "t", **{"hoodie.table.cdc.enabled": "true"})
+    names.base("old-0", 1)
+    names.done(1)
+    stat = {"fileId": "new-0", "partitionPath": "p", "path": names.base("new-0", 2), "prevCommit": "null"}
+    metadata = {
+        "operationType": operation,
+        "partitionToReplaceFileIds": {"p": ["old-0"]},
+        "partitionToWriteStats": {"p": [stat]},
+    }
+    names.done(2, "replacecommit", json.dumps(metadata).encode())
+    snapshot = names.snapshot()
+    steps = [
+        step for _, some in ChangesPlan(snapshot, resolve_range(snapshot.timeline, at(2))).make_steps() for step in some
+    ]
+    assert [type(each) for each in steps] == ([WholeSlice, WholeSlice] if changes_rows else [])
+
+
+def test_rows_of_a_log_that_a_clean_is_removing_are_not_taken_for_inserts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clean has begun and removed the older of two log files: the range needs both."""
+    table = make(tmp_path / "t")
+    for number in (1, 2, 3):
+        table.upsert([row("a", number)])
+    span = times(table)[1:]
+    (change,) = changes(table, *span)
+    assert change[:2] == ("u", {**row("a", 2)})
+    table.compact()
+    table.upsert([row("a", 4)])
+
+    def die_after_one(files: Any, planned: Any) -> None:
+        first = min(name for names in planned.files.values() for name in names)
+        files.delete(f"p/{first}")
+        raise SystemExit
+
+    monkeypatch.setattr(clean, "_delete_files", die_after_one)
+    with pytest.raises(SystemExit):
+        table.clean(1)
+    assert len(list((tmp_path / "t/p").glob(".*.log.*"))) == 3
+    with pytest.raises(InvalidQueryError, match="are gone"):
+        changes(HoodieTable.open(tmp_path / "t"), *span)

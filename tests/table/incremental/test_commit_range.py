@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.table.incremental.commit_range import resolve_range
+from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
+from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
+from hoodie_py.table.incremental.commit_range import find_first_pending, resolve_range
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from tests.table.tables import V6, make_table
 
@@ -148,3 +152,67 @@ def test_an_unfinished_commit_is_no_hole_of_completion_times(tmp_path: Path) -> 
 
 def test_a_table_without_commits_has_empty_ranges(tmp_path: Path) -> None:
     assert resolve_range(open_timeline(make_table(tmp_path))).commits == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "consulted"),
+    [
+        ("000", True),
+        (at("100001"), True),
+        ("20261126095959999", True),
+        ("20261126100000999", True),
+        ("20261126100001000", False),
+        ("20261127", False),
+    ],
+)
+def test_the_archive_is_read_where_a_commit_may_have_taken_a_day(
+    v9: TableTimeline, start: str, consulted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archived commit was requested before the active ones, and may have completed long after them."""
+    slow = Instant("20261125095959000", "20261126095958000", "deltacommit", "completed")
+    asked: list[bool] = []
+
+    def read_archive(_: TableTimeline) -> SimpleNamespace:
+        asked.append(True)
+        return SimpleNamespace(instants=[slow], completion_times={slow.request_time: slow.completion_time})
+
+    monkeypatch.setattr(TableTimeline, "read_archive", read_archive)
+    found = resolve_range(v9, start)
+    assert bool(asked) == consulted
+    assert found.has_archived == (start < "20261126095958000")
+
+
+def test_what_was_archived_since_the_listing_is_not_there_twice(
+    v9: TableTimeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = Instant(at("110000"), at("110001"), "deltacommit", "completed")
+    both = Instant(V9_TIMES[0][0], V9_TIMES[0][1], "deltacommit", "completed")
+    archive = SimpleNamespace(
+        instants=[both, later], completion_times={each.request_time: each.completion_time for each in (both, later)}
+    )
+    monkeypatch.setattr(TableTimeline, "read_archive", lambda _: archive)
+    assert numbers(v9) == [0, 1, 2]
+    assert not resolve_range(v9).has_archived
+
+
+@pytest.mark.parametrize("is_clustering", [True, False])
+def test_a_pending_clustering_of_version_6_is_no_hole(tmp_path: Path, is_clustering: bool) -> None:
+    """Only its plan tells it from an insert overwrite, whose rows would come into a range that was read."""
+    first, second, third = (times[0] for times in V9_TIMES)
+    group = ClusteringGroup((ClusteringSlice("f-0", "p", "f-0_0-0-0_1.parquet", ()),), 1)
+    plan = write_clustering_plan(RequestedReplace("CLUSTER", (group,)), "file:///t") if is_clustering else b""
+    names: dict[str, Any] = {f".hoodie/{first}.deltacommit": b"{}", f".hoodie/{third}.deltacommit": b"{}"}
+    names |= {f".hoodie/{second}.replacecommit.requested": plan, f".hoodie/{second}.replacecommit.inflight": b""}
+    timeline = open_timeline(make_table(tmp_path, names, **V6))
+    assert find_first_pending(timeline) == (None if is_clustering else second)
+    if is_clustering:
+        assert numbers(timeline, "000") == [0, 2]
+    else:
+        with pytest.raises(InvalidQueryError, match=f"{second} has not finished"):
+            resolve_range(timeline, "000")
+
+
+def test_pending_compactions_are_no_holes(tmp_path: Path) -> None:
+    first, second, _ = (times[0] for times in V9_TIMES)
+    names = {f".hoodie/{first}.compaction.requested": b"", f".hoodie/{second}.deltacommit.requested": b""}
+    assert find_first_pending(open_timeline(make_table(tmp_path / "t", names, **V6))) == second

@@ -35,8 +35,14 @@ def choose(names: Names, settings: ArchivalSettings = SETTINGS) -> Choice:
     return choose_instants(names.snapshot(), settings)
 
 
-def cleaned(names: Names, number: int, earliest: int) -> None:
-    plan = CleanPlan(earliest_instant_to_retain=at(earliest), earliest_action="commit", policy="KEEP_LATEST_COMMITS")
+def cleaned(names: Names, number: int, earliest: int, saved: str = "") -> None:
+    extra = {"savepointed_timestamps": saved} if saved else {}
+    plan = CleanPlan(
+        earliest_instant_to_retain=at(earliest),
+        earliest_action="commit",
+        policy="KEEP_LATEST_COMMITS",
+        extra_metadata=extra,
+    )
     metadata = CleanMetadata(start_clean_time=at(number), earliest_commit_to_retain=at(earliest))
     names.done(number, "clean", write_clean_metadata(metadata))
     names.pending(number, "clean", "requested", write_clean_plan(plan, "file:/t"))
@@ -99,6 +105,24 @@ def test_replaced_files_are_cleaned_first(names: Names) -> None:
     cleaned(names, 10, earliest=3)
     assert chosen(names) == [1, 2]
     cleaned(names, 11, earliest=4)
+    assert chosen(names) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(("saved", "stays"), [(2, True), (3, True), (4, False), (6, False)])
+def test_a_replaced_file_that_a_savepoint_kept_from_a_clean_stays_known(names: Names, saved: int, stays: bool) -> None:
+    """The clean passed the replace commit, and left the files that the savepoint names, which is gone by now."""
+    commits(names, 1, 2)
+    names.done(3, "replacecommit", b"")
+    commits(names, *range(4, 10))
+    cleaned(names, 11, earliest=4, saved=f"{at(saved)},{at(9)}")
+    assert chosen(names) == ([1, 2] if stays else [1, 2, 3, 4, 5, 6])
+
+
+def test_a_savepoint_after_the_replaced_files_keeps_nothing(names: Names) -> None:
+    commits(names, 1, 2)
+    names.done(3, "replacecommit", b"")
+    commits(names, *range(4, 10))
+    cleaned(names, 11, earliest=5, saved=at(4))
     assert chosen(names) == [1, 2, 3, 4, 5, 6]
 
 

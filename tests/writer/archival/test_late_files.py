@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
+from hoodie_py.errors import ConflictError
+from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.archival import late_files
 from tests.writer.archival.test_archive import QUICK, SOON
 from tests.writer.written_tables import Kind, row
@@ -75,3 +77,26 @@ def test_files_of_completed_instants_stay_whatever_rollbacks_say(
     table = HoodieTable.open(base)
     assert any(table.timeline.is_archived_before(time) for time in times)
     assert [each["ts"] for each in table.scan(["ts"], integrity="strict").to_arrow().to_pylist()] == [7] * 4
+
+
+@pytest.mark.parametrize("kind", KINDS[:2], ids=str)
+def test_the_lock_is_looked_at_between_listing_and_removal(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the lock another writer may have run the instant again: its files have the same instant."""
+    base = kind.create(tmp_path / "table")
+    HoodieTable.open(base).upsert([row(number, 1) for number in range(4)], QUICK)
+    _, late = roll_back_a_write(base, monkeypatch)
+    HoodieTable.open(base).upsert([row(number, 2) for number in range(4)], QUICK)
+    now = open_snapshot(str(base))
+    leaving = now.timeline.timeline.select_writes().instants[:1]
+
+    def lost() -> None:
+        raise ConflictError("The table's lock was lost while it was needed.")
+
+    with pytest.raises(ConflictError):
+        late_files.remove_late_files(now, leaving, lost)
+    assert all(path.exists() for path in late)
+    removed = late_files.remove_late_files(now, leaving, lambda: None)
+    assert sorted(removed) == sorted(path.relative_to(base).as_posix() for path in late)
+    assert not any(path.exists() for path in late)

@@ -172,3 +172,29 @@ def test_a_plan_that_removes_what_is_needed_is_refused(names: Names) -> None:
     names.saved(1, names.base("f-0", 1))
     with pytest.raises(InvalidTableError, match="savepoint"):
         check_plan(names.snapshot(), CleanPlan(files={"p": (f"f-0_0-0-0_{at(1)}.parquet",)}))
+
+
+def test_a_saved_plan_that_removes_what_another_plan_names_is_refused(names: Names) -> None:
+    """As after a plan that was saved meanwhile by a writer with another lock."""
+    old = names.base("f-0", 1)
+    log = names.log("f-0", 2 if names.version == 9 else 1)
+    plan = CleanPlan(files={"p": (Path(old).name,)})
+    check_plan(names.snapshot(), plan)
+    names.planned(7, "f-0", old, log)
+    for path in (old, log):
+        with pytest.raises(InvalidTableError, match=f"compaction {at(7)} is pending"):
+            check_plan(names.snapshot(), CleanPlan(files={"p": (Path(path).name,)}))
+
+
+def test_a_savepoint_that_is_being_made_holds_the_earliest_commit_back(names: Names) -> None:
+    assert make_plan(names.snapshot(), CleanSettings.of({}, 1)).report.earliest == at(6)
+    names.pending(3, "savepoint", "inflight")
+    report = make_plan(names.snapshot(), CleanSettings.of({}, 1)).report
+    assert report.earliest == at(2)
+    assert report.removed == ()
+
+
+def test_a_pending_clean_or_rollback_holds_nothing_back(names: Names) -> None:
+    for action in ("clean", "rollback", "indexing"):
+        names.pending(2, action, "requested")
+    assert make_plan(names.snapshot(), CleanSettings.of({}, 1)).report.earliest == at(6)

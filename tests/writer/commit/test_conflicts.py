@@ -14,6 +14,7 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.records import WriteOperation
+from tests.writer.clean_tables import Names, at
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import Kind, put, records, row
 
@@ -148,6 +149,56 @@ def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None
     assert caught.value.where["instant"] == planned
     table.insert_overwrite([row(1)], options=QUICK)
     assert table.run_compaction(options=QUICK).instant == planned
+
+
+def test_a_restore_since_the_look_is_a_conflict(tmp_path: Path) -> None:
+    """Its savepoint's commit is the last one again, so that no commit is new."""
+    start(tmp_path)
+    table = HoodieTable.open(tmp_path)
+    saved = table.savepoint(options=QUICK).instant
+    put(tmp_path, records([row(1, 3)]))
+    before = look(tmp_path)
+    HoodieTable.open(tmp_path).restore(saved, QUICK)
+    with pytest.raises(ConflictError, match="was restored since") as caught:
+        check_conflicts(Claims(), before, look(tmp_path))
+    assert (
+        caught.value.where["instant"]
+        == look(tmp_path).timeline.timeline.select_actions("restore").instants[0].request_time
+    )
+    check_conflicts(Claims(), look(tmp_path), look(tmp_path))
+
+
+@pytest.mark.parametrize(("new", "conflicts"), [(1, False), (2, True)])
+def test_one_commit_cannot_be_archived_alone(new: int, conflicts: bool, tmp_path: Path) -> None:
+    """Of the commits that were there only one with a savepoint is left, which archival may have passed."""
+    names = Names(tmp_path / "t")
+    names.done(1)
+    names.saved(1, names.log("f-0", 1))
+    names.done(2)
+    before = names.snapshot()
+    for path in names.timeline.glob(f"{at(2)}*"):
+        path.unlink()
+    for number in range(3, 3 + new):
+        names.done(number, content=b"{}")
+    if conflicts:
+        with pytest.raises(ConflictError, match="may be archived") as caught:
+            check_conflicts(Claims(), before, names.snapshot())
+        assert caught.value.where["instant"] == at(2)
+    else:
+        check_conflicts(Claims(), before, names.snapshot())
+
+
+def test_commits_since_then_are_all_known_while_one_before_them_is_active(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    names.done(1)
+    before = names.snapshot()
+    for number in range(2, 9):
+        names.done(number, content=b"{}")
+    check_conflicts(Claims(), before, names.snapshot())
+    for path in names.timeline.glob(f"{at(1)}*"):
+        path.unlink()
+    with pytest.raises(ConflictError, match="may be archived"):
+        check_conflicts(Claims(), before, names.snapshot())
 
 
 def test_commits_since_then_may_be_archived(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from hoodie_py import ConflictError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.writer.commit import commit_records
+from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.commit.tasks import run_jobs
 from hoodie_py.writer.handles.data_file import TaskResult
+from tests.writer.clean_tables import Names, at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
 QUICK = {
@@ -122,6 +125,43 @@ def test_base_files_and_overwrites_are_conflicts(
         )
     assert names(base) == {f"k{number}": "w3" for number in range(4)}
     assert HoodieTable.open(base).verify().is_right
+
+
+def test_a_base_file_in_a_bucket_of_the_write_is_a_conflict(tmp_path: Path) -> None:
+    """Log files of others go together with the write's own; a base file in the same file group does not."""
+    names = Names(tmp_path / "t")
+    names.done(1)
+    before = names.snapshot()
+    group = "00000001-0000-0000-0000-000000000000-0"
+    claims = Claims(frozenset({("p", group)}), non_blocking=True)
+
+    def commit(number: int, name: str, file_id: str = group) -> None:
+        stat = {"fileId": file_id, "partitionPath": "p", "path": f"p/{name}"}
+        stat |= {"logVersion": 1, "logOffset": 0} if ".log." in name else {}
+        names.done(number, content=json.dumps({"partitionToWriteStats": {"p": [stat]}}).encode())
+
+    commit(2, f".{group}_{at(2)}.log.1_0-0-0")
+    commit(3, f"00000000-0000-0000-0000-000000000000-0_0-0-0_{at(3)}.parquet", "00000000-0000-0000-0000-000000000000-0")
+    check_conflicts(claims, before, names.snapshot())
+    commit(4, f"{group}_0-0-0_{at(4)}.parquet")
+    with pytest.raises(ConflictError, match="changed a file group") as caught:
+        check_conflicts(claims, before, names.snapshot())
+    assert caught.value.where["instant"] == at(4)
+    assert caught.value.where["file_group"] == group
+
+
+def test_another_file_group_of_a_bucket_of_the_write_is_a_conflict(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    names.done(1)
+    before = names.snapshot()
+    other = "00000001-1111-0000-0000-000000000000-0"
+    stat = {"fileId": other, "partitionPath": "p", "path": f"p/.{other}_{at(2)}.log.1_0-0-0", "logVersion": 1}
+    names.done(2, content=json.dumps({"partitionToWriteStats": {"p": [stat]}}).encode())
+    own = frozenset({("p", "00000001-0000-0000-0000-000000000000-0"), ("q", "00000002-0000-0000-0000-000000000000-0")})
+    with pytest.raises(ConflictError, match="changed a file group"):
+        check_conflicts(Claims(own, non_blocking=True), before, names.snapshot())
+    apart = frozenset({("q", "00000001-0000-0000-0000-000000000000-0")})
+    check_conflicts(Claims(apart, non_blocking=True), before, names.snapshot())
 
 
 def test_a_checked_write_does_not_pass_over_log_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

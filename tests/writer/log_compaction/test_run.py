@@ -10,7 +10,8 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.writer.log_compaction import plan, run
 from tests.corpus import unpack
-from tests.writer.compaction_tables import QUICK, leftovers, orphans
+from tests.writer.compaction_tables import QUICK, copied, leftovers, orphans
+from tests.writer.transaction.test_second_look import before_the_completed_file
 from tests.writer.written_tables import Kind, row
 
 SMALL = {**QUICK, "hoodie.log.compaction.blocks.threshold": "3", "hoodie.parquet.small.file.limit": "0"}
@@ -164,3 +165,47 @@ def test_what_cannot_be_joined_is_refused_or_left_out(tmp_path: Path) -> None:
         captures.log_compact()
     with pytest.raises(UnsupportedFeatureError, match="COPY_ON_WRITE"):
         HoodieTable.open(Kind(9, merge_on_read=False).create(tmp_path / "w")).log_compact()
+
+
+def test_a_base_file_that_came_while_it_completed_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer without the lock compacted a slice of the plan between the last look and the completed file."""
+    base = tmp_path / "t"
+    table = filled(base, KINDS[2])
+    other = copied(base, tmp_path / "other")
+    HoodieTable.open(other).compact(options=QUICK)
+    before = data(table)
+
+    def compact_beside(_: Any) -> None:
+        for path in other.rglob("*"):
+            target = base / path.relative_to(other)
+            if path.is_file() and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(path.read_bytes())
+
+    before_the_completed_file(monkeypatch, "deltacommit", compact_beside)
+    with pytest.raises(ConflictError, match="has another base file now"):
+        table.log_compact(options=SMALL)
+    assert data(HoodieTable.open(base)) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "removed"])
+def test_a_new_log_file_that_changed_before_the_commit_is_a_conflict(damage: str, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", KINDS[2])
+    before = data(table)
+
+    class Damaging:
+        def run(self, tasks: Any, on_rows: Any) -> Any:
+            results = [task.run(on_rows) for task in tasks]
+            [path, *_] = results[0].sizes
+            file = tmp_path / "t" / path
+            file.write_bytes(file.read_bytes()[:-1]) if damage == "cut" else file.unlink()
+            return iter(results)
+
+    with pytest.raises(ConflictError, match="was removed or changed"):
+        table.log_compact(Damaging(), SMALL)
+    table = HoodieTable.open(tmp_path / "t")
+    assert data(table) == before
+    assert table.log_compact(options=SMALL).instant is not None
+    assert data(table) == before

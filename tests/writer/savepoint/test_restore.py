@@ -19,6 +19,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, RestorePlan
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
+from tests.writer.transaction.test_second_look import before_the_completed_file
 from tests.writer.written_tables import Kind, row, session
 
 INDEXES = {
@@ -213,3 +214,26 @@ def cut_short(
         check(copy, before, saved)
         check_whole(HoodieTable.open(copy))
     return seen
+
+
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False)], ids=str)
+def test_a_commit_beside_a_restore_is_a_conflict(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer took no lock and did not see the restore: what it read may be gone."""
+    base = kind.create(tmp_path / "t")
+    table = HoodieTable.open(base)
+    table.upsert([row(1), row(2)], QUICK)
+    saved = table.savepoint(options=QUICK).instant
+    table.upsert([row(1, 2)], QUICK)
+    other = copied(base, tmp_path / "other")
+    HoodieTable.open(other).upsert([row(2, 3)], QUICK)
+
+    def commit_beside(_: Any) -> None:
+        for path in other.rglob("*"):
+            target = base / path.relative_to(other)
+            if path.is_file() and not target.exists() and not path.is_relative_to(other / ".hoodie/metadata"):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(path.read_bytes())
+
+    before_the_completed_file(monkeypatch, "restore", commit_beside)
+    with pytest.raises(ConflictError, match="Another writer committed beside the restore"):
+        table.restore(saved, QUICK)

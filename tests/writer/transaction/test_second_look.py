@@ -21,9 +21,10 @@ from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+from hoodie_py.writer.transaction.commit_protocol import begin_instant
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
 from tests.writer.slow_writes import COW, MOR, pending, start
-from tests.writer.written_tables import Kind, contents, data_files, put, records, row
+from tests.writer.written_tables import Kind, contents, data_files, put, records, row, session
 
 NO_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider"}
 MANY = {**NO_LOCK, **QUICK, "hoodie.clean.failed.writes.policy": "LAZY"}
@@ -341,3 +342,48 @@ def test_writes_without_their_first_files_count(tmp_path: Path) -> None:
             (base / ".hoodie" / f"{each.request_time}.{each.action}.{state}").unlink(missing_ok=True)
     assert [each for each in HoodieTable.open(base).timeline if each.is_completed and each.is_write] == known
     assert rows(HoodieTable.open(base)) == before
+
+
+@pytest.mark.parametrize("name", ["basic_mor_v9_part", "mdt_files_mor_v9"])
+def test_a_compaction_that_another_completed_meanwhile_is_no_success(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other run took this one for dead and ran the plan again; its rollback is archived by now."""
+    base = writable(name, tmp_path)
+    before = rows(HoodieTable.open(base))
+    instant = str(HoodieTable.open(base).schedule_compaction(options=QUICK))
+    folder = base / HoodieTable.open(base).config.find_timeline_folder()
+    theirs: list[Path] = []
+
+    def run_again(_: Instant) -> None:
+        content = next(folder.glob("*.commit"), None)
+        theirs.append(folder / f"{instant}_{int(instant) + 1}.commit")
+        theirs[0].write_bytes(b"" if content is None else content.read_bytes())
+
+    before_the_completed_file(monkeypatch, "commit", run_again)
+    with pytest.raises(ConflictError, match="rolled it back while it was being completed"):
+        HoodieTable.open(base).run_compaction(instant, options={**QUICK, **NO_LOCK})
+    assert list(folder.glob(f"{instant}_*.commit")) == theirs, "only this run's completed file went"
+    theirs[0].unlink()
+    assert rows(HoodieTable.open(base)) == before
+
+
+@pytest.mark.parametrize("requested_is_there", [True, False])
+def test_a_lone_inflight_file_does_not_stay(requested_is_there: bool, tmp_path: Path) -> None:
+    """Another writer removed the requested file, for the rollback of a writer that it judged dead, which then woke."""
+    start(tmp_path)
+    doing = session(tmp_path)
+    now = doing.look()
+    timeline = doing.open_timeline(now)
+    requested = timeline.request(doing.clock.take(), "deltacommit", b"")
+
+    class Dead(Heartbeat):
+        def ensure_own(self, holding: HeldLock) -> None:
+            if not requested_is_there:
+                timeline.remove(requested)
+            raise ConflictError("The heartbeat stopped")
+
+    alive = Dead(doing.files, requested.request_time)
+    with doing.hold_lock() as holding, pytest.raises(ConflictError, match="The heartbeat stopped"):
+        begin_instant(doing, now, requested, alive, holding)
+    assert pending(tmp_path) == (["deltacommit inflight"] if requested_is_there else [])
