@@ -16,7 +16,7 @@ LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup python-found java-note java-env s3-env java demo test thorough crash crash-writes crash-streams histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
-	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz lint format types imports docs wheel release lock clean
+	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz mutants lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
@@ -38,6 +38,7 @@ help:
 	@echo 'make bench-scale   how cost grows with files, partitions, commits and rows, some ten minutes (ARGS="--only upsert")'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
 	@echo 'make fuzz     damaged and hostile files: every truncation and bit flip, then guided fuzzing (MINUTES=10 a parser)'
+	@echo 'make mutants  plant faults in the modules that hold rules, and print what no test notices (ARGS="--minutes 60 --only clean")'
 	@echo 'make lint     ruff check, ruff format --check, vulture;  make format mends what can be mended'
 	@echo 'make types    mypy --strict'
 	@echo 'make imports  the layer rules'
@@ -170,6 +171,12 @@ fuzz: $(STAMP)
 	$(BIN)/python -m pip install --quiet 'atheris>=3.0'
 	$(BIN)/python -m tests.fuzz.sweep
 	$(BIN)/python -m tests.fuzz.run --minutes $(or $(MINUTES),10)
+
+# Faults in the modules that hold rules, one at a time, and which of them no mirrored test notices.
+mutants: $(STAMP)
+	'$(PYTHON)' -m venv .venv-mutants
+	.venv-mutants/bin/python -m pip install --quiet 'cosmic-ray>=8.4'
+	.venv-mutants/bin/python -m tests.mutants $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,31 @@ def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None
     assert caught.value.where["instant"] == planned
     table.insert_overwrite([row(1)], options=QUICK)
     assert table.run_compaction(options=QUICK).instant == planned
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "conflicts"),
+    [
+        (f"g-0_0-0-0_{at(2)}.parquet", {"prevCommit": "null"}, True),  # a new base file whose writer did not count
+        (f".g-0_{at(2)}.log.1_0-0-0", {"prevCommit": "null", "logVersion": 1}, False),
+        (f".g-0_{at(2)}.log.1_0-0-0", {"prevCommit": "null", "logVersion": 1, "numInserts": 1}, True),
+        (f"g-0_0-0-0_{at(2)}.parquet", {"prevCommit": at(1)}, False),
+        (f"g-0_0-0-0_{at(2)}.parquet", {"prevCommit": at(1), "numInserts": 1}, True),
+    ],
+)
+def test_which_files_have_new_keys(name: str, more: dict[str, Any], conflicts: bool, tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    names.done(1)
+    before = names.snapshot()
+    stat = {"fileId": "g-0", "partitionPath": "p", "path": f"p/{name}", **more}
+    names.done(2, content=json.dumps({"partitionToWriteStats": {"p": [stat]}}).encode())
+    claims = Claims(new_keys_in=frozenset({"p"}))
+    if conflicts:
+        with pytest.raises(ConflictError, match="the same new keys"):
+            check_conflicts(claims, before, names.snapshot())
+    else:
+        check_conflicts(claims, before, names.snapshot())
+    check_conflicts(Claims(new_keys_in=frozenset({"q"})), before, names.snapshot())
 
 
 def test_a_restore_since_the_look_is_a_conflict(tmp_path: Path) -> None:
