@@ -101,6 +101,11 @@ class Snapshot:
             self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone, metadata=self.metadata
         )
 
+    def take_over(self, later: Snapshot) -> Snapshot:
+        """Return this snapshot's files and columns with the properties and the timeline of a later look."""
+        schema = self.__dict__.get("schema", self._schema)
+        return Snapshot(self.files, later.config, later.timeline, timezone=self.timezone, view=self.view, schema=schema)
+
     def forget_files(self, files: TableFiles) -> Snapshot:
         """Return the same snapshot with nothing listed yet, that reaches the table's files through ``files``."""
         return Snapshot(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -22,11 +23,12 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.alter.changes import Changes, change_columns
 from hoodie_py.writer.column_ids import TableColumns
 from hoodie_py.writer.commit.conflicts import Claims
-from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.commit.first_look import Intent
+from hoodie_py.writer.commit.write_commit import open_commit
 from hoodie_py.writer.input.conform import find_write_schema
 from hoodie_py.writer.input.evolution import check_protected
 from hoodie_py.writer.metadata_services.services import run_metadata_services
-from hoodie_py.writer.output_schema import OutputSchema, select_data_columns
+from hoodie_py.writer.output_schema import select_data_columns
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
@@ -89,11 +91,12 @@ def alter(session: WriteSession, changes: Changes, *, dry_run: bool = False) -> 
         return AlterResult((), schema)
     if dry_run:
         return AlterResult(sentences, schema)
-    return _commit(session, snapshot, altered, AlterResult(sentences, schema))
+    check = partial(_check_dependents, changes=changes)
+    intent = Intent(WriteOperation.ALTER_SCHEMA, snapshot, altered, Claims(looked_up=False), check=check)
+    return _commit(session, snapshot, intent, AlterResult(sentences, schema))
 
 
-def _commit(session: WriteSession, snapshot: Snapshot, altered: OutputSchema, result: AlterResult) -> AlterResult:
-    intent = Intent(WriteOperation.ALTER_SCHEMA, snapshot, altered, Claims(looked_up=False))
+def _commit(session: WriteSession, snapshot: Snapshot, intent: Intent, result: AlterResult) -> AlterResult:
     run_metadata_services(session, snapshot)
     with open_commit(session, intent) as begun:
         completion_time = begun.commit(())

@@ -25,9 +25,10 @@ from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import inline as clustering
 from hoodie_py.writer.commit.catalogs import check_catalogs, sync_catalogs
 from hoodie_py.writer.commit.conflicts import Claims
+from hoodie_py.writer.commit.first_look import Intent
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Tasks, make_workload, run_jobs
-from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.commit.write_commit import open_commit
 from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.compaction import plan as compaction_plan
 from hoodie_py.writer.compaction.local_runner import Runner

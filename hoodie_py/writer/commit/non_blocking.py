@@ -11,6 +11,7 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX, SECONDARY_PREFIX
 from hoodie_py.options.write import CONCURRENCY_MODE, NON_BLOCKING
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_table.kept_indexes import list_kept_partitions
 from hoodie_py.writer.settings import WriteSettings
 
 
@@ -35,7 +36,7 @@ def check_non_blocking(snapshot: Snapshot, settings: WriteSettings) -> None:
             "Non-blocking writers of a table below version 8: its log files belong to the slice that the writer saw.",
             hint="Upgrade the table, or use OPTIMISTIC_CONCURRENCY_CONTROL.",
         )
-    keyed = [each for each in config.metadata_partitions if each.startswith((RECORD_INDEX, SECONDARY_PREFIX))]
+    keyed = [each for each in list_kept_partitions(snapshot) if each.startswith((RECORD_INDEX, SECONDARY_PREFIX))]
     if keyed:
         raise UnsupportedFeatureError(
             f"Non-blocking writers of a table whose metadata table has {keyed[0]}: writers of one key would not know "

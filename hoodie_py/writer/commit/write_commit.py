@@ -1,7 +1,8 @@
 """Commit the files of a write of records (Hudi ``BaseCommitActionExecutor``).
 
-The steps are those of ``commit_protocol``. Before it takes an instant, a write checks that no other writer changed what
-its records were placed by. It announces each data file by a marker before it writes the file.
+The steps are those of ``commit_protocol``. Before it takes an instant, and again before it commits, a write checks that
+no other process changed what its records were placed by (``first_look``). It announces each data file by a marker
+before it writes the file.
 """
 
 from __future__ import annotations
@@ -9,30 +10,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
 from hoodie_py.formats.names import CDC_SUFFIX
-from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
-from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, INFLIGHT, REPLACE_COMMIT, REQUESTED, Instant
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
-from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
-from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
+from hoodie_py.writer.commit.conflicts import check_conflicts
+from hoodie_py.writer.commit.first_look import Intent, check_before_begin, check_before_commit
 from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
-from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
-from hoodie_py.writer.refusals import check_writable
-from hoodie_py.writer.rollback.recovery import list_rollbacks_to_finish
-from hoodie_py.writer.timeline.schema_commits import check_same_columns, remove_schema_history, save_schema_history
+from hoodie_py.writer.timeline.schema_commits import remove_schema_history, save_schema_history
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import (
@@ -44,49 +41,19 @@ from hoodie_py.writer.transaction.commit_protocol import (
     take_back_on_failure,
     turn_missing_into_conflict,
 )
-from hoodie_py.writer.transaction.pending import list_pending_writes, list_rollbacks_of
+from hoodie_py.writer.transaction.pending import list_rollbacks_of
 from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A write before it has an instant. ``workload`` is for the inflight file: one stat for each file group, without
-    path, by partition. ``merger`` is the table's own, if the caller gave it.
-    """
-
-    operation: WriteOperation
-    snapshot: Snapshot
-    schema: OutputSchema
-    claims: Claims
-    workload: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
-    extra_metadata: Mapping[str, str] = field(default_factory=dict)
-    merger: Merger | None = None
-
-    @property
-    def replaces(self) -> bool:
-        """Whether it replaces file groups."""
-        return self.claims.replaced is not None
-
-    @property
-    def writes_base_files(self) -> bool:
-        """Whether it may write base files, not only log files."""
-        stats = [each for some in self.workload.values() for each in some]
-        return not self.snapshot.config.is_merge_on_read or not stats or any(each.num_inserts for each in stats)
-
-    @property
-    def action(self) -> str:
-        """The action on the timeline."""
-        if self.replaces:
-            return REPLACE_COMMIT
-        return DELTA_COMMIT if self.snapshot.config.is_merge_on_read else COMMIT
 
 
 @dataclass(slots=True)
 class OpenCommit:
-    """A write that has begun. ``completion_time`` is None until it is committed."""
+    """A write that has begun. ``snapshot`` is the table at the first look, with the properties and the timeline of the
+    look under which the write began. ``completion_time`` is None until it is committed.
+    """
 
     session: WriteSession
     intent: Intent
+    snapshot: Snapshot
     facts: CommitFacts
     alive: Heartbeat
     completion_time: str | None = None
@@ -136,12 +103,9 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
     if intent.writes_base_files:  # before the lock, as this reads footers of base files
         with turn_missing_into_conflict(session, intent.snapshot):
             files = choose_codec(files, intent.snapshot)
-    indexed = find_indexed_columns(intent.snapshot, intent.schema.avro, session.settings.options)
     with session.hold_lock() as holding:
         now = session.look()
-        _check(session, now)
-        check_same_columns(intent.snapshot, now, intent.schema)
-        check_conflicts(intent.claims, intent.snapshot, now, beginning=True)
+        check_before_begin(session, intent, now)
         forget_finished(session, now)
         instant = session.clock.take(find_newest_time(now.timeline.timeline))
         # The heartbeat comes before the requested file: other writers judge the pending instant by it.
@@ -154,14 +118,14 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             run_id=make_run_id(),
             schema=intent.schema,
             file=files,
-            indexed=indexed,
+            indexed=find_indexed_columns(now, intent.schema.avro, session.settings.options),
         )
         writer = session.open_timeline(now)
         holding.ensure_held()
         profile = CommitMetadata(operation_type=intent.operation.name, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
         requested = _request(writer, facts, _make_requested(intent), alive)
-        begun = OpenCommit(session, intent, facts, alive)
+        begun = OpenCommit(session, intent, intent.snapshot.take_over(now), facts, alive)
         try:
             begin_instant(session, now, requested, alive, holding, content)
         except CommitStateUnknownError:
@@ -190,21 +154,6 @@ def _request(writer: TimelineWriter, facts: CommitFacts, content: bytes, alive: 
         raise
 
 
-def _check(session: WriteSession, now: Snapshot) -> None:
-    check_writable(now)
-    mode = session.settings.metadata_mode
-    MetadataTable.check(now, mode)
-    pending: list[Instant] = []
-    if not session.multi_writer:
-        pending = list_pending_writes(now) or [each.instant for each in list_rollbacks_to_finish(now)]
-    if pending:
-        raise ConflictError(
-            f"Another {pending[0].action} is under way.",
-            hint="Let it finish. If several writers work at the same time, declare that and a lock provider.",
-            instant=pending[0].request_time,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class _WriteCompletion:
     """How a write completes."""
@@ -220,7 +169,7 @@ class _WriteCompletion:
         begun = self.begun
         return MetadataCommit(
             begun.session,
-            begun.intent.snapshot,
+            begun.snapshot,
             begun.instant,
             "write",
             begun.intent.operation.name,
@@ -234,7 +183,7 @@ class _WriteCompletion:
 
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer rolled the write back or conflicts with it."""
-        begun, claims = self.begun, self.begun.intent.claims
+        begun = self.begun
         found = now.timeline.timeline.find(begun.instant, begun.facts.action)
         if found is None or found.state != INFLIGHT:
             state = "gone" if found is None else found.state
@@ -244,9 +193,7 @@ class _WriteCompletion:
             raise ConflictError(
                 "Another writer rolls this write back.", instant=begun.instant, rollback=rollbacks[0].request_time
             )
-        check_writable(now)
-        check_same_columns(begun.intent.snapshot, now, begun.intent.schema, begun.instant)
-        check_conflicts(claims, begun.intent.snapshot, now)
+        check_before_commit(begun.session, begun.intent, now, begun.instant)
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:

@@ -362,18 +362,35 @@ def _find_bucket_count(
     return DEFAULT_BUCKETS if named and evidence.is_possible(DEFAULT_BUCKETS) else None
 
 
+def has_same_bucket_rules(now: Snapshot, index: IndexSettings) -> bool:
+    """Say whether the table's own rules for numbers of buckets, if it has some, are those of a bucket index.
+
+    Raises:
+        HoodieError: the rules cannot be read.
+    """
+    rules = None if index.consistent else _read_rules(now)
+    return rules is None or (rules.default == index.buckets and rules.rules == index.rules)
+
+
+def _read_rules(snapshot: Snapshot) -> BucketRules | None:
+    """Return the numbers of buckets that are in force in the table; None if it has no rules."""
+    pending = snapshot.timeline.timeline.pending_times
+    names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
+    in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
+    if not in_force:
+        return None
+    return BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))
+
+
 def _load_rules(snapshot: Snapshot, options: Mapping[str, str], *, kept: bool) -> BucketRules | None:
     """Return the numbers of buckets that differ between partitions, from the table or the options."""
     given, told = keys.BUCKET_COUNT.read_given(options), keys.BUCKET_EXPRESSIONS.read(options)
     said = None if told is None else BucketRules.from_expressions(told, given or DEFAULT_BUCKETS)
     if not kept:
         return said
-    pending = snapshot.timeline.timeline.pending_times
-    names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
-    in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
-    if not in_force:
+    rules = _read_rules(snapshot)
+    if rules is None:
         raise InvalidTableError("The rules for numbers of buckets are missing.", path=RULES_FOLDER)
-    rules = BucketRules.from_bytes(read_bounded(snapshot.files, f"{RULES_FOLDER}/{in_force[-1]}"))
     if given is not None and given != rules.default:
         raise _make_contradiction_error(
             snapshot, keys.BUCKET_COUNT, str(given), f"{rules.default} where no rule matches"

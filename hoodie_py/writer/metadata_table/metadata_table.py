@@ -37,6 +37,7 @@ from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.metadata_table.definitions_file import define_new_columns
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.expression_index import find_expression_problem
+from hoodie_py.writer.metadata_table.kept_indexes import KeptIndexes, list_kept_partitions
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
 from hoodie_py.writer.metadata_table.table_properties import change_properties
@@ -91,7 +92,23 @@ class MetadataTable:
         """Read what the commit's records need and what can be read before the lock; errors are those of the makers."""
         if commit.session.settings.metadata_mode == "disable":
             return commit
-        return prepare_records(commit, list_kept_partitions(commit.snapshot))
+        kept = KeptIndexes.read(commit.snapshot)
+        return prepare_records(replace(commit, kept=kept), kept.partitions)
+
+    def bring_up_to_date(self, commit: MetadataCommit) -> MetadataCommit:
+        """Prepare the commit for the partitions that were built, or became others, since ``prepare``.
+
+        Without it their records would be those of an instant that changes nothing, and the index would lack the
+        commit: who builds the index counts on the commit to tell it. Errors are those of the makers.
+        """
+        if self._mode == "disable":
+            return commit
+        kept = KeptIndexes.read(self._snapshot)
+        changed = kept.list_changed(commit.kept)
+        if not changed:
+            return commit
+        found = replace(commit, snapshot=commit.snapshot.take_over(self._snapshot), kept=kept)
+        return prepare_records(found, changed)
 
     def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
         """Write what an instant does to the table. The instant must complete right after.
@@ -154,18 +171,6 @@ class MetadataTable:
         """Remove what ``commit`` wrote, and nothing of another run of the same instant."""
         for path in self._own:
             self._files.delete_with_checksum(path)
-
-
-def list_kept_partitions(snapshot: Snapshot) -> list[str]:
-    """Return the partitions that get the records of a commit: the complete ones, and those that an indexer builds.
-
-    An indexer has a pending instant in the table's timeline. Without one a part that is only inflight is what a killed
-    build left: builds hold the table's lock. The next build, this package's or Java's, begins it anew.
-    """
-    config = snapshot.config
-    building = len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING))
-    inflight = config.metadata_partitions_inflight if building else ()
-    return list(dict.fromkeys((*config.metadata_partitions, *inflight)))
 
 
 def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:

@@ -67,11 +67,12 @@ def find_maker(partition: str) -> Maker | None:
 
 
 def prepare_records(commit: MetadataCommit, partitions: Sequence[str]) -> MetadataCommit:
-    """Read what can be read before the lock, and return the commit with it; errors are those of the makers.
+    """Read what can be read before the lock, and return the commit with it; what it has of other partitions stays.
+    Errors are those of the makers.
 
     A maker sees what those before it have prepared, in the order of the partitions.
     """
-    prepared: dict[str, object] = {}
+    prepared = dict(commit.prepared)
     for partition in partitions:
         maker = find_maker(partition)
         if maker is not None and maker.prepare is not None:

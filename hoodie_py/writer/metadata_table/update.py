@@ -20,6 +20,7 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.metadata_table.kept_indexes import KeptIndexes
 from hoodie_py.writer.timeline.session import WriteSession
 
 Kind = Literal["write", "compaction", "clustering", "clean", "rollback", "restore"]
@@ -33,7 +34,8 @@ class MetadataCommit:
 
     Attributes:
         session: of the call that writes.
-        snapshot: the table. In ``prepare`` as the operation found it; then as it is under the lock, at the commit.
+        snapshot: the table. In ``prepare`` as the operation found it, with the properties that it began with; then as
+            it is under the lock, at the commit.
         instant: request time.
         kind: what sort of operation it is.
         operation: Hudi's WriteOperationType as in the commit's metadata, such as "UPSERT"; "" where there is none.
@@ -45,6 +47,7 @@ class MetadataCommit:
         results: what the operation's tasks wrote, of the attempts that count.
         schema: Avro schema (JSON) of the records that the operation wrote, meta columns first; None if it wrote none.
         merger: the table's own merger, if the caller gave it.
+        kept: the indexes that ``prepared`` is for.
         prepared: what ``prepare`` of each partition's maker returned, by name of the partition.
     """
 
@@ -61,6 +64,7 @@ class MetadataCommit:
     results: Sequence[TaskResult] = ()
     schema: str | None = None
     merger: Merger | None = None
+    kept: KeptIndexes = field(default_factory=KeptIndexes)
     prepared: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -6,8 +6,8 @@ Every write, compaction and clean takes these steps, in this order:
 2. Without the lock: work, and read what the metadata table's records need. A heartbeat shows that the run is alive
    (``run_guard``). Readers see nothing of the work yet.
 3. Under the lock again: load the table again. Check that the instant is still this run's and that no other writer
-   changed what the run read. Check the files, and remove those of lost attempts. Then write the metadata table, then
-   create the completed file. That file is the commit.
+   changed what the run read, the table's properties among it. Check the files, and remove those of lost attempts. Then
+   write the metadata table, all partitions that it has by now, then create the completed file. That file is the commit.
 4. Still under the lock: look once more, as this process may have slept during step 3 (``second_look``).
 
 In step 3 the run checks that it still has the lock and the heartbeat: before the metadata table, and right before the
@@ -41,6 +41,7 @@ from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.same_properties import check_same_properties
 from hoodie_py.writer.transaction.second_look import CompletedInstant
 
 _log = logging.getLogger(__name__)
@@ -129,11 +130,14 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         ensure_own = partial(alive.ensure_own, holding)
         now = session.look()
         inflight = run.check_still_ours(now)
+        check_same_properties(change.snapshot.config, now.config)
         run.settle_files(now, ensure_own)
         if run.adds_files and not session.multi_writer:
             leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
-        ensure_own()
         metadata = MetadataTable(session, now)
+        with turn_missing_into_conflict(session, change.snapshot):
+            change = metadata.bring_up_to_date(change)
+        ensure_own()
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
             metadata.commit(change, ensure_own)
             completion_time = session.clock.take(find_newest_time(now.timeline.timeline))

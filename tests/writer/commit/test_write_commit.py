@@ -18,8 +18,9 @@ from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.commit import tasks as write_jobs
 from hoodie_py.writer.commit import write_commit
 from hoodie_py.writer.commit.conflicts import Claims
+from hoodie_py.writer.commit.first_look import Intent
 from hoodie_py.writer.commit.tasks import Job, Tasks, make_workload
-from hoodie_py.writer.commit.write_commit import Intent, open_commit
+from hoodie_py.writer.commit.write_commit import open_commit
 from hoodie_py.writer.handles.data_file import OutputFile
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.partitioner.assign import AssignedRecords
