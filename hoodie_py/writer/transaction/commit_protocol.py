@@ -224,7 +224,8 @@ def remove_leftovers(
 def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
     """Turn a missing file into a conflict if another writer changed the table since the snapshot.
 
-    A rollback or a clean may remove files that a slower writer is about to read. A file that is lost stays an error.
+    A rollback or a clean may remove files that a slower writer is about to read. An index may be dropped by which it
+    looks keys up. A file that is lost stays an error.
 
     Raises:
         ConflictError: instead of the error about the file.
@@ -233,17 +234,20 @@ def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Ite
         yield
     except HoodieError as error:
         missing = isinstance(error, FileMissingError) or isinstance(error.__cause__, FileMissingError)
-        if not missing or not _has_changed(snapshot.timeline.timeline, session.look().timeline.timeline):
+        if not missing or not _has_changed(snapshot, session.look()):
             raise
         raise ConflictError(
             f"The table changed while it was read: {error.message}", hint="Try again.", **error.where
         ) from error
 
 
-def _has_changed(before: Timeline, now: Timeline) -> bool:
-    """Whether an instant completed or disappeared. A new pending instant does not count: it may be the block's own."""
-    had, has = _list_states(before), _list_states(now)
-    return bool(had - has) or any(completed for *_, completed in has - had)
+def _has_changed(before: Snapshot, now: Snapshot) -> bool:
+    """Whether an instant completed or disappeared, or a property changed: they name the indexes. A new pending instant
+    does not count: it may be the block's own.
+    """
+    had, has = _list_states(before.timeline.timeline), _list_states(now.timeline.timeline)
+    changed = before.config.properties != now.config.properties
+    return changed or bool(had - has) or any(completed for *_, completed in has - had)
 
 
 def _list_states(timeline: Timeline) -> set[tuple[str, str, bool]]:

@@ -15,6 +15,7 @@ from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.commit.tasks import run_jobs
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.metadata_build import build
 from tests.writer.clean_tables import Names, at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
@@ -217,3 +218,24 @@ def test_a_record_index_is_refused(tmp_path: Path) -> None:
     table.index.build("record_index")
     with pytest.raises(UnsupportedFeatureError, match="record_index"):
         table.refresh().upsert(rows(range(2), 2), options=BESIDE)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_index_of_keys_that_is_built_meanwhile_keeps_such_writers_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    base = tmp_path / "t"
+    table = make(base)
+    table.upsert(rows(range(8), 1), BESIDE)
+    table.index.build("files", options=QUICK)
+
+    def meanwhile() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(build, "check_nothing_pending", lambda _: None)
+            HoodieTable.open(base).index.build("record_index", options=QUICK)
+
+    serve = commit_records.run_metadata_services
+    monkeypatch.setattr(commit_records, "run_metadata_services", lambda *given: (begun or meanwhile(), serve(*given)))
+    with pytest.raises(UnsupportedFeatureError, match="has record_index"):
+        slowly(monkeypatch, lambda: table.upsert(rows(range(4), 2), BESIDE), lambda: begun and meanwhile())
+    assert set(names(base).values()) == {"w1"}
