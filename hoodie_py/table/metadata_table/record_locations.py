@@ -27,6 +27,7 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
 )
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.telemetry import carry_span
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups, may_have_no_groups
 from hoodie_py.table.metadata_table.view import KEY, MetadataView
 
 LOCATIONS = pa.schema([
@@ -72,7 +73,9 @@ def _list_groups(view: MetadataView, partition_paths: Collection[str] | None) ->
         if number != len(members):
             raise InvalidTableError("The record index lacks a file group.", file_group=group.file_id)
         members.append(group)
-    if not by_partition or (None in by_partition and len(by_partition) > 1):
+    if not by_partition and not may_have_no_groups(view, RECORD_INDEX):
+        raise make_lost_groups(view, RECORD_INDEX)
+    if None in by_partition and len(by_partition) > 1:
         raise InvalidTableError("The file groups of the record index are not those of one index.")
     if partition_paths is None or None in by_partition:
         return by_partition.values()

@@ -23,6 +23,7 @@ from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Instant
 from hoodie_py.reader.file_slice import FileSlice, LogFile
 from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups, may_have_no_groups
 from hoodie_py.table.metadata_table.view import FIRST_TIME, MetadataView
 
 HINT = (
@@ -64,7 +65,10 @@ def check_index_files(view: MetadataView, partition: str) -> None:
         return
     groups = view.list_groups(partition)
     if not groups:
-        raise InvalidTableError(f"The metadata table has no file of its partition {partition!r}.", hint=HINT)
+        if not may_have_no_groups(view, partition):
+            raise make_lost_groups(view, partition)
+        view.checked.add(partition)
+        return
     instants = [each for each in view.timeline.timeline.select_completed() if view.accepts(each.request_time)]
     times = {each.request_time: each.completion_time or each.request_time for each in instants}
     starts = {each.file_id: times.get(_find_first(each), _find_first(each)) for each in groups}

@@ -23,6 +23,7 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import InvalidTableError, TableNotFoundError
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.metadata_table.index_definitions import IndexDefinitions
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -32,6 +33,7 @@ from hoodie_py.reader.payloads.metadata_table import HoodieMetadataPayload
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, WantedKeys
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.metadata_table.counted_files import CountedFiles
+from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.view.file_groups import FileGroup
@@ -123,6 +125,16 @@ class MetadataView:
     def bytes(self) -> int:
         """Bytes read so far."""
         return self.files.bytes
+
+    @cached_property
+    def definitions(self) -> IndexDefinitions:
+        """The definitions of the table's indexes.
+
+        Raises:
+            CorruptFileError, InvalidTableError: the file of definitions is damaged.
+            StorageError: the store refused.
+        """
+        return read_definitions(self._around.files, self._around.config)
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -19,6 +19,7 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
 from hoodie_py.formats.metadata_table.record_index_keys import Numbers, parse_group_id
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.metadata_table.no_groups import may_have_no_groups
 from hoodie_py.table.metadata_table.record_locations import find_record_locations
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
@@ -41,8 +42,11 @@ def has_record_index(snapshot: Snapshot, index: IndexSettings) -> bool:
     if RECORD_INDEX not in snapshot.config.metadata_partitions:
         return False
     view = open_metadata_view(snapshot)
-    groups = () if view is None else view.list_groups(RECORD_INDEX)
-    by_partition = [parse_group_id(each.file_id)[0] is not None for each in groups]
+    if view is None:
+        return False
+    by_partition = [parse_group_id(each.file_id)[0] is not None for each in view.list_groups(RECORD_INDEX)]
+    if not by_partition and may_have_no_groups(view, RECORD_INDEX):
+        by_partition = [True]
     return bool(by_partition) and all(each != index.is_global for each in by_partition)
 
 

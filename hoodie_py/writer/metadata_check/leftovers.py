@@ -12,7 +12,7 @@ from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import CLUSTERING
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.metadata_table.listings import read_file_lists
+from hoodie_py.table.metadata_table.file_lists import read_file_lists
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 

@@ -10,6 +10,8 @@ which says where rows or files are: sizes of files, file groups of records. When
 * ``expr_index_*``: see ``expression_checks``.
 * ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
 
+A partition that the table's properties name must have file groups, if not rightly none yet (``no_groups``).
+
 File groups of another index are wrong in any partition: look-ups by key count them, and so miss entries. Java 1.2.0
 makes them: its clean writes the deletes of an expression index into ``column_stats`` or ``bloom_filters``
 (``ExpressionIndexer``).
@@ -39,6 +41,7 @@ from hoodie_py.formats.metadata_table.secondary_keys import find_secondary_group
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups, may_have_no_groups
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_build.group_counts import find_group_prefix
 from hoodie_py.writer.metadata_build.portion import GroupPlan
@@ -73,8 +76,14 @@ def check_partition(
     Raises:
         HoodieError: a file cannot be read.
     """
+    groups = view.list_groups(partition)
+    if not groups and not may_have_no_groups(view, partition):
+        report = PartReport(partition)
+        lost = make_lost_groups(view, partition)
+        report.note("missing", partition, lost.message if lost.hint is None else f"{lost.message} {lost.hint}")
+        return report
     report = _check_entries(source, partition, view, on_entries)
-    for group in view.list_groups(partition):
+    for group in groups:
         if not group.file_id.startswith(find_group_prefix(partition)):
             text = "the file group is of another index, so look-ups miss entries; drop and build the partition anew"
             report.note("foreign", group.file_id, text)

@@ -29,6 +29,7 @@ from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.options.write import METADATA_MODE
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
@@ -42,7 +43,7 @@ from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
 from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
-from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.metadata_table.update import MetadataCommit, PartitionRecords
 from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -139,7 +140,7 @@ class MetadataTable:
         pending = _find_pending_compaction(view.timeline)
         every = [maker.make_records(commit, name, view) for name, maker in self._list_makers()]
         made = [each for each in every if not each.is_empty]
-        places = {name: self._open_partition(view, name, pending) for name in [each.partition for each in made]}
+        places = {each.partition: self._open_partition_of(view, each, pending) for each in made}
         delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
         self._own = delta.own
         remove_finished(self._files, timeline)  # markers that killed writers left
@@ -151,6 +152,15 @@ class MetadataTable:
         if check is not None:
             check()
         delta.complete(completion_time)
+
+    def _open_partition_of(
+        self, view: MetadataView, records: PartitionRecords, pending: PendingCompaction
+    ) -> PartitionFiles:
+        """Open the partition that gets records. Only where its maker names its file groups may it have none yet."""
+        place = self._open_partition(view, records.partition, pending)
+        if records.groups is None and not place.file_ids:
+            raise make_lost_groups(view, records.partition)
+        return place
 
     def _open_partition(self, view: MetadataView, name: str, pending: PendingCompaction = None) -> PartitionFiles:
         return PartitionFiles(self._files, view.config, name, view.list_file_groups(name), pending)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable
 
-from hoodie_py.errors import FileMissingError, InvalidTableError
+from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.hfile.reader import read_info
@@ -27,9 +27,11 @@ class PartitionFiles:
     ``groups`` are its file groups, None to list them. ``pending`` is the metadata table's pending compaction: its
     request time and the file ids that it takes; None if none is pending.
 
+    A partition may have no files: a killed build leaves the folder of one, and a partitioned record index gets its
+    first file group with the first partition of the table.
+
     Raises:
         FileMissingError: the partition is missing.
-        InvalidTableError: it has no files.
     """
 
     def __init__(
@@ -45,10 +47,6 @@ class PartitionFiles:
         self.partition = partition
         known = group_files(partition, files.list(partition)) if groups is None else groups
         self._groups = {group.file_id: group for group in known}
-        if not self._groups:
-            raise InvalidTableError(
-                f"The partition {partition!r} of the metadata table has no files.", path=f"{files.uri}/{partition}"
-            )
         self._pending = pending
 
     @property

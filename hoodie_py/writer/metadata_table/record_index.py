@@ -38,10 +38,9 @@ from hoodie_py.formats.metadata_table.record_index_keys import (
     parse_group_id,
 )
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
-from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups, may_have_no_groups
 from hoodie_py.table.metadata_table.record_locations import find_record_locations
 from hoodie_py.table.metadata_table.view import MetadataView
-from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.metadata_table.group_changes import (
@@ -139,7 +138,9 @@ def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView
     prepared = commit.prepared.get(partition)
     changes = KeyChanges.collect((), ())  # of a rollback or the like
     owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
-    partitioned = any(owner is not None for owner, _ in owners) or (not owners and _is_partitioned(commit.snapshot))
+    if not owners and not may_have_no_groups(view, partition):
+        raise make_lost_groups(view, partition)
+    partitioned = not owners or any(owner is not None for owner, _ in owners)
     if isinstance(prepared, KeyComparison):
         compared = prepared.bring_up_to_date(commit)
         if commit.kind == "compaction":
@@ -221,11 +222,6 @@ def find_epoch_millis(instant: str, zone: tzinfo) -> int:
         return int(seconds.astimezone(UTC).timestamp()) * 1000 + int(instant[14:17] or "999")
     except ValueError as error:
         raise InvalidTableError(f"The instant {instant[:30]!r} is no time.") from error
-
-
-def _is_partitioned(snapshot: Snapshot) -> bool:
-    definition = read_definitions(snapshot.files, snapshot.config).get(RECORD_INDEX)
-    return definition is not None and definition.is_partitioned
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from hoodie_py.formats.metadata_table.secondary_keys import (
     make_secondary_keys,
 )
 from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.metadata_table.no_groups import make_lost_groups
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.group_changes import (
@@ -98,7 +99,11 @@ def make_index_keys(rows: pa.Table) -> pa.Array:
 
 
 def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
-    """Make the records of a commit from what ``prepare_secondary_index`` found."""
+    """Make the records of a commit from what ``prepare_secondary_index`` found.
+
+    Raises:
+        InvalidTableError: the index has lost its file groups.
+    """
     prepared = commit.prepared.get(partition)
     if not isinstance(prepared, KeyComparison):  # a rollback or the like, which changes no values
         return PartitionRecords(partition, make_records(join_keys([])))
@@ -107,7 +112,10 @@ def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataV
     deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
     config = commit.snapshot.config
     version = find_index_version(partition, read_definitions(commit.snapshot.files, config), config.version)
-    groups = find_secondary_groups(join_keys([new, deleted]), view.count_groups(partition), version)
+    count = view.count_groups(partition)
+    if not count:
+        raise make_lost_groups(view, partition)
+    groups = find_secondary_groups(join_keys([new, deleted]), count, version)
     return PartitionRecords(partition, make_records(new), deleted, groups)
 
 
