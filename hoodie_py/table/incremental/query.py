@@ -6,15 +6,15 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
   earlier commits in a base file do not merge either.
   Partial updates are the exception (``range_task``).
 * A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
-* Where a commit has been archived, or files are gone, the latest slices of the whole table are read with the same
-  filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
+* Where a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
+  same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8
+  on. They are the latest ones, or, for a range with an end, what is left of those at its end (``remaining_slices``).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from hoodie_py.options.read import (
     RANGE_PATH_GLOB,
     USE_END_SCHEMA,
 )
-from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.reader.instant_range import InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
@@ -45,6 +45,7 @@ from hoodie_py.table.incremental.commit_range import (
 )
 from hoodie_py.table.incremental.path_glob import compile_glob
 from hoodie_py.table.incremental.range_task import RangeTask
+from hoodie_py.table.incremental.remaining_slices import RemainingSlices
 from hoodie_py.table.incremental.row_range import make_instant_range, make_row_filter
 from hoodie_py.table.incremental.touched_slices import (
     find_certain_files,
@@ -102,14 +103,29 @@ class IncrementalQuery(SnapshotQuery):
     def make_tasks(self, request: Request) -> list[ScanTask]:
         """Return one task for each slice of the range's files."""
         assert isinstance(request.snapshot, RangeSnapshot)
-        slices, are_latest = request.snapshot.find_slices(request.predicate)
-        planned = None if are_latest else _find_last_time(request.snapshot)
-        tasks = make_slice_tasks(request, self.kind, slices)
-        return [RangeTask.from_task(each, planned) for each in tasks]
+        found = request.snapshot.find_slices(request.predicate)
+        planned = None if found.are_whole else _find_last_time(request.snapshot)
+        tasks = make_slice_tasks(request, self.kind, found.slices)
+        return [RangeTask.from_task(each, planned, found.rules) for each in tasks]
 
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
         """Yield all tasks at once: commits name the files."""
         yield self.make_tasks(request)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeSlices:
+    """The slices with rows of a range.
+
+    Attributes:
+        slices: sorted by partition and file id.
+        are_whole: whether they are slices of the table, with all of their files; else they have files of the range.
+        rules: which of their log blocks count; None for those of the snapshot.
+    """
+
+    slices: list[FileSlice]
+    are_whole: bool = False
+    rules: BlockRules | None = None
 
 
 def _find_last_time(snapshot: RangeSnapshot) -> str:
@@ -196,19 +212,18 @@ class RangeSnapshot(Snapshot):
         Raises:
             InvalidQueryError: files are gone, and the options do not allow reading the latest slices instead.
         """
-        return self.find_slices(predicate, options)[0]
+        return self.find_slices(predicate, options).slices
 
-    def find_slices(
-        self, predicate: Predicate | None = None, options: ReadOptions | None = None
-    ) -> tuple[list[FileSlice], bool]:
-        """Return the slices of ``file_slices``, and whether they are the latest ones of the table instead."""
+    def find_slices(self, predicate: Predicate | None = None, options: ReadOptions | None = None) -> RangeSlices:
+        """Return the slices of ``file_slices``, and what stands in for files that are gone."""
         self._warn_of_archived()
         if self.instants is None:
-            return [], False
-        slices, are_latest = self._find_slices(predicate, options)
-        if self._glob is not None:
-            slices = [each for each in slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
-        return slices, are_latest
+            return RangeSlices([])
+        found = self._find_slices(predicate, options)
+        if self._glob is None:
+            return found
+        matching = [each for each in found.slices if self._glob.fullmatch(f"{self.files.uri}/{_get_path(each)}")]
+        return replace(found, slices=matching)
 
     def check_complete(
         self,
@@ -220,30 +235,33 @@ class RangeSnapshot(Snapshot):
 
     @property
     def _falls_back(self) -> bool:
-        """Whether the latest slices may be read in place of files that are gone."""
+        """Whether slices of the table may be read in place of files that are gone."""
         allowed = FALLBACK_TO_FULL_SCAN.read_given(self._options)
         return not self.commit_range.by_request_time if allowed is None else allowed
 
     @property
     def _reads_archived_rows(self) -> bool:
-        """Whether the latest slices are read because an end of the range, or a commit in it, has been archived."""
+        """Whether slices of the table are read because an end of the range, or a commit in it, has been archived."""
         span = self.commit_range
         return self._falls_back and (span.has_archived or span.starts_archived or span.ends_archived)
 
-    def _find_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> tuple[list[FileSlice], bool]:
+    def _find_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
         if self._reads_archived_rows:
-            return self._list_latest_slices(predicate, options), True
+            return self._find_table_slices(predicate, options)
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
         commits = read_range_metadata(self.timeline, span)
         written = find_written_files(commits, lambda path: self._may_match(predicate, path))
         listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
-        if missing and self._falls_back:
-            return self._list_latest_slices(predicate, options), True
         slices = make_touched_slices(
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
         )
-        self._check_unneeded(missing, slices)
-        return [self.view.make_readable(each) for each in slices], False
+        # A range may name older base files, and log files below them, that it does not read.
+        needed = sorted(path for each in slices for path in _list_paths(each) if path in missing)
+        if needed and self._falls_back:
+            return self._find_table_slices(predicate, options)
+        if needed:
+            raise self._make_missing_error(needed)
+        return RangeSlices([self.view.make_readable(each) for each in slices])
 
     def _warn_of_archived(self) -> None:
         """Warn where a range of request times leaves out archived commits, as in Java, which says nothing."""
@@ -259,26 +277,29 @@ class RangeSnapshot(Snapshot):
             )
             warnings.warn(HoodieWarning(text), stacklevel=2)
 
-    def _list_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> list[FileSlice]:
-        if self.commit_range.end is not None:
-            text = (
-                f"Files or commits of the range {self.commit_range} are cleaned or archived. The latest file slices "
-                "are read instead, where rows that were changed after the range are missing. "
-                f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
-            )
-            warnings.warn(HoodieWarning(text), stacklevel=2)
-        return super().file_slices("snapshot", predicate, options)
+    def _find_table_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
+        """Return the latest slices or, for a range with an end, what is left of those at its end."""
+        span = self.commit_range
+        if span.end is None:
+            return RangeSlices(super().file_slices("snapshot", predicate, options), are_whole=True)
+        text = (
+            f"Files or commits of the range {span} are cleaned or archived. What is left of the file slices at its end "
+            "is read instead, where rows that were changed after the range may be missing. "
+            f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
+        )
+        warnings.warn(HoodieWarning(text), stacklevel=2)
+        view = self.choose_view(options)
+        paths = [each.partition.path for each in self._list_partitions(view, predicate)]
+        remaining = RemainingSlices(view, span.end, by_request_time=span.by_request_time)
+        return RangeSlices(remaining.list_slices(paths), are_whole=True, rules=remaining.rules)
 
-    def _check_unneeded(self, missing: AbstractSet[str], slices: Iterable[FileSlice]) -> None:
-        """Check that no slice has a file that is gone: a range may name older base files that it does not read."""
-        needed = sorted(path for each in slices for path in _list_paths(each) if path in missing)
-        if needed:
-            raise InvalidQueryError(
-                f"{len(needed)} files of the range {self.commit_range} are gone: they were cleaned.",
-                hint=f"{describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
-                f"{FALLBACK_TO_FULL_SCAN}=true to read the latest rows of these commits.",
-                path=needed[0],
-            )
+    def _make_missing_error(self, paths: Sequence[str]) -> InvalidQueryError:
+        return InvalidQueryError(
+            f"{len(paths)} files of the range {self.commit_range} are gone: they were cleaned.",
+            hint=f"{describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
+            f"{FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
+            path=paths[0],
+        )
 
 
 def _list_paths(file_slice: FileSlice) -> list[str]:

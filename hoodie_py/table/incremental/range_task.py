@@ -2,8 +2,8 @@
 
 Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
 range. Only the log blocks tell, so the task finds out when it reads them; then it reads the whole slice as of the
-range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.) Where the latest slices stand in for
-files that are gone, that is the slice as it is, as rows that were changed after the range are not in the result.
+range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.) Where slices of the table stand in
+for files that are gone, that is the slice as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hoodie_py.table.incremental.hidden_commits import hide_later
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_timeline
+from hoodie_py.table.view.committed_logs import CommittedLogs
 
 if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
@@ -32,15 +33,19 @@ class RangeTask(ScanTask):
 
     ``planned`` is a completion time: commits that completed later do not count. It is that of the range's last commit,
     as others may have been requested before it; or else that of the latest commit that was known when the range was
-    planned, or a range that is read twice could have other rows. None: the slice is the latest one of its group.
+    planned, or a range that is read twice could have other rows. None: the slice is one of the table.
     """
 
     planned: str | None = None
 
     @classmethod
-    def from_task(cls, task: ScanTask, planned: str | None) -> RangeTask:
-        """Return the task for the same slice and rows."""
-        return cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
+    def from_task(cls, task: ScanTask, planned: str | None, rules: BlockRules | None) -> RangeTask:
+        """Return the task for the same slice and rows; ``rules`` say which log blocks count, None: as they did."""
+        made = cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
+        if rules is None:
+            return made
+        committed = CommittedLogs(task.info.files, task.info.config, rules)
+        return replace(made, info=replace(task.info, rules=rules, committed=committed))
 
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; errors as for ``ScanTask``.

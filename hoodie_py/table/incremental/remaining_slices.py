@@ -1,0 +1,168 @@
+"""Find what is left of the file slices that a table had at the end of a range, where files of the range are gone.
+
+The rules:
+
+* Of each file group the slice at the range's end counts, if no clean removed files of it; else the oldest later one
+  that is whole. What completed after the range is left out of it: log files, and blocks of log files that several
+  commits wrote. So rows that were changed after the range are there as long as some file has them. (Java 1.2.0 reads
+  the latest slices, where they are missing.)
+* A clustering after the range moved rows, which keep their commit times. Either the groups that it read count or those
+  that it wrote. Groups that clusterings join, one after another, are judged together: the older ones count if all of
+  them are there.
+* Groups that an overwrite replaced after the range count as far as they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.instants import REPLACE_COMMIT
+from hoodie_py.reader.file_slice import BlockRules, FileSlice
+from hoodie_py.table.incremental.hidden_commits import hide_later
+from hoodie_py.table.timeline.cleans import CleanFacts, read_cleans
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.file_groups import FileGroup
+from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.slicing import make_all_slices, make_slice
+from hoodie_py.table.view.visibility import GroupKey, Visibility
+
+
+class PastVisibility(Visibility):
+    """Which instants counted when those up to a time had completed, and no later ones."""
+
+    def __init__(self, timeline: TableTimeline, end: str, *, by_request_time: bool) -> None:
+        hidden = hide_later(timeline.timeline, end, by_request_time)
+        super().__init__(TableTimeline(hidden, timeline.files, timeline.config, known=timeline.known))
+        self._now = timeline
+        self._end = end
+        self._by_request_time = by_request_time or not timeline.config.has_logs_named_by_commit
+
+    def is_committed(self, instant: str) -> bool:
+        """Say whether files written by ``instant`` counted; the archive is read for an instant that is in it."""
+        if instant > self._end or not super().is_committed(instant):
+            return False
+        if self._by_request_time or not self._now.timeline.is_archived_before(instant):
+            return True
+        return (self._now.find_completion_time(instant) or instant) <= self._end
+
+
+class RemainingSlices:
+    """What is left of a table's slices at the time ``end``, which is inclusive; ``view`` is that of now.
+
+    Raises:
+        CorruptFileError, InvalidTableError: the timeline is damaged.
+        StorageError: the store refused.
+    """
+
+    def __init__(self, view: FileSystemView, end: str, *, by_request_time: bool) -> None:
+        self._view = view
+        self._now = view.visibility
+        self._then = PastVisibility(view.timeline, end, by_request_time=by_request_time)
+        self._end = end
+        self._removed = _collect_removed(read_cleans(view.timeline, ""))
+
+    @property
+    def rules(self) -> BlockRules | None:
+        """Which log blocks counted; None where log files have blocks of one commit only."""
+        if not self._view.config.may_mix_commits_in_logs:
+            return None
+        return self._then.make_block_rules(self._end)
+
+    def list_slices(self, partitions: Iterable[str]) -> list[FileSlice]:
+        """Return the slices in partitions, sorted by partition and file id; errors as ``view.list_slices``."""
+        groups = {each.key: self._keep_readable(each) for each in self._view.list_file_groups(partitions)}
+        chosen = {key: self._choose(group) for key, group in groups.items() if not self._then.is_replaced(key, None)}
+        left_out = self._find_moved(groups, chosen, {path for path, _ in groups})
+        return [
+            self._view.make_readable(each)
+            for key, each in sorted(chosen.items())
+            if each is not None
+            and key not in left_out
+            and (self._existed(key, groups) or not self._now.is_replaced(key, None))
+        ]
+
+    def _keep_readable(self, group: FileGroup) -> FileGroup:
+        return group if self._view.config.is_merge_on_read else replace(group, log_files=())
+
+    def _choose(self, group: FileGroup) -> FileSlice | None:
+        """Return the slice of the range's end, or the oldest later one that is whole, or the latest one."""
+        found = make_slice(group, self._then)
+        if found is not None and found.base_instant > self._find_gone(group.key):
+            return found
+        before = "" if found is None else found.base_instant
+        after = max([before, *self._removed.get(group.key, ())])
+        for each in make_all_slices(group, self._now):
+            if each.base_file is not None and each.base_instant > after:
+                return self._cut(each)
+        latest = None if self._now.is_replaced(group.key, None) else make_slice(group, self._now)
+        return None if latest is None else self._cut(latest)
+
+    def _cut(self, file_slice: FileSlice) -> FileSlice | None:
+        """Return a slice without the log files of commits after the range."""
+        if self._now.logs_carry_base_instant:
+            return file_slice
+        logs = tuple(each for each in file_slice.log_files if self._then.is_committed(each.name.instant))
+        return replace(file_slice, log_files=logs) if logs or file_slice.base_file is not None else None
+
+    def _find_gone(self, key: GroupKey) -> str:
+        """Return the newest time in the names of removed files that counted at the range's end; empty without one."""
+        return max(filter(self._then.is_committed, self._removed.get(key, ())), default="")
+
+    def _existed(self, key: GroupKey, groups: Mapping[GroupKey, FileGroup]) -> bool:
+        """Say whether a group had files at the range's end; one of which nothing is known may have had."""
+        group = groups.get(key)
+        if group is not None and make_slice(group, self._then) is not None:
+            return True
+        return bool(self._find_gone(key)) or (group is None and key not in self._removed)
+
+    def _find_moved(
+        self, groups: Mapping[GroupKey, FileGroup], chosen: Mapping[GroupKey, FileSlice | None], paths: set[str]
+    ) -> set[GroupKey]:
+        """Return the groups whose rows are in others that count, as clusterings after the range moved them."""
+        left_out: set[GroupKey] = set()
+        for members in self._join_groups(paths):
+            older = {key for key in members if self._existed(key, groups)}
+            if all(chosen.get(key) is not None for key in older):
+                left_out |= members - older
+            else:
+                left_out |= {key for key in members if self._now.is_replaced(key, None)}
+        return left_out
+
+    def _join_groups(self, paths: set[str]) -> list[set[GroupKey]]:
+        """Return sets of groups that clusterings after the range read and wrote."""
+        timeline = self._view.timeline
+        later = [
+            each
+            for each in timeline.list_completed_writes()
+            if each.comparable_action == REPLACE_COMMIT and not self._then.is_committed(each.request_time)
+        ]
+        joined: list[set[GroupKey]] = []
+        for metadata in timeline.read_all_metadata(later):
+            if not metadata.moves_rows:
+                continue
+            read = {(path, each) for path, ids in metadata.replaced_file_ids.items() if path in paths for each in ids}
+            wrote = {
+                (path, stat.file_id)
+                for path, stats in metadata.write_stats.items()
+                if path in paths
+                for stat in stats
+                if stat.file_id
+            }
+            touching = [each for each in joined if not each.isdisjoint(read)]
+            joined = [each for each in joined if each.isdisjoint(read)]
+            joined.append(read.union(wrote, *touching))
+        return joined
+
+
+def _collect_removed(cleans: Iterable[CleanFacts]) -> dict[GroupKey, set[str]]:
+    """Return the times in the names of the files that cleans removed, by file group."""
+    removed: dict[GroupKey, set[str]] = {}
+    for clean in cleans:
+        for path, names in clean.files.items():
+            for name in names:
+                parsed = parse_base_file_name(name) or parse_log_file_name(name)
+                if parsed is not None:
+                    removed.setdefault((path, parsed.file_id), set()).add(parsed.instant)
+    return removed
