@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
 from hoodie_py.arrow.compute import call, cast, index_in, take
+from hoodie_py.formats.metadata_table.julian_days import FIRST_CERTAIN_DAY
 from hoodie_py.formats.metadata_table.keys import encode_file_names, encode_names, encode_partitions, make_column_keys
 from hoodie_py.formats.metadata_table.trusted_ranges import TrustedRanges, count_nulls_too, read_trusted_ranges
 from hoodie_py.reader.file_slice import FileSlice
@@ -26,7 +27,6 @@ from hoodie_py.table.metadata_table.view import KEY, MetadataView
 STATISTICS = "ColumnStatsMetadata"
 _Numbers = npt.NDArray[np.int64]
 _YEAR_10000_MILLIS = 253_402_300_800_000
-_GREGORIAN_DAYS = -141_427  # 1582-10-15
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def read_ranges(
 
     * A long does not name the unit of a time, and a file may have another one than the table. It counts as
       microseconds where it would be a time after the year 9999 as milliseconds.
-    * Dates before 1582-10-15 may be of the Julian calendar.
+    * Dates before 1582-10-25 may be others (``julian_days``).
     * Log files of decimals and of bytes may seem to have no values.
     """
     found = read_trusted_ranges(statistics, type_, of_partitions=of_partitions, millis=millis)
@@ -109,7 +109,7 @@ def read_ranges(
     if pa.types.is_timestamp(type_):
         holds |= to_numbers(cast(found.least, pa.timestamp("us", type_.tz)).view(pa.int64())) >= _YEAR_10000_MILLIS
     elif pa.types.is_date32(type_):
-        holds |= to_numbers(found.least.view(pa.int32())) >= _GREGORIAN_DAYS
+        holds |= to_numbers(found.least.view(pa.int32())) >= FIRST_CERTAIN_DAY
     else:
         holds |= True
     at = from_numpy(np.arange(len(holds)), ~holds)

@@ -37,7 +37,7 @@ from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.writer.metadata_build.expression_portions import find_definition
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.report import OnEntries, PartReport
-from hoodie_py.writer.metadata_check.statistic_checks import format_range, holds
+from hoodie_py.writer.metadata_check.statistic_checks import format_range, holds, holds_shifted, note_wrong_range
 from hoodie_py.writer.metadata_table.expression_files import find_exact_range, find_kind, iterate_results, make_texts
 from hoodie_py.writer.metadata_table.expression_index import merge_file_ranges
 from hoodie_py.writer.output_schema import load_output_schema
@@ -119,9 +119,12 @@ class _Check:
         if found is None:
             if exact.values:
                 self.report.note("missing", place, f"there is no entry; it should say {format_range(exact)}")
-        elif not holds(_count_nulls_too(found), exact, self.definition.version or 1, key=make_avro_key):
+            return
+        version, stored = self.definition.version or 1, _count_nulls_too(found)
+        if not holds(stored, exact, version, key=make_avro_key):
             text = f"the metadata table says {format_range(found)}; the data has {format_range(exact)}"
-            self.report.note("wrong", place, text)
+            is_shifted = holds_shifted(stored, exact, version, key=make_avro_key)
+            note_wrong_range(self.report, place, text, is_shifted=is_shifted)
 
     def check_blooms(self, path: str, files: Sequence[str]) -> None:
         """Check the filters of the base files of a partition."""

@@ -15,10 +15,10 @@ OnEntries = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Finding(Sentence):
-    """One thing that is wrong. ``place`` is a file, a key or a partition of the table."""
+    """One thing that is wrong, or is to be said. ``place`` is a file, a key or a partition of the table."""
 
     part: str  # the partition of the metadata table; "data" for the table's own files
-    problem: str  # missing, extra, wrong, misplaced, foreign, unreadable
+    problem: str  # missing, extra, wrong, misplaced, foreign, unreadable; of what is not wrong: shifted
     place: str
     text: str
 
@@ -36,6 +36,9 @@ class PartReport:
         wrong: number of those that are not right.
         stale: number of entries of files that are gone, which no reader asks for; Java leaves some.
         findings: the first of what is wrong.
+        shifted: number of entries with dates that Java stores ten days late. They are as Java makes them, so they are
+            not wrong, and readers here do not trust them.
+        remarks: the first of those.
         unchecked: why the part is not checked here.
         untold: which of its entries cannot be checked here, and why; they are not among those that were compared.
     """
@@ -45,6 +48,8 @@ class PartReport:
     wrong: int = 0
     stale: int = 0
     findings: list[Finding] = field(default_factory=list)
+    shifted: int = 0
+    remarks: list[Finding] = field(default_factory=list)
     unchecked: str | None = None
     untold: str | None = None
 
@@ -53,6 +58,12 @@ class PartReport:
         self.wrong += count
         if len(self.findings) < MOST_FINDINGS:
             self.findings.append(Finding(self.name, problem, place, text))
+
+    def note_shifted(self, place: str, text: str) -> None:
+        """Note an entry with dates that Java stores ten days late."""
+        self.shifted += 1
+        if len(self.remarks) < MOST_FINDINGS:
+            self.remarks.append(Finding(self.name, "shifted", place, text))
 
     def add(self, other: PartReport) -> None:
         """Add what the check of a piece of the part found."""
@@ -87,6 +98,12 @@ class VerifyReport(Sentence):
         for part in self.parts:
             yield from part.findings
 
+    @property
+    def remarks(self) -> Iterator[Finding]:
+        """What is to be said of entries that are not wrong, of all parts; of many alike only the first."""
+        for part in self.parts:
+            yield from part.remarks
+
     def __str__(self) -> str:
         counts = ", ".join(
             f"{part.name} {'unchecked' if part.unchecked else format(part.checked, ',')}" for part in self.parts
@@ -101,4 +118,10 @@ class VerifyReport(Sentence):
                 f"  All is checked anew, as the progress of the earlier check does not count: {self.restarted}."
             )
         lines += [f"  {part.name}: not checked: {why}" for part in self.parts if (why := part.unchecked or part.untold)]
-        return "\n".join([*lines, *(f"  {each}" for each in self.findings)])
+        lines += [
+            f"  {part.name}: {part.shifted:,} of the entries have dates of 1582-10-05 to 1582-10-14 ten days late, as "
+            "Java stores them: readers here do not trust them, Java's lose rows by them."
+            for part in self.parts
+            if part.shifted
+        ]
+        return "\n".join([*lines, *(f"  {each}" for each in self.findings), *(f"  {each}" for each in self.remarks)])

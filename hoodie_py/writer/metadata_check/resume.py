@@ -23,7 +23,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_check.report import Finding, PartReport
 
-_FORM = 1  # the next number once a check looks at more, or lines say another thing
+_FORM = 2  # the next number once a check looks at more, or lines say another thing
 _LONGEST = 1 << 30
 _NAMES = {
     "table": "it is of another table",
@@ -139,4 +139,5 @@ def _read_report(value: Mapping[str, Any]) -> PartReport:
         TypeError: it is no report.
     """
     facts = {each.name: value[each.name] for each in fields(PartReport)}
-    return PartReport(**{**facts, "findings": [Finding(**each) for each in facts["findings"]]})
+    lists = {name: [Finding(**each) for each in facts[name]] for name in ("findings", "remarks")}
+    return PartReport(**{**facts, **lists})

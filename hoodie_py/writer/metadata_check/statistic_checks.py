@@ -2,7 +2,9 @@
 
 A range is right if it holds for the data: its bounds contain those of the file, it does not say "no nulls" of a column
 with nulls, nor "only nulls" of one with values. It may be wider. Where Java 1.2.0 itself writes a range that does not
-hold (``formats/metadata_table/trusted_ranges.py``), that range is right, too: readers do not trust it.
+hold (``formats/metadata_table/trusted_ranges.py``), that range is right, too: readers do not trust it. Dates that Java
+stores ten days late (``formats/metadata_table/julian_days.py``) are told apart, as nothing else shows that they are
+there.
 
 Statistics of partitions must hold for all files that readers see. A file without any entry is always read, so it is
 right: Java has none of log files whose records were rolled back. A file with entries needs one of each column, as Java
@@ -31,6 +33,7 @@ from hoodie_py.formats.metadata_table.column_ranges import (
 )
 from hoodie_py.formats.metadata_table.index_definitions import COLUMN_STATS, PARTITION_STATS
 from hoodie_py.formats.metadata_table.indexed_columns import IndexedColumns
+from hoodie_py.formats.metadata_table.julian_days import shift_range
 from hoodie_py.formats.metadata_table.keys import (
     encode_file_names,
     encode_names,
@@ -165,7 +168,24 @@ def _check(
         if data.values:
             report.note("missing", place, f"there is no entry; it should say {format_range(data)}")
     elif not any(holds(found, each, version) for each in expected):
-        report.note("wrong", place, f"the metadata table says {format_range(found)}; the data has {format_range(data)}")
+        text = f"the metadata table says {format_range(found)}; the data has {format_range(data)}"
+        note_wrong_range(report, place, text, is_shifted=any(holds_shifted(found, each, version) for each in expected))
+
+
+def holds_shifted(
+    found: ColumnRange, data: ColumnRange, version: int, *, key: Callable[[Any, ValueKind], Any] = make_java_key
+) -> bool:
+    """Say whether a range holds for the dates that Java stores for that of the data; ``key`` as for ``holds``."""
+    shifted = shift_range(data, version)
+    return shifted is not None and holds(found, shifted, version, key=key)
+
+
+def note_wrong_range(report: PartReport, place: str, text: str, *, is_shifted: bool) -> None:
+    """Note a range that does not hold; ``is_shifted`` says that it is one that Java makes."""
+    if is_shifted:
+        report.note_shifted(place, text)
+    else:
+        report.note("wrong", place, text)
 
 
 def format_range(found: ColumnRange) -> str:

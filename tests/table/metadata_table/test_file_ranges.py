@@ -103,10 +103,12 @@ def test_a_long_is_a_time_only_where_it_cannot_be_in_milliseconds(number: int, i
     assert found.no_nulls.tolist() == [True]
 
 
-def test_dates_of_the_julian_calendar_are_unknown() -> None:
-    days = pa.array([-150_000, 10], pa.int32())
+def test_dates_that_may_be_stored_ten_days_late_are_unknown() -> None:
+    """The days of 1582-10-14 and 1582-10-24 are both stored as the latter, which is the last but two here."""
+    days = pa.array([-150_000, -141_428, -141_427, -141_418, -141_417, 10], pa.int32())
     found = read_ranges(make_statistics("member7", days), pa.date32())
-    assert found.least.is_valid().to_pylist() == [False, True]
+    assert found.least.is_valid().to_pylist() == [False, False, False, False, True, True]
+    assert found.greatest.is_valid().to_pylist() == [False, False, False, False, True, True]
 
 
 def test_files_of_no_slices_have_no_bounds() -> None:

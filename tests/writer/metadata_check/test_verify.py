@@ -18,8 +18,8 @@ from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.formats.metadata_table.column_ranges import ColumnRange
 from hoodie_py.formats.metadata_table.value_kinds import ValueKind, ValueType
 from hoodie_py.formats.names import make_log_file_name
-from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport
-from hoodie_py.writer.metadata_check.statistic_checks import holds
+from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport, VerifyReport
+from hoodie_py.writer.metadata_check.statistic_checks import holds, holds_shifted, note_wrong_range
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK
 from tests.writer.metadata_build.indexed_tables import make_table
@@ -183,6 +183,20 @@ def test_statistics_of_partitions_that_missed_a_write_are_found(tmp_path: Path) 
         path.unlink()
     found = {str(each).split(": the ")[0] for each in HoodieTable.open(tmp_path / "t").verify(data=False).findings}
     assert found == {f"partition_stats: wrong p0 {column}" for column in ("ts", "name", "_hoodie_commit_time")}
+
+
+def test_dates_that_java_stores_late_are_said_apart_from_what_is_wrong() -> None:
+    late, data = (ColumnRange("c", ValueKind(ValueType.DATE), day, day, values=1) for day in (-141_418, -141_428))
+    report = PartReport("column_stats")
+    for version in (1, 2):
+        assert not holds(late, data, version)
+        note_wrong_range(report, "f.parquet c", "late", is_shifted=holds_shifted(late, data, version))
+    assert (report.shifted, [each.problem for each in report.remarks]) == (1, ["shifted"])
+    assert (report.wrong, [each.problem for each in report.findings]) == (1, ["wrong"])
+    right = VerifyReport("t", "1", (replace(report, wrong=0, findings=[]),))
+    assert right.is_right
+    assert "1 of the entries have dates" in str(right)
+    assert "column_stats: shifted f.parquet c: late" in str(right)
 
 
 VALUES = st.one_of(st.none(), st.integers(-5, 5))
