@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import is_any_list
+from hoodie_py.arrow.layouts import make_plain_field
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
 from hoodie_py.formats.avro.shared_names import name_repeated
@@ -33,8 +34,7 @@ _PLAIN: dict[pa.DataType, str] = {
     pa.int8(): "int", pa.int16(): "int", pa.int32(): "int", pa.uint8(): "int", pa.uint16(): "int",
     pa.int64(): "long", pa.uint32(): "long",
     pa.float16(): "float", pa.float32(): "float", pa.float64(): "double",
-    pa.string(): "string", pa.large_string(): "string", pa.string_view(): "string",
-    pa.binary(): "bytes", pa.large_binary(): "bytes", pa.binary_view(): "bytes",
+    pa.string(): "string", pa.binary(): "bytes",
 }  # fmt: skip
 
 
@@ -71,6 +71,7 @@ def make_field(field: pa.Field, namespace: str, *, top: bool = False) -> dict[st
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     check_name(field.name)
+    field = make_plain_field(field)
     try:
         type_ = _make_logical_type(field, namespace, top=top) or _make_type(field.type, field.name, namespace)
     except (InvalidQueryError, UnsupportedFeatureError) as error:
@@ -106,12 +107,8 @@ def _make_logical_type(field: pa.Field, namespace: str, *, top: bool) -> dict[st
 
 
 def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:
-    if isinstance(type_, pa.BaseExtensionType):
-        type_ = type_.storage_type
     if type_ in _PLAIN:
         return _PLAIN[type_]
-    if pa.types.is_dictionary(type_):
-        return _make_type(type_.value_type, name, namespace)
     if pa.types.is_fixed_size_binary(type_):
         return "bytes"
     if pa.types.is_decimal(type_):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_numpy, to_booleans
 from hoodie_py.arrow.compute import call, cast, take
 from hoodie_py.arrow.fields import find_top_level_name, read_field_values
+from hoodie_py.arrow.layouts import make_plain_array
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
 from hoodie_py.reader.record.ordering import OrderingColumn
@@ -313,7 +314,7 @@ def _fit_values(values: Any, field: pa.Field) -> pa.Array:
         return make_fitting_array(values, field)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     try:
-        return cast(array, field.type)
+        return cast(make_plain_array(array), field.type)
     except pa.ArrowException as error:
         raise MergeError(f"A merged value does not fit its column: {error}", column=field.name) from error
 
@@ -332,6 +333,10 @@ def _make_ordering(values: Sequence[Any], context: ArrowRecordContext) -> Orderi
 
 
 def _to_numpy_mask(mask: np.ndarray | pa.Array, length: int) -> np.ndarray:
+    if isinstance(mask, pa.ChunkedArray):
+        mask = mask.combine_chunks()
+    if not isinstance(mask, np.ndarray):
+        mask = make_plain_array(mask)
     chosen = mask if isinstance(mask, np.ndarray) or not pa.types.is_boolean(mask.type) else to_booleans(mask)
     if len(chosen) != length or chosen.dtype != bool:
         raise MergeError(f"A mask must be {length} booleans, not {len(chosen)} of {chosen.dtype}.")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as pat
 
+from hoodie_py.arrow.layouts import make_plain_array, make_plain_schema
 from hoodie_py.table.filter.exact import belong, compare, find_exact_column, is_true_or_false, widen
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, IsNull, Literal, Node, Not, Or
 
@@ -55,6 +56,26 @@ def find_parts(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bo
         return tree.read_conjuncts()
     except (LookupError, ValueError, StopIteration, RecursionError, pa.ArrowException):  # a form not known here
         return Parts((), is_all=False)
+
+
+def make_plain_expression(expression: pc.Expression) -> pc.Expression:
+    """Return an expression whose values have plain layouts, as all columns have: Arrow compares equal layouts only."""
+    try:
+        entries = _read_entries(expression)
+        if entries is None:
+            return expression
+        pairs, values = entries
+        schema = make_plain_schema(values.schema)
+        if schema is values.schema:
+            return expression
+        arrays = [make_plain_array(column) for column in values.columns]
+        plain = schema.with_metadata(pa.KeyValueMetadata(pairs))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, plain) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=plain))
+        return expression.__reduce__()[0](sink.getvalue())
+    except pa.ArrowException:  # the expression itself is evaluated, which says what is wrong
+        return expression
 
 
 class _CSchema(ctypes.Structure):

@@ -28,7 +28,7 @@ def as_predicate(
     if isinstance(filter, str):
         return parse_sql(filter, schema)
     if isinstance(filter, pc.Expression):
-        return _find_nodes(filter, from_expression(filter, schema), schema, nan_is_greatest)
+        return _bind_expression(filter, schema, nan_is_greatest)
     if isinstance(filter, Predicate):
         missing = sorted(filter.columns - set(schema.names))
         if missing:
@@ -39,10 +39,12 @@ def as_predicate(
     )
 
 
-def _find_nodes(expression: pc.Expression, whole: Predicate, schema: pa.Schema, nan_is_greatest: bool) -> Predicate:
+def _bind_expression(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bool) -> Predicate:
     """Return what an expression says of single columns as nodes, which prune files as SQL's do, and what is left."""
-    from hoodie_py.table.filter.arrow_tree import find_parts
+    from hoodie_py.table.filter.arrow_tree import find_parts, make_plain_expression
 
+    expression = make_plain_expression(expression)
+    whole = from_expression(expression, schema)
     known = find_parts(expression, schema, nan_is_greatest)
     nodes = known.nodes if known.is_all else (*known.nodes, whole.root)
     return Predicate(nodes[0] if len(nodes) == 1 else And(nodes))

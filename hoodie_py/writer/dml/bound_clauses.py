@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as pat
 
+from hoodie_py.arrow.layouts import make_plain_scalar
 from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.table.filter.binding import make_cast
@@ -124,7 +125,7 @@ def bind_values(given: Mapping[str, Any], names: Names, columns: pa.Schema) -> d
 def _parse(value: Any, names: Names) -> Node:
     if isinstance(value, str):
         return parse_value(value, names.find)
-    scalar = value if isinstance(value, pa.Scalar) else _make_scalar(value)
+    scalar = make_plain_scalar(value) if isinstance(value, pa.Scalar) else _make_scalar(value)
     type_ = to_spark_type(scalar.type)
     if not is_atomic(type_):
         raise InvalidQueryError(f"A value of type {scalar.type} cannot be set.", hint="Merge it from a source.")
