@@ -132,6 +132,10 @@ RECONCILE_SCHEMA = Flag("hoodie.datasource.write.reconcile.schema", default=Fals
 DROP_MISSING = Flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", default=False)
 SCHEMA_ON_READ = Flag("hoodie.schema.on.read.enable", default=False)
 
+# What rows may change in the table's schema, not Java's own; Java's rule is LOSSY (``writer/schema_changes``)
+LOSSLESS, LOSSY = "LOSSLESS", "LOSSY"
+SCHEMA_CHANGES = Choice("hoodie.write.schema.changes", (LOSSLESS, LOSSY, "NONE"))
+
 # Locks and heartbeats, and the lock providers of Java Hudi that are supported here
 LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock in all
 LOCK_RETRY_WAIT_MS = Real("hoodie.write.lock.wait_time_ms_between_retry", 1000)

@@ -134,6 +134,8 @@ def write(
     merger: Merger | None = None,
     lock: Lock | None = None,
     options: Mapping[str, Any] | None = None,
+    *,
+    allow_loss: bool = False,
     **named: Any,
 ) -> WriteResult:
     """Write a DataFrame to a table with Spark's workers; create the table if there is none.
@@ -156,6 +158,7 @@ def write(
         lock: the lock that the table's other writers use, if it is not one of Hudi's locks that this package supports.
         options: options as for ``df.write.format("hoodie").options``, e.g.
             ``{"hoodie.datasource.write.recordkey.field": "id"}``; ``storage_options`` may be a dict.
+        allow_loss: as for ``HoodieTable.upsert``; short for the option ``hoodie.write.schema.changes=LOSSY``.
         named: more options, by name.
 
     Raises:
@@ -172,11 +175,14 @@ def write(
         1
     """
     from hoodie_py.options.source import OPERATION
+    from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
     from hoodie_py.spark.distributed.write_table import write_table
 
     given = {**(options or {}), **named, "path": path}
     if operation is not None:
         given[OPERATION] = operation
+    if allow_loss:
+        given[SCHEMA_CHANGES] = LOSSY
     return write_table(df, given, read_s3_settings(df.sparkSession), mode, merger, lock)
 
 

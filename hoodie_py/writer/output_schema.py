@@ -26,6 +26,7 @@ from hoodie_py.formats.internal_schema import InternalSchema, write_internal_sch
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import LATEST_SCHEMA_KEY, SCHEMA_KEY
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.schema_changes import SchemaChange
 
 NOT_DATA = (*META_FIELDS, OPERATION_FIELD)
 _RESERVED = {fold_case(name): name for name in NOT_DATA}
@@ -45,6 +46,7 @@ class OutputSchema:
         base: the Avro schema (JSON) that the table had when this one was made of it; None without one.
         version: a new schema with ids, which the write records under its own instant; None to carry ``latest`` on.
         first: the schema with ids (JSON) before the first alteration, where ``version`` is the first one.
+        changes: what the rows of the write change in the table's schema.
     """
 
     arrow: pa.Schema
@@ -56,6 +58,7 @@ class OutputSchema:
     base: str | None = None
     version: InternalSchema | None = None
     first: str | None = None
+    changes: tuple[SchemaChange, ...] = ()
 
     @property
     def has_ids(self) -> bool:

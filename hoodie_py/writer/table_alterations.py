@@ -49,7 +49,7 @@ class TableAlterations(TableWrites):
             reorder: places by name: ``first``, ``after NAME`` or ``before NAME``.
             nullable: required columns that may be null from now on.
             comment: comments by name; None takes one away.
-            allow_loss: allow casts in which values may lose digits, or in which texts may show no value.
+            allow_loss: allow casts in which values may lose digits, become text, or have no value in the new type.
             dry_run: change nothing, and say what would change.
             options: Hudi's writer options: lock provider, ...
             lock: the lock of the table's other writers, if it is not a lock provider that is handled here.

@@ -45,6 +45,8 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
         lock: Lock | None = None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
         """Update records whose keys the table has, and insert the others.
 
@@ -55,6 +57,9 @@ class TableWrites:
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock that the table's other writers use, if it is not a lock provider that is handled here.
+            allow_loss: let the table's columns take the types of the rows, as Java does, also where values may lose
+                digits (long to double) or become text. Without it such rows are refused; rows may add columns and
+                widen types without loss, which a warning and ``WriteResult.schema_changes`` name.
 
         Raises:
             InvalidQueryError: rows have no key, columns or values do not fit the table, or an option is bad.
@@ -79,7 +84,7 @@ class TableWrites:
         """
         from hoodie_py.writer.records import WriteOperation
 
-        return self._write(data, WriteOperation.UPSERT, options, merger, lock)
+        return self._write(data, WriteOperation.UPSERT, options, merger, lock, allow_loss=allow_loss)
 
     def insert(
         self,
@@ -87,6 +92,8 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
         lock: Lock | None = None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
         """Add records without searching for their keys; arguments and errors as for ``upsert``.
 
@@ -99,7 +106,7 @@ class TableWrites:
         """
         from hoodie_py.writer.records import WriteOperation
 
-        return self._write(data, WriteOperation.INSERT, options, merger, lock)
+        return self._write(data, WriteOperation.INSERT, options, merger, lock, allow_loss=allow_loss)
 
     def bulk_insert(
         self,
@@ -107,6 +114,8 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
         lock: Lock | None = None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
         """Add many records, sorted if the options ask for it, without searching for their keys.
 
@@ -118,7 +127,7 @@ class TableWrites:
         """
         from hoodie_py.writer.records import WriteOperation
 
-        return self._write(data, WriteOperation.BULK_INSERT, options, merger, lock)
+        return self._write(data, WriteOperation.BULK_INSERT, options, merger, lock, allow_loss=allow_loss)
 
     def insert_overwrite(
         self,
@@ -127,6 +136,8 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
         partitions: str | Sequence[str] | None = None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
         """Replace all rows of partitions; other arguments and errors as for ``upsert``.
 
@@ -137,6 +148,7 @@ class TableWrites:
             lock: the lock of the table's other writers.
             partitions: paths of the partitions to replace, also where no row is for them; all rows must be in them.
                 None: the partitions that the rows are in.
+            allow_loss: as for ``upsert``.
 
         Examples:
             >>> trips.insert_overwrite([{"id": "z", "city": "la", "price": 1.0, "ts": 1}]).groups_replaced
@@ -146,7 +158,7 @@ class TableWrites:
         """
         from hoodie_py.writer.records import WriteOperation
 
-        writer = self._make_writer(options, merger, lock)
+        writer = self._make_writer(options, merger, lock, allow_loss=allow_loss)
         if partitions is not None:
             writer = replace(writer, partitions=(partitions,) if isinstance(partitions, str) else tuple(partitions))
         result = writer.write(data, WriteOperation.INSERT_OVERWRITE)
@@ -186,6 +198,8 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
         lock: Lock | None = None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
         """Replace all rows of the table; arguments and errors as for ``upsert``.
 
@@ -197,7 +211,7 @@ class TableWrites:
         """
         from hoodie_py.writer.records import WriteOperation
 
-        return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock)
+        return self._write(data, WriteOperation.INSERT_OVERWRITE_TABLE, options, merger, lock, allow_loss=allow_loss)
 
     def delete(
         self,
@@ -322,8 +336,10 @@ class TableWrites:
         options: Mapping[str, Any] | None,
         merger: Merger | None,
         lock: Lock | None,
+        *,
+        allow_loss: bool = False,
     ) -> WriteResult:
-        result = self._make_writer(options, merger, lock).write(data, operation)
+        result = self._make_writer(options, merger, lock, allow_loss=allow_loss).write(data, operation)
         return self._refresh(result, changed=result.instant is not None)
 
     def _make_writer(
@@ -331,9 +347,14 @@ class TableWrites:
         options: Mapping[str, Any] | None,
         merger: Merger | None,
         lock: Lock | None,
+        *,
+        allow_loss: bool = False,
     ) -> Writer:
+        from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
         from hoodie_py.writer.write_client import Writer
 
+        if allow_loss:
+            options = {**(options or {}), SCHEMA_CHANGES: LOSSY}
         return Writer(self._open_session(options, lock), merger)
 
     def _open_session(

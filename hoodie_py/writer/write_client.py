@@ -79,7 +79,7 @@ class Writer:
         snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
             if not snapshot.config.record_key_fields and operation is WriteOperation.UPSERT:
-                data = read_input(data, find_input_schema(snapshot))
+                data = read_input(data, find_input_schema(snapshot), self.session.settings.options)
                 operation = choose_operation(operation, snapshot.config, data.schema.names)
             session = resolve_table_index(self.session, snapshot, operation, self.merger)
             return replace(self, session=session).carry_out(data, snapshot, operation)

@@ -209,7 +209,7 @@ def test_both_alter_in_turn(lake: Lake) -> None:
     lake.upsert({**_data(rows["k2"]), "ts": 30, "total": 1.5, "more": "m"}, total=pa.float64(), more=pa.string())
     rows = lake.check()
     assert (rows["k2"]["total"], rows["k2"]["more"], rows["k4"]["total"]) == (1.5, "m", 44.0)
-    lake.open().alter(rename={"more": "text"}, cast={"name": "string"}, options=lake.options)
+    lake.open().alter(rename={"more": "text"}, cast={"name": "string"}, allow_loss=True, options=lake.options)
     lake.run("update $T set text = 'java', name = 'j', ts = 40 where id = 'k0'")
     rows = lake.check()
     assert (rows["k2"]["text"], rows["k0"]["text"], rows["k0"]["name"], rows["k3"]["name"]) == ("m", "java", "j", "3")

@@ -32,7 +32,9 @@ Nullable = Annotated[list[str] | None, typer.Option("--nullable", metavar="NAME"
 Comment = Annotated[
     list[str] | None, typer.Option("--comment", metavar="NAME=TEXT", help="A comment; an empty text takes it away.")
 ]
-AllowLoss = Annotated[bool, typer.Option("--allow-loss", help="Allow casts in which values may lose digits.")]
+AllowLoss = Annotated[
+    bool, typer.Option("--allow-loss", help="Allow casts in which values may lose digits or become text.")
+]
 
 
 def alter(

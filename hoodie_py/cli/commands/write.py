@@ -72,6 +72,12 @@ PartitionBy = Annotated[
 Type = Annotated[TableType | None, typer.Option("--table-type", help="With --create: default mor.")]
 Version = Annotated[int | None, typer.Option("--table-version", help="With --create: 6, 8 or 9; default 9.")]
 Name = Annotated[str | None, typer.Option("--name", help="With --create: name of the table; default the folder's.")]
+AllowLoss = Annotated[
+    bool,
+    typer.Option(
+        "--allow-loss", help="Let columns take the rows' types, even if values may lose digits or become text."
+    ),
+]
 Property = Annotated[
     list[str] | None,
     typer.Option("--property", metavar="K=V", help="With --create: a table property; may be repeated."),
@@ -91,6 +97,7 @@ def write(
     table_version: Version = None,
     name: Name = None,
     property_: Property = None,
+    allow_loss: AllowLoss = False,
     option: HudiOptions = None,
     merger: Merger = None,
     metadata_mode: Metadata = None,
@@ -118,11 +125,15 @@ def write(
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
     stored = parse_storage_options(storage_option, endpoint_url)
     properties = dict(split_pairs(property_, "--property"))
+    if allow_loss and operation is Operation.delete:
+        raise typer.BadParameter("deletes change no column", param_hint="--allow-loss")
     options = parse_hudi_options(option, metadata_mode)
+    allowed = {"allow_loss": True} if allow_loss else {}
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_result, show_spinner
         from hoodie_py.cli.rows.sources import read_rows
+        from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
         from hoodie_py.reader.merge.registry import import_merger
         from hoodie_py.writer.create.create import CreatedTable
 
@@ -145,9 +156,10 @@ def write(
         else:
             with show_spinner("reading the table's metadata"):
                 opened = HoodieTable.open(table, stored, timezone)
-            rows = read_rows(source, kind, _choose_columns(opened))
+            may_change = {**options, SCHEMA_CHANGES: LOSSY} if allow_loss else options
+            rows = read_rows(source, kind, _choose_columns(opened), may_change)
         with show_spinner("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
-            result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger))
+            result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger), **allowed)
         print_result(result, as_json)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -29,10 +30,13 @@ _LINES_AT_ONCE = 50_000
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
-def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -> pa.Table:
+def read_rows(
+    path: Path, format_: RowFormat, schema: pa.Schema | None = None, options: Mapping[str, str] | None = None
+) -> pa.Table:
     """Read a file of rows.
 
-    ``schema`` has the columns of the target table, if there is one.
+    ``schema`` has the columns of the target table, if there is one. ``options``, of the write, say whether values in
+    JSON may have wider types than the table; texts in CSV have no types of their own.
 
     Raises:
         InvalidQueryError: the file does not have that format, or values do not have the table's types.
@@ -42,7 +46,7 @@ def read_rows(path: Path, format_: RowFormat, schema: pa.Schema | None = None) -
     try:
         if format_ is RowFormat.parquet:
             return pyarrow.parquet.ParquetFile(path).read()
-        return _read_csv(path, known) if format_ is RowFormat.csv else _read_json_lines(path, known)
+        return _read_csv(path, known) if format_ is RowFormat.csv else _read_json_lines(path, known, options)
     except pa.ArrowException as error:
         raise InvalidQueryError(f"The file cannot be read as {format_}: {error}", path=str(path)) from error
     except InvalidQueryError as error:
@@ -87,13 +91,13 @@ def _parse_texts(texts: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         raise InvalidQueryError(f"Texts that are no {field.type}: {error}", column=field.name) from error
 
 
-def _read_json_lines(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_json_lines(path: Path, schema: pa.Schema, options: Mapping[str, str] | None) -> pa.Table:
     parts: list[pa.Table] = []
     with path.open(encoding="utf-8-sig") as lines:
         numbered = enumerate(lines, start=1)
         while batch := list(itertools.islice(numbered, _LINES_AT_ONCE)):
             rows = [_parse_row(text, number) for number, text in batch if text.strip()]
-            parts.append(_to_table(rows, schema, batch[0][0]))
+            parts.append(_to_table(rows, schema, batch[0][0], options))
     if not parts:
         return schema.empty_table()
     return pa.concat_tables(parts, promote_options="permissive")
@@ -113,7 +117,9 @@ def _parse_json(text: str, line: int | None = None) -> Any:
         raise InvalidQueryError(f"Not JSON: {error}", line=line) from None
 
 
-def _to_table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) -> pa.Table:
+def _to_table(
+    rows: list[dict[str, Any]], schema: pa.Schema, first_line: int, options: Mapping[str, str] | None = None
+) -> pa.Table:
     types = {field.name: field.type for field in schema}
     for at, row in enumerate(rows):
         for name, value in row.items():
@@ -122,7 +128,7 @@ def _to_table(rows: list[dict[str, Any]], schema: pa.Schema, first_line: int) ->
             except (ValueError, ArithmeticError) as error:
                 message = f"A value is no {types.get(name)}: {error}"
                 raise InvalidQueryError(message, column=name, line=first_line + at) from None
-    return read_input(rows, schema).read_all()
+    return read_input(rows, schema, options).read_all()
 
 
 def from_json_value(value: Any, type_: pa.DataType | None) -> Any:

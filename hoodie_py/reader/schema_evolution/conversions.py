@@ -28,8 +28,8 @@ _LONGEST_TEXT = 400
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 
 
-def convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return primitive values with another type.
+def convert_values(array: pa.Array, target: pa.DataType, *, exact: bool = False) -> pa.Array:
+    """Return primitive values with another type. ``exact``: texts and floats are not rounded to decimals, but refused.
 
     Raises:
         UnsupportedFeatureError: Hudi does not know the change.
@@ -42,9 +42,9 @@ def convert_values(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _convert_texts(array, target, _parse_date)
     if pa.types.is_decimal(target) and not source.equals(target):
         if is_text(source):
-            return _convert_texts(array, target, lambda text: _round(text, target))
+            return _convert_texts(array, target, lambda text: _round(text, target, exact=exact))
         if pa.types.is_floating(source):
-            return _convert_floats(array, target)
+            return _convert_floats(array, target, exact=exact)
         if pa.types.is_integer(source) or pa.types.is_decimal(source):
             return _rescale(array, target)
     return conform_array(array, target)
@@ -59,17 +59,21 @@ def _convert_texts(array: pa.Array, target: pa.DataType, convert: Callable[[str]
     return take(values, coded.indices)
 
 
-def _convert_floats(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _convert_floats(array: pa.Array, target: pa.DataType, *, exact: bool) -> pa.Array:
     try:
-        return convert_distinct(array, target, lambda text: _round(text, target))
+        return convert_distinct(array, target, lambda text: _round(text, target, exact=exact))
     except (ValueError, DecimalException, pa.ArrowException) as error:
         raise _make_error(array, target, error) from error
 
 
-def _round(text: str, target: pa.DataType) -> Decimal:
+def _round(text: str, target: pa.DataType, *, exact: bool) -> Decimal:
     if len(text) > _LONGEST_TEXT:
         raise ValueError("a text that long is no number")
-    return _WIDE.create_decimal(text).quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
+    value = _WIDE.create_decimal(text)
+    rounded = value.quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, _WIDE)
+    if exact and rounded != value:
+        raise ValueError(f"{text[:40]} has more digits")
+    return rounded
 
 
 def _parse_date(text: str) -> date:

@@ -32,6 +32,7 @@ from hoodie_py.formats.avro.numbered_columns import (
 )
 from hoodie_py.formats.column_names import check_name, check_siblings
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
+from hoodie_py.writer.schema_changes import may_lose
 
 FIRST = "first"
 _COMMENT = b"comment"  # as Spark names it in a field's metadata
@@ -46,10 +47,6 @@ _CASTS: Mapping[str, frozenset[str]] = {
     "decimal": frozenset({"string"}),
     "string": frozenset({"date", "decimal", "binary"}),
 }
-_LOSSY = frozenset({
-    ("int", "float"), ("long", "float"), ("long", "double"), ("int", "decimal"), ("long", "decimal"),
-    ("float", "decimal"), ("double", "decimal"), ("string", "date"), ("string", "decimal"), ("binary", "string"),
-})  # fmt: skip
 _DECIMAL = re.compile(r"decimal\w*\((\d+), (\d+)\)")
 
 
@@ -65,7 +62,7 @@ class Changes:
         reorder: places: ``first``, ``after NAME`` or ``before NAME``, among the columns of the same struct.
         nullable: columns that may be null from now on.
         comment: comments; None takes one away.
-        allow_loss: whether types may change where values may lose digits, or have no value in the new type.
+        allow_loss: whether types may change where ``may_lose`` says that values may lose something.
     """
 
     add: Mapping[str, pa.Field] = field(default_factory=dict)
@@ -194,9 +191,10 @@ def _cast(column: Column, type_: pa.DataType, name: str, *, allow_loss: bool) ->
             f"{', wider decimals' if short_old == 'decimal' else ''}.",
             column=name,
         )
-    if (short_old, short_new) in _LOSSY and not allow_loss:
+    if may_lose(old, new) and not allow_loss:
         raise InvalidQueryError(
-            f"Values of the column {name!r} may not survive the change of type from {old} to {new}.",
+            f"Values of the column {name!r} may not survive the change of type from {old} to {new}: they may lose "
+            "digits, become text or not fit.",
             hint="Say allow_loss=True if that may be; values that do not fit make reads fail.",
             column=name,
         )

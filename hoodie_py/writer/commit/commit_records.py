@@ -15,6 +15,7 @@ from hoodie_py.options.write import (
     AUTOMATIC_CLEAN,
     INLINE_COMPACT,
     INLINE_SCHEDULE,
+    SCHEMA_CHANGES,
     TABLE_SERVICES,
     TRIGGERS,
 )
@@ -41,6 +42,7 @@ from hoodie_py.writer.partitioner.assign import AssignedRecords
 from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.schema_changes import describe_changes
 from hoodie_py.writer.timeline.session import WriteSession
 
 
@@ -122,6 +124,7 @@ def _commit(
         merger=keep_if_own(write.snapshot.config, write.merger),
     )
     catalogs = check_catalogs(write.session)
+    _warn_of_changes(write.schema)
     run_metadata_services(write.session, write.snapshot)
     with open_commit(write.session, intent) as begun:
         results = run(begun.facts)
@@ -136,8 +139,19 @@ def _commit(
         replaced=sum(map(len, (write.replaced or {}).values())),
         seconds=time.monotonic() - began,
     )
+    done = replace(done, schema_changes=write.schema.changes)
     done = _run_inline_services(write, done, services)
     return replace(done, synced=sync_catalogs(write.session, catalogs), seconds=time.monotonic() - began)
+
+
+def _warn_of_changes(schema: OutputSchema) -> None:
+    """Warn before anything is written: where warnings are errors, the table stays as it is."""
+    if schema.changes:
+        text = (
+            f"The write changes the table's schema: {describe_changes(schema.changes)}. With "
+            f"{SCHEMA_CHANGES}=NONE it would be refused."
+        )
+        warnings.warn(HoodieWarning(text), stacklevel=4)
 
 
 def _make_claims(write: Write, routed: AssignedRecords) -> Claims:

@@ -14,6 +14,7 @@ from hoodie_py.writer.clustering.report import ClusteringResult
 from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.schema_changes import SchemaChange, describe_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class WriteResult(Sentence):
         clean: result of an inline clean.
         archive: result of an inline archival; None if nothing was due.
         synced: what was changed in the catalogs that options ask to tell.
+        schema_changes: what the rows changed in the table's schema; empty for nearly all writes.
 
     Examples:
         >>> result = trips.upsert(
@@ -66,6 +68,7 @@ class WriteResult(Sentence):
     clean: CleanResult | None = None
     archive: ArchiveResult | None = None
     synced: tuple[SyncResult, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @classmethod
     def of(
@@ -99,10 +102,11 @@ class WriteResult(Sentence):
             return f"{name}: there was nothing to write."
         replaced = f" Replaced: {format_count(self.groups_replaced, 'file group')}." if self.groups_replaced else ""
         logs = f" {self.rows_in_logs:,} of these are in log files, which reading merges." if self.rows_in_logs else ""
+        changed = f" The table's schema: {describe_changes(self.schema_changes)}." if self.schema_changes else ""
         return (
             f"{name} {self.instant} wrote {format_count(self.file_groups, 'file group')} in {self.seconds:.1f} s: "
             f"{self.rows_inserted:,} rows inserted, {self.rows_updated:,} updated, {self.rows_deleted:,} deleted; "
-            f"{self.bytes_written:,} bytes.{replaced}{logs}"
+            f"{self.bytes_written:,} bytes.{replaced}{logs}{changed}"
         )
 
 

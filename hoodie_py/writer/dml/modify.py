@@ -357,10 +357,6 @@ def _find_marked(rows: pa.Table, *, config: Any, options: Mapping[str, str]) -> 
 def _read_source(source: Any, columns: pa.Schema) -> pa.Table:
     rows = read_input(source, columns).read_all()
     check_names(rows.schema)
-    for at, column in enumerate(rows.columns):
-        if isinstance(column.type, pa.BaseExtensionType):
-            plain = pa.chunked_array([each.storage for each in column.chunks], column.type.storage_type)
-            rows = rows.set_column(at, rows.schema.names[at], plain)
     return rows
 
 

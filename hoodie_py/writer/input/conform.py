@@ -19,7 +19,14 @@ from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Record, Union
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
-from hoodie_py.options.write import DROP_MISSING, NULL_FOR_MISSING, RECONCILE_SCHEMA, SCHEMA_ON_READ
+from hoodie_py.options.write import (
+    DROP_MISSING,
+    LOSSY,
+    NULL_FOR_MISSING,
+    RECONCILE_SCHEMA,
+    SCHEMA_CHANGES,
+    SCHEMA_ON_READ,
+)
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.column_ids import TableColumns
 from hoodie_py.writer.input.evolution import Growth, check_protected, evolve_schema
@@ -33,6 +40,7 @@ from hoodie_py.writer.output_schema import (
     select_user_columns,
 )
 from hoodie_py.writer.row_errors import refuse_rows
+from hoodie_py.writer.schema_changes import check_changes, list_changes
 
 
 def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
@@ -75,7 +83,8 @@ def conform_input(
     fill = NULL_FOR_MISSING.read(options) or RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
-    arrays = [_make_column(table, field, schema, fill_missing=fill) for field in target]
+    exact = SCHEMA_CHANGES.read(options) != LOSSY
+    arrays = [_make_column(table, field, schema, fill_missing=fill, exact=exact) for field in target]
     found = pa.Table.from_arrays(arrays, schema=target)
     refuse_unstorable(found, schema)
     return found, schema
@@ -96,9 +105,11 @@ def _grow(known: OutputSchema, columns: pa.Schema, snapshot: Snapshot, options: 
     meta = [name for name in known.arrow.names if name in NOT_DATA]
     grown = parse_output_schema(text, meta, known.empty)
     check_protected(snapshot.config, known.arrow, grown.arrow)
+    changes = list_changes(known.table, text)
+    check_changes(changes, options)
     if known.latest is None:
-        return replace(grown, base=known.base)
-    return TableColumns(known).follow(grown)
+        return replace(grown, base=known.base, changes=changes)
+    return replace(TableColumns(known).follow(grown), changes=changes)
 
 
 def conform_columns(table: pa.Table, names: Sequence[str], schema: OutputSchema) -> pa.Table:
@@ -137,9 +148,11 @@ def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema,
             )
 
 
-def _make_column(table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill_missing: bool) -> pa.ChunkedArray:
+def _make_column(
+    table: pa.Table, field: pa.Field, schema: OutputSchema, *, fill_missing: bool, exact: bool
+) -> pa.ChunkedArray:
     if field.name in table.column_names:
-        return fit_column(table.column(field.name), field, fill_missing=fill_missing)
+        return fit_column(table.column(field.name), field, fill_missing=fill_missing, exact=exact)
     value = schema.defaults.get(field.name)
     scalar = pa.scalar(None, field.type) if value is None else pa.scalar(value, field.type)
     return pa.chunked_array([pa.repeat(scalar, table.num_rows)])

@@ -5,7 +5,8 @@
   reconcile schemas, and rows that have all columns, the order of the rows counts, as in Java.
 * A column gets the type of the rows where that is wider: int to long, float, double or string, and so on, and decimals
   that hold all digits of the table's. Where the rows' type is narrower, the table's stays, and values are converted
-  (``value_fit``). This holds for struct fields, list elements and map values too.
+  (``value_fit``). This holds for struct fields, list elements and map values too. Which of these changes need a word
+  ``schema_changes`` says.
 * A column that the rows lack, and that the table requires, becomes nullable where missing columns are filled with null.
 * With the option that drops columns, those that the rows lack are no longer columns of the table. Files keep their
   values, and a column of the name that comes back shows them again, as in Java.
@@ -31,6 +32,7 @@ from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.logical_types import RECORD_TYPES
+from hoodie_py.writer.schema_changes import may_lose
 
 _WIDER: Mapping[str, tuple[str, ...]] = {
     "int": ("long", "float", "double", "string"),
@@ -208,6 +210,16 @@ def _evolve_type(node: Any, field: pa.Field, outer: str, path: str, growth: Grow
         grown = _evolve_type(node["values"], inner, outer, f"{path}.value", growth)
         return {**node, "values": grown}
     return _widen(node, field, outer)
+
+
+def is_widened(known: pa.DataType, rows: pa.DataType, *, with_loss: bool) -> bool:
+    """Say whether a column of one type gets the type of rows, both not nested and no decimals; ``with_loss``: even if
+    values may lose something.
+    """
+    old, new = (_make_plain(pa.field("x", each), "hoodie") for each in (known, rows))
+    if not isinstance(old, str) or new not in _WIDER.get(old, ()):
+        return False
+    return with_loss or not may_lose(old, str(new))
 
 
 def _widen(node: Any, field: pa.Field, namespace: str) -> Any:

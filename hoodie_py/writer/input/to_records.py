@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.fields import find_field_type, find_top_level_name, read_field_values
+from hoodie_py.arrow.layouts import make_plain_array, make_plain_type
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.config.merge_creation import resolve_config_for_write
@@ -62,7 +63,7 @@ def make_records(
         return _make_deletes(data, snapshot, options)
     generator = KeyGenerator.from_snapshot(snapshot, options)
     known = find_write_schema(snapshot)
-    table = read_input(data, find_input_schema(snapshot)).read_all()
+    table = read_input(data, find_input_schema(snapshot), options).read_all()
     rows, schema = conform_input(table, snapshot, known, options)
     _refuse_millis(generator, schema)
     records = WriteRecords(
@@ -243,7 +244,10 @@ def _read_bare_keys(data: Any, generator: KeyGenerator, schema: OutputSchema) ->
 
 def _list_keys(data: Any) -> list[Any] | None:
     if isinstance(data, pa.Array | pa.ChunkedArray):
-        return None if pa.types.is_struct(data.type) else list(data.to_pylist())
+        chunks = data.chunks if isinstance(data, pa.ChunkedArray) else [data]
+        if pa.types.is_struct(make_plain_type(data.type)):
+            return None
+        return [value for each in chunks for value in make_plain_array(each).to_pylist()]
     if not isinstance(data, Sequence) or isinstance(data, str | bytes):
         return None
     return None if any(isinstance(each, Mapping) for each in data) else list(data)

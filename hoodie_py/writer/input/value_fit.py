@@ -10,6 +10,7 @@ stays 1.1, as in Hudi (``HoodieAvroUtils.rewritePrimaryType``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +27,11 @@ _INT_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _FLOATS = (pa.float16(), pa.float32(), pa.float64())
 
 
-def fit_column(values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool = False) -> pa.ChunkedArray:
-    """Convert a column to the table's type. ``fill_missing``: missing struct fields become null.
+def fit_column(
+    values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool = False, exact: bool = True
+) -> pa.ChunkedArray:
+    """Convert a column to the table's type. ``fill_missing``: missing struct fields become null. Not ``exact``: texts
+    and floats are rounded to decimals, as in Java, where others have a decimal's digits or are refused.
 
     Raises:
         InvalidQueryError: the type or a value does not fit, or a required column has nulls; names column, types and the
@@ -40,7 +44,7 @@ def fit_column(values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool =
     if values.type.equals(field.type):
         return values
     check_types(values.type, field.type, field.name, fill_missing=fill_missing)
-    return _convert_chunks(values, field, _fit)
+    return _convert_chunks(values, field, partial(_fit, exact=exact))
 
 
 def check_cast(values: pa.ChunkedArray, field: pa.Field) -> None:
@@ -157,7 +161,7 @@ def _can_hold_digits(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(source.scale <= target.scale and source.precision - source.scale <= whole)
 
 
-def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _fit(array: pa.Array, target: pa.DataType, *, exact: bool) -> pa.Array:
     """Convert an array to a type that ``check_types`` allows.
 
     Raises:
@@ -165,15 +169,15 @@ def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
     """
     source = array.type
     if pa.types.is_dictionary(source):
-        return _fit(array.dictionary_decode(), target)
+        return _fit(array.dictionary_decode(), target, exact=exact)
     if source.equals(target):
         return array
     if pa.types.is_struct(target) and pa.types.is_struct(source):
-        return _fit_struct(array, target)
+        return _fit_struct(array, target, exact=exact)
     if pa.types.is_list(target) and is_any_list(source):
-        return _fit_list(array, target)
+        return _fit_list(array, target, exact=exact)
     if pa.types.is_map(target) and pa.types.is_map(source):
-        return _fit_map(array, target)
+        return _fit_map(array, target, exact=exact)
     if source in _FLOATS and target == pa.float64():
         return conform_array(array.cast(pa.float32()), target)  # by its text: 1.1 stays 1.1
     if pa.types.is_date64(source):
@@ -182,7 +186,7 @@ def _fit(array: pa.Array, target: pa.DataType) -> pa.Array:
             raise ValueError("a time of the day in a date")
         return days
     if _is_promoted(source, target):
-        return convert_values(array, target)
+        return convert_values(array, target, exact=exact)
     return array.cast(target)
 
 
@@ -195,11 +199,11 @@ def _is_promoted(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(pa.types.is_floating(source) and pa.types.is_decimal(target))
 
 
-def _fit_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
+def _fit_struct(array: pa.StructArray, target: pa.StructType, *, exact: bool) -> pa.Array:
     children = []
     for field in target:
         at = array.type.get_field_index(field.name)
-        child = pa.nulls(len(array), field.type) if at < 0 else _fit(array.field(at), field.type)
+        child = pa.nulls(len(array), field.type) if at < 0 else _fit(array.field(at), field.type, exact=exact)
         if not field.nullable and child.null_count:
             _refuse_nulls(child.filter(array.is_valid()), field)
         children.append(child)
@@ -207,22 +211,25 @@ def _fit_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
 
-def _fit_list(array: pa.Array, target: pa.ListType) -> pa.Array:
+def _fit_list(array: pa.Array, target: pa.ListType, *, exact: bool) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     _refuse_nulls(array.flatten(), target.value_field)
-    values = _fit(array.values, target.value_type)
+    values = _fit(array.values, target.value_type, exact=exact)
     # Offsets and validity are shared; ``values`` is whole, so the array's offset stays right for slices.
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
     )
 
 
-def _fit_map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
+def _fit_map(array: pa.MapArray, target: pa.MapType, *, exact: bool) -> pa.Array:
     if len(array):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
         _refuse_nulls(array.items[start:stop], target.item_field)
-    pairs = [_fit(array.keys, target.key_type), _fit(array.items, target.item_type)]
+    pairs = [
+        _fit(array.keys, target.key_type, exact=exact),
+        _fit(array.items, target.item_type, exact=exact),
+    ]
     entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
     return pa.Array.from_buffers(
         target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]

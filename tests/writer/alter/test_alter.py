@@ -105,7 +105,8 @@ def test_the_first_alteration_gives_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"drop": ["id"]}, {"rename": {"ts": "t"}}, {"drop": "part"}, {"cast": {"ts": "string"}}]
+    "changes",
+    [{"drop": ["id"]}, {"rename": {"ts": "t"}}, {"drop": "part"}, {"cast": {"ts": "string"}, "allow_loss": True}],
 )
 def test_columns_that_the_table_needs_stay(tmp_path: Path, changes: dict[str, Any]) -> None:
     table = make(tmp_path)

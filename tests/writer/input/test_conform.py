@@ -12,7 +12,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.options.write import NULL_FOR_MISSING, RECONCILE_SCHEMA
+from hoodie_py.options.write import LOSSY, NULL_FOR_MISSING, RECONCILE_SCHEMA, SCHEMA_CHANGES
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.input.conform import conform_input, find_write_schema
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
@@ -79,9 +79,10 @@ def test_other_types_are_refused_naming_both(snapshot: Snapshot) -> None:
 
 
 def test_a_wider_type_of_the_rows_becomes_the_tables(snapshot: Snapshot) -> None:
-    rows, schema = conformed(_ROWS.set_column(1, "ts", pa.array([1.5])), snapshot, {})
+    lossy = {SCHEMA_CHANGES: LOSSY}
+    rows, schema = conformed(_ROWS.set_column(1, "ts", pa.array([1.5])), snapshot, lossy)
     assert rows.schema.field("ts").type == schema.arrow.field("ts").type == pa.float64()
-    rows, schema = conformed(_ROWS.set_column(3, "price", pa.array(["dear"])), snapshot, {})
+    rows, schema = conformed(_ROWS.set_column(3, "price", pa.array(["dear"])), snapshot, lossy)
     assert (rows["price"][0].as_py(), schema.arrow.field("price").type) == ("dear", pa.string())
 
 

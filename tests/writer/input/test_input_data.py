@@ -71,7 +71,7 @@ def test_a_parquet_dataset_is_streamed(tmp_path: Path) -> None:
 
 def test_missing_values_of_pandas_are_null() -> None:
     frame = pd.DataFrame({"s": ["x", None], "f": [1.5, float("nan")], "t": [pd.Timestamp("2026-01-01"), pd.NaT]})
-    frame.index = pd.Index([7, 8], name="left out")
+    frame.index = pd.Index([7, 8])  # without a name it is no column
     read = read_input(frame).read_all()
     assert read.column_names == ["s", "f", "t"]
     assert [read.column(name).null_count for name in read.column_names] == [1, 1, 1]
@@ -136,3 +136,23 @@ def test_whole_numbers_of_pandas_take_the_narrow_type_of_the_column() -> None:
         read = read_input(pd.DataFrame({"id": ["a", "b"], "n": values}), _SCHEMA).read_all()
         assert read.schema.field("n").type == type_
     assert read_input(pd.DataFrame({"n": [1]})).read_all().schema.field("n").type == pa.int64()
+
+
+def test_named_levels_of_a_pandas_index_are_columns() -> None:
+    frame = _ROWS.to_pandas()
+    assert read_input(frame.set_index("id")).read_all().to_pylist() == _ROWS.to_pylist()
+    many = frame.assign(part="p").set_index(["part", "id"])
+    assert read_input(many).read_all().column_names == ["part", "id", "n"]
+    half = frame.set_index(pd.MultiIndex.from_arrays([[7, 8], ["x", "y"]], names=[None, "name"]))
+    assert read_input(half).read_all().column_names == ["name", "id", "n"]
+    assert read_input(frame.set_index("id", drop=False)).read_all().to_pylist() == _ROWS.to_pylist()
+    assert read_input(frame.set_index(pd.Index([5, 6]))).read_all().column_names == ["id", "n"]
+    assert frame.set_index("id").index.name == "id"  # the caller's frame stays
+
+
+def test_an_index_that_contradicts_a_column_is_refused() -> None:
+    frame = _ROWS.to_pandas()
+    with pytest.raises(InvalidQueryError, match="the index and a column are named 'id'"):
+        read_input(frame.set_index(pd.Index(["x", "y"], name="id")))
+    with pytest.raises(InvalidQueryError, match="two levels of the index are named 'a'"):
+        read_input(frame.set_index(pd.MultiIndex.from_arrays([[1, 2], [3, 4]], names=["a", "a"])))

@@ -184,7 +184,7 @@ def test_integers_never_change(source: pa.DataType, target: pa.DataType, data: s
     ],
 )
 def test_values_become_others_as_in_java(values: pa.Array, target: pa.DataType, wanted: list[object]) -> None:
-    assert fit_column(pa.chunked_array([values]), pa.field("c", target)).to_pylist() == wanted
+    assert fit_column(pa.chunked_array([values]), pa.field("c", target), exact=False).to_pylist() == wanted
 
 
 @pytest.mark.parametrize(("text", "target"), [("x", pa.date32()), ("x", pa.decimal128(9, 2))], ids=str)
