@@ -251,6 +251,7 @@ class HoodieTable(
         options: Mapping[str, Any] | None = None,
         on_progress: Callable[[str, int, int | None], None] | None = None,
         resume: str | PathLike[str] | None = None,
+        merger: Merger | None = None,
     ) -> VerifyReport:
         """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
 
@@ -263,9 +264,10 @@ class HoodieTable(
                 None where only reading them tells.
             resume: a local file that keeps what is done, so that a check that was killed goes on there. It counts for
                 the same state of the table and the same options only, and goes when the check is done.
+            merger: the RecordMerger whose id the table names.
 
         Raises:
-            InvalidQueryError: ``resume`` is a folder, or a file of something else.
+            InvalidQueryError: ``resume`` is a folder, or a file of something else; or the merger is not the table's.
             StorageError: the store refused. Files that cannot be read are findings of the report.
 
         Examples:
@@ -274,10 +276,17 @@ class HoodieTable(
         """
         from hoodie_py.table.scan.arguments import read_option_texts
         from hoodie_py.writer.metadata_check.verify import verify_table
+        from hoodie_py.writer.precombine.merge_options import check_merger
 
-        texts = read_option_texts(options)
+        check_merger(self.config, merger, override=False)
         return verify_table(
-            self._snapshot, metadata=metadata, data=data, options=texts, on_progress=on_progress, resume=resume
+            self._snapshot,
+            metadata=metadata,
+            data=data,
+            options=read_option_texts(options),
+            on_progress=on_progress,
+            resume=resume,
+            merger=merger,
         )
 
     def sync(
@@ -412,11 +421,19 @@ class HoodieTable(
 
     def _make_runner(self, engine: Engine | None) -> Runner | None:
         """Return the task runner for an engine; PySpark is imported only for a Spark session."""
-        if any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__):
+        if _is_spark(engine):
             from hoodie_py.spark.compaction_runner import SparkRunner
 
             return SparkRunner(cast("Any", engine))
         return cast("Runner | None", engine)
+
+    def _choose_merger(self, engine: Engine | None, merger: Merger | None) -> Merger | None:
+        """Return the given merger, else the one that was registered for the table in an engine's Spark session."""
+        if _is_spark(engine):
+            from hoodie_py.spark.mergers import find_session_merger
+
+            return find_session_merger(cast("Any", engine), self.config, {}, merger)
+        return merger
 
     def __repr__(self) -> str:
         config = self.config
@@ -447,3 +464,7 @@ class HoodieTable(
                 ("columns", "(unknown)" if columns is None else ", ".join(columns.names)),
             ],
         )
+
+
+def _is_spark(engine: object) -> bool:
+    return any(cls.__module__.startswith("pyspark.") for cls in type(engine).__mro__)

@@ -326,6 +326,17 @@ def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode 
     return options
 
 
+def import_given_merger(path: str | None) -> type[RecordMerger] | None:
+    """Return the class that ``--merger`` names, for a read; None if there is no such option.
+
+    Raises:
+        InvalidQueryError: the class does not exist.
+    """
+    from hoodie_py.reader.merge.registry import import_merger
+
+    return None if path is None else import_merger(path)
+
+
 def load_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
     """Return the class that ``--merger`` names; None if there is no such option.
 
@@ -334,9 +345,8 @@ def load_merger(config: TableConfig, path: str | None, *, override: bool = False
     """
     if path is None:
         return None
-    from hoodie_py.reader.merge.registry import import_merger
     from hoodie_py.writer.precombine.merge_options import check_merger
 
-    merger = import_merger(path)
+    merger = import_given_merger(path)
     check_merger(config, merger, override=override)
     return merger

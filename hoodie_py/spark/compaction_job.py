@@ -65,7 +65,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
         options[METADATA_MODE] = asked.metadata_mode
     merger = None if asked.merger is None else import_merger(asked.merger)
     check_merger(snapshot.config, merger, override=asked.override_merger)
-    session = WriteSession.open(snapshot, options=options, strategy=asked.strategy)
+    session = WriteSession.open(snapshot, options=options, strategy=asked.strategy, merger=merger)
     check_compaction_options(snapshot.config, session.settings.options)
     instant = asked.instant or compaction_plan.schedule(session)
     if asked.schedule_only:

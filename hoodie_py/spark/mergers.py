@@ -1,29 +1,65 @@
-"""Send mergers to Spark's workers, and choose the merger that a table names.
+"""Send mergers to Spark's workers, remember those of a session, and choose the one that a table names.
 
 Users define mergers in notebooks and in files beside a script, which workers cannot import. So a class is pickled by
 value, with its code, unless its module belongs to an installed distribution, which workers have, too.
+
+A session is known by an entry of its configuration: several Python objects may stand for it, and a Connect session has
+no other name that every version tells.
 """
 
 from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyspark.cloudpickle
 
 from hoodie_py.errors import MergeError
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.reader.merge.registry import find_supplied_merger, is_merger_of
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
 
 cloudpickle: Any = pyspark.cloudpickle  # untyped
+_SESSION = "hoodie_py.session"  # key of the session's configuration: names the session's entry below
+_registered: dict[str, dict[str, tuple[Merger, ...]]] = {}  # by session, then by the name of the data source
+
+
+def remember_mergers(spark: Any, name: str, mergers: Sequence[Merger]) -> None:
+    """Keep the mergers that ``register`` was given, in place of earlier ones of that name."""
+    session = spark.conf.get(_SESSION, None)
+    if session is None and not mergers:
+        return
+    if session is None:
+        session = uuid4().hex
+        spark.conf.set(_SESSION, session)
+    known = _registered.setdefault(session, {})
+    known.pop(name, None)  # what is registered last counts first
+    known[name] = tuple(mergers)
+
+
+def find_session_merger(
+    spark: Any, config: TableConfig, options: Mapping[str, str], given: Merger | None = None
+) -> Merger | None:
+    """Return the merger that a call on a session uses: the given one, else the one that the table names among those of
+    the session, else among those of this process; None if there is none.
+
+    Raises:
+        MergeError, InvalidQueryError: as ``find_merger``.
+    """
+    if given is not None:
+        return given
+    known = _registered.get(spark.conf.get(_SESSION, None) or "", {})
+    found = choose_merger(config, [each for name in reversed(known) for each in known[name]])
+    return find_supplied_merger(config, options) if found is None else found
 
 
 def dump_mergers(mergers: Sequence[Merger]) -> bytes:
@@ -77,8 +113,6 @@ def load_mergers(packed: bytes) -> tuple[Merger, ...]:
 
 def choose_merger(config: TableConfig, mergers: Sequence[Merger]) -> Merger | None:
     """Return the first merger that the table names by strategy id or payload class; None if it names none."""
-    from hoodie_py.reader.merge.registry import is_merger_of
-
     return next((each for each in mergers if is_merger_of(each, config)), None)
 
 

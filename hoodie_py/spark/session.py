@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.load_options import read_s3_settings
+from hoodie_py.spark.mergers import remember_mergers
 from hoodie_py.spark.process import is_connect
 from hoodie_py.spark.worker_python import warn_of_worker_python
 
@@ -37,7 +38,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     Args:
         spark: a session, classic or Connect.
         mergers: RecordMerger classes or instances, for tables that name one by strategy id or payload class. Their
-            code is sent to the workers, so they may be defined in a notebook.
+            code is sent to the workers, so they may be defined in a notebook. All functions of this module and the
+            services of ``HoodieTable`` with ``engine=spark`` take them, too.
         name: another name for ``format``.
 
     Raises:
@@ -56,6 +58,7 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     also = _NAMES_OF_HUDI if name == _NAME and not _may_have_java_hudi(spark) else ()
     for each in (*also, name):
         _register(spark, mergers, each, settings)
+    remember_mergers(spark, name, mergers)
 
 
 def _may_have_java_hudi(spark: Any) -> bool:
@@ -102,7 +105,7 @@ def read(
         path: base path of the table.
         columns: names of the columns to read, in order; None for all.
         filter: a condition in Spark SQL; only rows for which it is true are read.
-        mergers: RecordMerger classes or instances, as for ``register``.
+        mergers: RecordMerger classes or instances, as for ``register``; they count before those of the session.
         options: options as for ``spark.read.format("hoodie").options``, e.g. ``{"as.of.instant":
             "20260101000000000"}``; ``storage_options`` may be a dict.
         named: more options, by name.

@@ -1,7 +1,7 @@
 """TableFrames: the rows of a table as what dataframe libraries take, in one call.
 
 Each method is a scan of the state that the table object shows. ``scan`` has more arguments: a time of the past,
-a merger, ...
+...
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ class TableFrames(TableQueries):
         self,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
+        merger: Merger | None = None,
     ) -> pa.Table:
-        """Return rows as a ``pyarrow.Table``; ``columns`` and ``filter`` as for ``scan``.
+        """Return rows as a ``pyarrow.Table``; ``columns``, ``filter`` and ``merger`` as for ``scan``.
 
         Examples:
             >>> trips.to_arrow(columns=["id", "price"], filter="city = 'la'").to_pylist()
             [{'id': 'c', 'price': 30.0}]
         """
-        return self.scan(columns=columns, filter=filter).to_arrow()
+        return self.scan(columns=columns, filter=filter, merger=merger).to_arrow()
 
     def to_pandas(
         self,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
+        merger: Merger | None = None,
         **options: Any,
     ) -> pandas.DataFrame:
-        """Return rows as a pandas DataFrame; ``columns`` and ``filter`` as for ``scan``.
+        """Return rows as a pandas DataFrame; ``columns``, ``filter`` and ``merger`` as for ``scan``.
 
         Further options go to pyarrow's ``Table.to_pandas``.
 
@@ -56,20 +58,21 @@ class TableFrames(TableQueries):
             >>> trips.to_pandas(columns=["id", "price"]).sort_values("id")["price"].tolist()
             [12.0, 20.0, 30.0]
         """
-        return self.scan(columns=columns, filter=filter).to_pandas(**options)
+        return self.scan(columns=columns, filter=filter, merger=merger).to_pandas(**options)
 
     def to_polars(
         self,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
+        merger: Merger | None = None,
     ) -> polars.DataFrame:
-        """Return rows as a polars DataFrame; ``columns`` and ``filter`` as for ``scan``.
+        """Return rows as a polars DataFrame; ``columns``, ``filter`` and ``merger`` as for ``scan``.
 
         Examples:
             >>> trips.to_polars(columns=["id", "price"]).sort("id")["price"].to_list()
             [12.0, 20.0, 30.0]
         """
-        return self.scan(columns=columns, filter=filter).to_polars()
+        return self.scan(columns=columns, filter=filter, merger=merger).to_polars()
 
     def scan_polars(
         self,
@@ -106,6 +109,7 @@ class TableFrames(TableQueries):
         n: int = 5,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
+        merger: Merger | None = None,
     ) -> pa.Table:
         """Return the first rows that are found, in no order; no more is read than they need.
 
@@ -113,9 +117,10 @@ class TableFrames(TableQueries):
             n: most rows.
             columns: as for ``scan``.
             filter: as for ``scan``.
+            merger: as for ``scan``.
 
         Examples:
             >>> trips.head(2, columns=["id"]).num_rows
             2
         """
-        return self.scan(columns=columns, filter=filter, limit=n).to_arrow()
+        return self.scan(columns=columns, filter=filter, limit=n, merger=merger).to_arrow()

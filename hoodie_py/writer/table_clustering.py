@@ -25,6 +25,8 @@ class TableClustering(TableWrites):
 
         def _make_runner(self, engine: Any) -> Runner | None: ...
 
+        def _choose_merger(self, engine: Any, merger: Merger | None) -> Merger | None: ...
+
     @overload
     def schedule_clustering(
         self, options: Mapping[str, Any] | None = None, dry_run: Literal[False] = False, lock: Lock | None = None
@@ -107,7 +109,8 @@ class TableClustering(TableWrites):
         from hoodie_py.writer.clustering import cluster
         from hoodie_py.writer.precombine.merge_options import check_compaction_options
 
-        session = self._open_session(options, lock)
+        merger = self._choose_merger(engine, merger)
+        session = self._open_session(options, lock, merger)
         check_compaction_options(self._snapshot.config, session.settings.options)
         result = cluster.run(
             session, instant, runner=self._make_runner(engine), merger=merger, override_merger=override_merger
@@ -138,7 +141,11 @@ class TableClustering(TableWrites):
         return self.run_clustering(instant, engine, options, merger, lock, override_merger)
 
     def log_compact(
-        self, engine: Any = None, options: Mapping[str, Any] | None = None, lock: Lock | None = None
+        self,
+        engine: Any = None,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        merger: Merger | None = None,
     ) -> CompactionResult:
         """Join many small log files of a file group into one; with nothing to plan, carry out the oldest pending plan.
 
@@ -150,9 +157,13 @@ class TableClustering(TableWrites):
                 of this process.
             options: Hudi's writer options: threshold, metadata table, lock provider, ...
             lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            merger: the RecordMerger whose id the table names.
 
         Raises:
-            UnsupportedFeatureError: the table has a custom merger or change data, or is not merge-on-read.
+            UnsupportedFeatureError: the table has change data, or is not merge-on-read; or the merger made deletes with
+                data or rows that lack columns, which no log block can say. Then the plan is rolled back.
+            InvalidQueryError: the merger is not the table's.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
             ConflictError: another writer is at work on the plan, or a pending write is in the way.
             InvalidTableError: the plan does not fit the table.
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
@@ -167,8 +178,10 @@ class TableClustering(TableWrites):
             1
         """
         from hoodie_py.writer.log_compaction import plan, run
+        from hoodie_py.writer.precombine.merge_options import check_merger
 
-        session = self._open_session(options, lock)
+        check_merger(self._snapshot.config, merger, override=False)
+        session = self._open_session(options, lock, self._choose_merger(engine, merger))
         instant = plan.schedule(session)
         result = run.run(session, instant, runner=self._make_runner(engine))
         return self._refresh(result, changed=result.instant is not None)

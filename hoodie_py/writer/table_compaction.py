@@ -24,6 +24,8 @@ class TableCompaction(TableWrites):
 
         def _make_runner(self, engine: Any) -> Runner | None: ...
 
+        def _choose_merger(self, engine: Any, merger: Merger | None) -> Merger | None: ...
+
     @overload
     def schedule_compaction(
         self,
@@ -79,7 +81,7 @@ class TableCompaction(TableWrites):
         """
         from hoodie_py.writer.compaction import plan as compaction_plan
 
-        session = self._open_session(options, lock, strategy)
+        session = self._open_session(options, lock, strategy=strategy)
         if dry_run:
             return compaction_plan.dry_run(session)
         instant = compaction_plan.schedule(session)
@@ -124,7 +126,8 @@ class TableCompaction(TableWrites):
         from hoodie_py.writer.compaction import compact as compaction
         from hoodie_py.writer.precombine.merge_options import check_compaction_options
 
-        session = self._open_session(options, lock)
+        merger = self._choose_merger(engine, merger)
+        session = self._open_session(options, lock, merger)
         check_compaction_options(self._snapshot.config, session.settings.options)
         result = compaction.run(
             session,

@@ -24,6 +24,8 @@ class TableServices(TableWrites):
 
         def _make_runner(self, engine: Any) -> Runner | None: ...
 
+        def _choose_merger(self, engine: Any, merger: Merger | None) -> Merger | None: ...
+
     def services(
         self,
         run: bool = False,
@@ -67,10 +69,10 @@ class TableServices(TableWrites):
         """
         from hoodie_py.writer.services.services import ServiceRun, look
 
-        session = self._open_session(options, lock)
+        session = self._open_session(options, lock, self._choose_merger(engine, merger))
         if not run:
             return look(session, self._snapshot, only)
-        turn = ServiceRun(session, only, self._make_runner(engine), merger)
+        turn = ServiceRun(session, only, self._make_runner(engine))
         if on_step is not None:
             turn.on_step = on_step
         if should_stop is not None:

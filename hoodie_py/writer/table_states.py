@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
+    from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.rollback.preview import RollbackReport
     from hoodie_py.writer.rollback.rollback import RollbackResult
@@ -86,7 +87,11 @@ class TableStates(TableWrites):
         return self._refresh(delete_savepoint(self._open_session(options, lock), instant))
 
     def restore(
-        self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
+        self,
+        instant: str,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        merger: Merger | None = None,
     ) -> RestoreResult:
         """Take the table back to a savepoint: all later writes are undone, with their files.
 
@@ -97,8 +102,10 @@ class TableStates(TableWrites):
             instant: request time of the savepoint.
             options: Hudi's writer options: what to do about a metadata table, lock provider, ...
             lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            merger: the RecordMerger whose id the table names, for indexes of merged records.
 
         Raises:
+            MergeError: an index needs a merger that nobody supplied.
             InvalidQueryError: there is no such savepoint, a later one is in the way, or a restore to another one is
                 pending.
             InvalidTableError: files of the savepoint are gone.
@@ -119,7 +126,7 @@ class TableStates(TableWrites):
         """
         from hoodie_py.writer.savepoint.restore import restore
 
-        return self._refresh(restore(self._open_session(options, lock), instant))
+        return self._refresh(restore(self._open_session(options, lock, merger), instant))
 
     @overload
     def rollback(

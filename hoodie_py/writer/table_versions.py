@@ -91,6 +91,8 @@ class TableVersions(TableWrites):
         from hoodie_py.writer.timeline.session import WriteSession
         from hoodie_py.writer.upgrade.change_version import change_version
 
-        session = WriteSession.open(self._snapshot, options=options, lock=lock)  # also of a version that is only read
+        session = WriteSession.open(
+            self._snapshot, options=options, lock=lock, merger=merger
+        )  # also of a version that is only read
         result = change_version(session, to, upwards=upwards, merger=merger, dry_run=dry_run)
         return self._refresh(result, changed=not dry_run)

@@ -165,15 +165,22 @@ class TableWrites:
         return self._refresh(result, changed=result.instant is not None)
 
     def delete_partition(
-        self, paths: str | Sequence[str], options: Mapping[str, Any] | None = None, lock: Lock | None = None
+        self,
+        paths: str | Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        merger: Merger | None = None,
     ) -> WriteResult:
-        """Delete all rows of partitions by one replace commit, which reads no row; cleans remove the files later.
+        """Delete all rows of partitions by one replace commit; cleans remove the files later.
+
+        Only the keys of an index are read, if the table has one.
 
         Args:
             paths: paths of partitions as they are on disk, such as ``city=sf``; ``*`` stands for any characters, so
                 that ``2026/*`` is all partitions below ``2026``. Paths without a partition are left out, as in Java.
             options: Hudi's writer options.
             lock: the lock of the table's other writers.
+            merger: the RecordMerger whose id the table names, for the keys.
 
         Raises:
             InvalidQueryError: the table has no partitions, no path was given, or one leads out of the table.
@@ -189,7 +196,7 @@ class TableWrites:
             2
         """
         given = (paths,) if isinstance(paths, str) else tuple(paths)
-        result = self._make_writer(options, None, lock).delete_partition(given)
+        result = self._make_writer(options, merger, lock).delete_partition(given)
         return self._refresh(result, changed=result.instant is not None)
 
     def insert_overwrite_table(
@@ -275,7 +282,7 @@ class TableWrites:
         """
         from hoodie_py.writer.dml.modify import Modifier
 
-        result = Modifier(self._open_session(options, lock), merger).update(set, where)
+        result = Modifier(self._open_session(options, lock, merger), merger).update(set, where)
         return self._refresh(result, changed=result.instant is not None)
 
     def merge(
@@ -326,7 +333,7 @@ class TableWrites:
         from hoodie_py.writer.dml.modify import MergeRequest, Modifier
 
         request = MergeRequest(on, when_matched, when_not_matched, by_source, source_alias, target_alias)
-        result = Modifier(self._open_session(options, lock), merger).merge(source, request)
+        result = Modifier(self._open_session(options, lock, merger), merger).merge(source, request)
         return self._refresh(result, changed=result.instant is not None)
 
     def _write(
@@ -355,16 +362,20 @@ class TableWrites:
 
         if allow_loss:
             options = {**(options or {}), SCHEMA_CHANGES: LOSSY}
-        return Writer(self._open_session(options, lock), merger)
+        return Writer(self._open_session(options, lock, merger), merger)
 
     def _open_session(
-        self, options: Mapping[str, Any] | None, lock: Lock | None, strategy: str | None = None
+        self,
+        options: Mapping[str, Any] | None,
+        lock: Lock | None,
+        merger: Merger | None = None,
+        strategy: str | None = None,
     ) -> WriteSession:
         from hoodie_py.writer.refusals import check_version
         from hoodie_py.writer.timeline.session import WriteSession
 
         check_version(self._snapshot)
-        return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock)
+        return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock, merger=merger)
 
     def _refresh(self, result: T, *, changed: bool = True) -> T:
         """Load the table again, so that it shows the change. The change is committed, so a failure is a warning."""

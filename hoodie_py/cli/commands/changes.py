@@ -17,6 +17,7 @@ from hoodie_py.cli.options import (
     FormatJson,
     From,
     Limit,
+    Merger,
     Output,
     OutputFormat,
     Poll,
@@ -25,6 +26,7 @@ from hoodie_py.cli.options import (
     To,
     check_follow,
     choose_format,
+    import_given_merger,
     parse_storage_options,
 )
 
@@ -47,6 +49,7 @@ def changes(
     as_json: FormatJson = False,
     output: Output = None,
     limit: Limit = None,
+    merger: Merger = None,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -61,16 +64,23 @@ def changes(
 
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
         start, as_structs = range_start or "earliest", kind is not OutputFormat.csv
+        make = partial(opened.changes, start, range_end, as_structs, filter=where, merger=import_given_merger(merger))
         describe = partial(_describe, opened.config.record_key_fields)
         if follow:
-            follower = opened.follow(start, poll, changes=True, as_structs=as_structs, filter=where)
+            follower = opened.follow(
+                start,
+                poll,
+                changes=True,
+                as_structs=as_structs,
+                filter=where,
+                merger=import_given_merger(merger),
+            )
             stream_rows(follower, kind, describe)
         elif kind is OutputFormat.table:
             most = ROWS_ON_THE_TERMINAL if limit is None else limit
-            scan = opened.changes(start, range_end, as_structs, filter=where, limit=most + 1)
-            print_scan(scan, most, output, describe)
+            print_scan(make(limit=most + 1), most, output, describe)
         else:
-            write_scan(opened.changes(start, range_end, as_structs, filter=where, limit=limit), kind, output)
+            write_scan(make(limit=limit), kind, output)
 
 
 def _describe(key_fields: tuple[str, ...], rows: pa.Table) -> pa.Table:

@@ -12,10 +12,12 @@ from hoodie_py.cli.options import (
     Debug,
     EndpointUrl,
     HudiOptions,
+    Merger,
     Metadata,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
 )
@@ -31,6 +33,7 @@ Paths = Annotated[
 def delete_partition(
     table: TableUri,
     partitions: Paths,
+    merger: Merger = None,
     option: HudiOptions = None,
     metadata_mode: Metadata = None,
     timezone: Timezone = None,
@@ -47,5 +50,5 @@ def delete_partition(
 
         with show_spinner("deleting partitions"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            result = opened.delete_partition(partitions, options)
+            result = opened.delete_partition(partitions, options, merger=load_merger(opened.config, merger))
         print_result(result, as_json)

@@ -16,9 +16,11 @@ from hoodie_py.cli.options import (
     Debug,
     EndpointUrl,
     HudiOptions,
+    Merger,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
     split_pairs,
@@ -76,6 +78,7 @@ def index(
     kind: Kind = None,
     argument: Arguments = None,
     partitioned: Partitioned = False,
+    merger: Merger = None,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -101,6 +104,7 @@ def index(
             dropped = opened.index.drop(name, options=options)
             print_json({"dropped": list(dropped)}) if as_json else print_text(f"Dropped {', '.join(dropped)}.")
         else:
+            own = load_merger(opened.config, merger)
             with _show_progress() as told:
                 built = opened.index.build(
                     name,
@@ -111,6 +115,7 @@ def index(
                     arguments=arguments,
                     options=options,
                     on_records=told,
+                    merger=own,
                 )
             if as_json:
                 print_json([dataclasses.asdict(each) for each in built])

@@ -13,10 +13,12 @@ from hoodie_py.cli.options import (
     Debug,
     EndpointUrl,
     HudiOptions,
+    Merger,
     Metadata,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
 )
@@ -31,6 +33,7 @@ def log_compact(
     table: TableUri,
     engine: On = EngineName.local,
     blocks: Blocks = None,
+    merger: Merger = None,
     option: HudiOptions = None,
     metadata_mode: Metadata = None,
     timezone: Timezone = None,
@@ -53,6 +56,7 @@ def log_compact(
 
         with show_spinner("reading the table's metadata"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+        own = load_merger(opened.config, merger)
         with open_engine(engine, "hoodie log-compact") as chosen, show_spinner("joining log files"):
-            result = opened.log_compact(chosen, options)
+            result = opened.log_compact(chosen, options, merger=own)
         print_result(result, as_json)

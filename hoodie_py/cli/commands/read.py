@@ -19,6 +19,7 @@ from hoodie_py.cli.options import (
     FormatJson,
     From,
     Limit,
+    Merger,
     Output,
     OutputFormat,
     Poll,
@@ -28,6 +29,7 @@ from hoodie_py.cli.options import (
     Where,
     check_follow,
     choose_format,
+    import_given_merger,
     parse_storage_options,
     split_names,
 )
@@ -73,6 +75,7 @@ def read(
     limit: Limit = None,
     explain: Explain = False,
     analyze: Analyze = False,
+    merger: Merger = None,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -90,18 +93,18 @@ def read(
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
-        asked = split_names(columns)
+        asked, named = split_names(columns), import_given_merger(merger)
         on_terminal = kind is OutputFormat.table
         shown = _list_user_columns(opened) if on_terminal and asked is None else asked
         if follow:
-            stream_rows(opened.follow(range_start or "earliest", poll, columns=shown, filter=where), kind)
+            stream_rows(opened.follow(range_start or "earliest", poll, columns=shown, filter=where, merger=named), kind)
             return
         most = ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
         wanted = most if most is None or not on_terminal else most + 1
         if is_range:
-            scan = opened.incremental(range_start or "earliest", range_end, shown, where, wanted)
+            scan = opened.incremental(range_start or "earliest", range_end, shown, where, wanted, named)
         else:
-            scan = opened.scan(shown, where, as_of, query_type.value, wanted)
+            scan = opened.scan(shown, where, as_of, query_type.value, wanted, named)
         if explain or analyze:
             print_explanation(scan, as_json=kind is OutputFormat.json, analyze=analyze)
             return

@@ -12,10 +12,12 @@ from hoodie_py.cli.options import (
     Debug,
     EndpointUrl,
     HudiOptions,
+    Merger,
     Metadata,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
 )
@@ -26,6 +28,7 @@ Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of
 def restore(
     table: TableUri,
     instant: Instant,
+    merger: Merger = None,
     option: HudiOptions = None,
     metadata_mode: Metadata = None,
     timezone: Timezone = None,
@@ -42,5 +45,5 @@ def restore(
 
         with show_spinner("restoring"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            result = opened.restore(instant, options)
+            result = opened.restore(instant, options, merger=load_merger(opened.config, merger))
         print_result(result, as_json)

@@ -13,9 +13,11 @@ from hoodie_py.cli.options import (
     DryRun,
     EndpointUrl,
     HudiOptions,
+    Merger,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
 )
@@ -27,6 +29,7 @@ def upgrade(
     table: TableUri,
     to: To = 9,
     dry_run: DryRun = False,
+    merger: Merger = None,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -35,13 +38,14 @@ def upgrade(
     debug: Debug = False,
 ) -> None:
     """Bring the table to a later table version. Stop writers of older releases before."""
-    _run(True, table, to, dry_run, option, timezone, storage_option, endpoint_url, as_json, debug)
+    _run(True, table, to, dry_run, merger, option, timezone, storage_option, endpoint_url, as_json, debug)
 
 
 def downgrade(
     table: TableUri,
     to: To,
     dry_run: DryRun = False,
+    merger: Merger = None,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -50,7 +54,7 @@ def downgrade(
     debug: Debug = False,
 ) -> None:
     """Bring the table to an earlier table version, 8 or 6. Indexes that it does not know are dropped."""
-    _run(False, table, to, dry_run, option, timezone, storage_option, endpoint_url, as_json, debug)
+    _run(False, table, to, dry_run, merger, option, timezone, storage_option, endpoint_url, as_json, debug)
 
 
 def _run(
@@ -58,6 +62,7 @@ def _run(
     table: str,
     to: int,
     dry_run: bool,
+    merger: str | None,
     option: list[str] | None,
     timezone: str | None,
     storage_option: list[str] | None,
@@ -73,5 +78,5 @@ def _run(
         with show_spinner("upgrading" if upwards else "downgrading"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
             change = opened.upgrade if upwards else opened.downgrade
-            result = change(to, dry_run=dry_run, options=options)
+            result = change(to, dry_run=dry_run, options=options, merger=load_merger(opened.config, merger))
         print_result(result, as_json)

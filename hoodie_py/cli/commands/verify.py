@@ -16,9 +16,11 @@ from hoodie_py.cli.options import (
     Debug,
     EndpointUrl,
     HudiOptions,
+    Merger,
     StorageOptions,
     TableUri,
     Timezone,
+    load_merger,
     parse_hudi_options,
     parse_storage_options,
 )
@@ -38,6 +40,7 @@ def verify(
     table: TableUri,
     metadata: OnlyMetadata = False,
     resume: Resume = None,
+    merger: Merger = None,
     option: HudiOptions = None,
     timezone: Timezone = None,
     storage_option: StorageOptions = None,
@@ -55,8 +58,9 @@ def verify(
         from hoodie_py.cli.console import print_json, print_text
 
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
+        own = load_merger(opened.config, merger)
         with _show_progress() as told:
-            report = opened.verify(data=not metadata, options=options, on_progress=told, resume=resume)
+            report = opened.verify(data=not metadata, options=options, on_progress=told, resume=resume, merger=own)
         if as_json:
             print_json({"right": report.is_right, **dataclasses.asdict(report)})
         else:

@@ -6,13 +6,14 @@ record, so that the error names its key. The buffer and the file group reader ad
 
 Files, indexes and logs find a record by its key and partition, which a merge must not change. In these fields a row
 that a merger made has the value of one of its two versions. (They may differ where a partition comes from a part of a
-value, or where a record moves to another partition.)
+value, or where a record moves to another partition.) Hudi's meta columns that a new row lacks are those of the newer
+version, else of the older one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -24,7 +25,7 @@ from hoodie_py.arrow.compute import call
 from hoodie_py.arrow.fields import find_top_level_name, has_field, read_field_values
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.names import PARTITION_PATH_FIELD
+from hoodie_py.formats.names import META_FIELDS, PARTITION_PATH_FIELD
 from hoodie_py.reader.merge.merger import RecordMerger, find_first_failure
 from hoodie_py.reader.merge.strategies import MergeStrategy
 from hoodie_py.reader.record.arrow_context import Row
@@ -96,6 +97,7 @@ class CustomStrategy(MergeStrategy):
         try:
             result = call()
             _check_result(result, versions[1], f"{merger}.{method}")
+            result = _complete_meta_columns(*versions, result)
             check_identity(*versions, result, partial=self._partial)
         except HoodieError as error:
             error.locate(merger=merger)
@@ -136,6 +138,31 @@ def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
         raise MergeError(f"{name} returned a live record without data.", key=_find_key(result, hollow))
 
 
+def _complete_meta_columns(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> BufferedBatch:
+    """Return a merger's result in which new rows have meta columns: mergers that construct rows do not give them."""
+    schema = result.context.schema
+    names = [name for name in META_FIELDS if name in schema.names]
+    at = _find_made(older, newer, result)
+    if not names or not len(at):
+        return result
+    made, new, old = (batch.take(at) for batch in (result, newer, older))
+    columns = {name: made.column(name) for name in names}
+    lacking = [name for name, column in columns.items() if column.null_count]
+    if not lacking:
+        return result
+    filled = made.with_columns(
+        **{name: call("coalesce", columns[name], new.column(name), old.column(name)) for name in lacking}
+    )
+    rows = result.rows.copy()
+    rows[at] = filled.rows
+    return replace(result, rows=rows)
+
+
+def _find_made(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> np.ndarray:
+    """Return the places of rows that a merger made."""
+    return np.flatnonzero((result.rows != older.rows) & (result.rows != newer.rows) & (result.rows != NO_ROW))
+
+
 def _find_key(batch: BufferedBatch, mask: np.ndarray) -> str:
     return str(batch.keys[int(np.argmax(mask))].as_py())
 
@@ -153,8 +180,7 @@ def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedB
     Raises:
         MergeError: a value changed; it names key, column and value.
     """
-    made = (result.rows != older.rows) & (result.rows != newer.rows) & (result.rows != NO_ROW)
-    at = np.flatnonzero(made)
+    at = _find_made(older, newer, result)
     if not len(at):
         return
     sides = [batch if len(at) == len(batch) else batch.take(at) for batch in (result, older, newer)]

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_declared_types, make_nullable
 from hoodie_py.errors import MergeError
+from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import BufferedRecord
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
-from hoodie_py.reader.record.table_context import TableRecordContext, make_fitting_array
+from hoodie_py.reader.record.table_context import TableRecordContext, copy_values, make_fitting_array
 
 _NOTHING: Final[dict[int, Any]] = {}
 
@@ -59,8 +60,8 @@ class ArrowRecordContext(TableRecordContext[Row]):
         super().__init__(store.schema, table_schema, keys, ordering_fields, deletes, identity)
         self.declared_ordering_types = find_declared_types(self.ordering_fields, self.ordering_types, times)
 
-    def get_value(self, rec: BufferedRecord[Row] | Row | None, field: str) -> Any:
-        row = rec.record if isinstance(rec, BufferedRecord) else rec
+    def get_value(self, rec: BufferedRecord[Row] | Row | Mapping[str, Any] | None, field: str) -> Any:
+        row = self._find_row(rec)
         self._forget_released()
         # Most calls read a gathered column of an unchanged row: answer them here. None may mean "not gathered", and
         # containers must be copied, so those go the general way.
@@ -68,7 +69,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
             value = self._cells.get(field, _NOTHING).get(row.handle)
             if value is not None and not isinstance(value, (dict, list)):
                 return value
-        return super().get_value(rec, field)
+        return super().get_value(row, field)
 
     def focus(self, handles: np.ndarray) -> None:
         """Set the rows that are read next; each of their columns is then gathered in one step."""
@@ -134,6 +135,12 @@ class ArrowRecordContext(TableRecordContext[Row]):
             if missing.any():
                 absent[name] = missing
         return absent
+
+    def _as_row(self, row: Row | Mapping[str, Any]) -> Row:
+        if not isinstance(row, Mapping):
+            return row
+        self._check_columns(row, str(row.get(RECORD_KEY_FIELD)))
+        return Row(NO_ROW, tuple(copy_values(row).items()))
 
     def _read_cell(self, row: Row, name: str) -> Any:
         for changed, value in row.changes:

@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 class RecordContext(ABC, Generic[T]):
-    """Access to the records of one file group. Most methods take a BufferedRecord or bare data.
+    """Access to the records of one file group. Most methods take a BufferedRecord or bare data: that of a record, or a
+    mapping of values by column name, whose other columns are absent.
 
     Examples:
         >>> class AddPrices(RecordMerger):
@@ -33,7 +34,7 @@ class RecordContext(ABC, Generic[T]):
     """
 
     @abstractmethod
-    def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
+    def get_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None, field: str) -> Any:
         """Return a field's value as a Python object that the caller may change; ``a.b.c`` reads a field of structs.
 
         None where the field is null or absent, where a parent is null, and where the record has no data.
@@ -44,7 +45,7 @@ class RecordContext(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
+    def has_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None, field: str) -> bool:
         """Say whether the data has the field, null or not.
 
         False for a field that a partial row lacks: an absent value keeps the older value, a null overwrites it. False
@@ -55,7 +56,7 @@ class RecordContext(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
+    def ordering_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None) -> Any:
         """Return the ordering value from the data: a value, a tuple for several fields, or DEFAULT_ORDERING.
 
         A record without data keeps its ordering value. A null gives DEFAULT_ORDERING. An int column differs, because
@@ -63,11 +64,11 @@ class RecordContext(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def record_key(self, rec: BufferedRecord[T] | T) -> str:
+    def record_key(self, rec: BufferedRecord[T] | T | Mapping[str, Any]) -> str:
         """Return the record key's text, from the meta column or from the key fields."""
 
     @abstractmethod
-    def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
+    def is_delete(self, rec: BufferedRecord[T] | T | Mapping[str, Any]) -> bool:
         """Say whether a record is a delete, by its operation or its data (flag, operation column, delete marker).
 
         Raises:
@@ -75,13 +76,16 @@ class RecordContext(ABC, Generic[T]):
         """
 
     @abstractmethod
-    def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
+    def buffered(self, row: T | Mapping[str, Any], operation: HoodieOperation | None = None) -> BufferedRecord[T]:
         """Make a BufferedRecord of a bare row; key, ordering value, schema and operation come from the data.
 
         Args:
             row: the data.
             operation: what the row did, if the caller knows it. A row marked as deleted becomes a DELETE in any case,
                 unless it is an UPDATE_BEFORE.
+
+        Raises:
+            MergeError: the table does not have a column, this read did not load it, or the row has no key.
         """
 
     @abstractmethod

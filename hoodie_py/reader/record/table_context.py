@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_field_type, find_top_level_name, has_field
 from hoodie_py.errors import HoodieError, MergeError
-from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD
+from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD, RECORD_KEY_FIELD
 from hoodie_py.reader.record.context import RecordContext
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
@@ -56,6 +56,14 @@ class TableRecordContext(RecordContext[T]):
         self.schema_id = self.encode_schema(schema)
 
     @abstractmethod
+    def _as_row(self, row: T | Mapping[str, Any]) -> T:
+        """Return bare data as a row of this context; values by column name become a new one.
+
+        Raises:
+            MergeError: the table does not have a column, or this read did not load it.
+        """
+
+    @abstractmethod
     def _read_cell(self, row: T, name: str) -> Any:
         """Return the value of a loaded column; None where the row lacks it."""
 
@@ -71,8 +79,8 @@ class TableRecordContext(RecordContext[T]):
     def _make_row(self, values: Mapping[str, Any]) -> T:
         """Return a new row with only these columns."""
 
-    def get_value(self, rec: BufferedRecord[T] | T | None, field: str) -> Any:
-        row = rec.record if isinstance(rec, BufferedRecord) else rec
+    def get_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None, field: str) -> Any:
+        row = self._find_row(rec)
         name, path = self._locate_field(field)
         if name is None:
             raise make_unknown_column_error(field)
@@ -83,12 +91,12 @@ class TableRecordContext(RecordContext[T]):
             value = value.get(part) if isinstance(value, Mapping) else None
         return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
-    def has_value(self, rec: BufferedRecord[T] | T | None, field: str) -> bool:
-        row = rec.record if isinstance(rec, BufferedRecord) else rec
+    def has_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None, field: str) -> bool:
+        row = self._find_row(rec)
         name = self._locate_field(field)[0]
         return row is not None and name is not None and self._has_column(row, name)
 
-    def ordering_value(self, rec: BufferedRecord[T] | T | None) -> Any:
+    def ordering_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None) -> Any:
         if rec is None or not self.ordering_fields:
             return DEFAULT_ORDERING
         if isinstance(rec, BufferedRecord) and rec.record is None:
@@ -105,12 +113,12 @@ class TableRecordContext(RecordContext[T]):
             return DEFAULT_ORDERING if deleted else 0
         return parts[0]
 
-    def record_key(self, rec: BufferedRecord[T] | T) -> str:
+    def record_key(self, rec: BufferedRecord[T] | T | Mapping[str, Any]) -> str:
         if isinstance(rec, BufferedRecord):
             return rec.record_key
         return self.keys.make_key({name: self.get_value(rec, name) for name in self.keys.columns}, self.schema)
 
-    def is_delete(self, rec: BufferedRecord[T] | T) -> bool:
+    def is_delete(self, rec: BufferedRecord[T] | T | Mapping[str, Any]) -> bool:
         if isinstance(rec, BufferedRecord):
             if rec.is_delete or rec.record is None:
                 return rec.is_delete
@@ -118,12 +126,13 @@ class TableRecordContext(RecordContext[T]):
         operation = self._read_operation(rec)
         return operation in (HoodieOperation.DELETE, HoodieOperation.UPDATE_BEFORE) or self._is_marked(rec)
 
-    def buffered(self, row: T, operation: HoodieOperation | None = None) -> BufferedRecord[T]:
+    def buffered(self, row: T | Mapping[str, Any], operation: HoodieOperation | None = None) -> BufferedRecord[T]:
+        row = self._as_row(row)
         said = self._read_operation(row) if operation is None else operation
         if said is not HoodieOperation.UPDATE_BEFORE and self.is_delete(row):
             said = HoodieOperation.DELETE
         present = [name for name in self.schema.names if self._has_column(row, name)]
-        draft = BufferedRecord(self.record_key(row), DEFAULT_ORDERING, row, self._encode_columns(present), said)
+        draft = BufferedRecord(self._find_key(row), DEFAULT_ORDERING, row, self._encode_columns(present), said)
         return replace(draft, ordering_value=self.ordering_value(draft))
 
     def replace(self, rec: BufferedRecord[T], /, **values: Any) -> BufferedRecord[T]:
@@ -132,7 +141,7 @@ class TableRecordContext(RecordContext[T]):
             row, schema_id = built.record, built.schema_id
         else:
             self._check_columns(values, rec.record_key)
-            row = self._change_row(rec.record, _copy_values(values))
+            row = self._change_row(rec.record, copy_values(values))
             schema_id = self._extend_schema(rec.schema_id, values)
             if not self._key_columns.isdisjoint(values):
                 self._check_key(rec.record_key, row)
@@ -159,7 +168,7 @@ class TableRecordContext(RecordContext[T]):
             )
         given = {name: values.get(name) for name in names}
         given |= {k: v for k, v in self.keys.find_key_values(record_key, self.schema).items() if given.get(k) is None}
-        row = self._make_row(_copy_values(given))
+        row = self._make_row(copy_values(given))
         self._check_key(record_key, row)
         draft = BufferedRecord(record_key, DEFAULT_ORDERING, row, self._encode_columns(given))
         return replace(draft, ordering_value=self.ordering_value(draft))
@@ -174,7 +183,7 @@ class TableRecordContext(RecordContext[T]):
         values = {n: self.get_value(rec, source) for n, source in sources.items() if self.has_value(rec, source)}
         fields = [schema.field(name) for name in values]
         kept = self.encode_schema(schema if len(fields) == len(schema) else pa.schema(fields))
-        return replace(rec, record=self._make_row(_copy_values(values)), schema_id=kept)
+        return replace(rec, record=self._make_row(copy_values(values)), schema_id=kept)
 
     def encode_schema(self, schema: pa.Schema) -> int:
         for number, known in enumerate(self._schemas):
@@ -216,6 +225,23 @@ class TableRecordContext(RecordContext[T]):
         if name not in self._columns:
             raise make_unread_column_error(name) if name in self._table_columns else make_unknown_column_error(name)
 
+    def _find_row(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None) -> T | None:
+        """Return the data of a record or of bare data; None for none."""
+        if isinstance(rec, BufferedRecord):
+            return rec.record
+        return None if rec is None else self._as_row(rec)
+
+    def _find_key(self, row: T) -> str:
+        """Return the key of a bare row.
+
+        Raises:
+            MergeError: it has none.
+        """
+        lacking = [name for name in self.keys.columns if self.get_value(row, name) is None]
+        if len(lacking) == len(self.keys.columns):
+            raise MergeError("A merger built a record without its key.", hint=f"Give {', '.join(lacking)}.")
+        return self.record_key(row)
+
     def _check_columns(self, names: Iterable[str], key: str) -> None:
         for name in names:
             if name not in self._columns and (self._locate_field(name) != (name, ())):
@@ -250,11 +276,11 @@ class TableRecordContext(RecordContext[T]):
         known = self.decode_schema(schema_id)
         return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
 
-    def _read_field(self, rec: BufferedRecord[T] | T, name: str) -> Any:
+    def _read_field(self, rec: BufferedRecord[T] | T | Mapping[str, Any], name: str) -> Any:
         """Return a record's value of a field; None also for one that the table lacks."""
         return None if self._locate_field(name)[0] is None else self.get_value(rec, name)
 
-    def _read_operation(self, row: T) -> HoodieOperation | None:
+    def _read_operation(self, row: T | Mapping[str, Any]) -> HoodieOperation | None:
         text = self.get_value(row, OPERATION_FIELD) if self.deletes.operation else None
         try:
             return None if text is None else HoodieOperation(text)
@@ -263,7 +289,7 @@ class TableRecordContext(RecordContext[T]):
                 f"Unknown record operation {text!r}.", hint="Expected one of I, -U, U, D.", column=OPERATION_FIELD
             ) from error
 
-    def _is_marked(self, row: T) -> bool:
+    def _is_marked(self, row: T | Mapping[str, Any]) -> bool:
         if self.deletes.flag and self.get_value(row, IS_DELETED_FIELD) is True:
             return True
         field = self.deletes.marker_field
@@ -304,6 +330,15 @@ class MappingRecordContext(TableRecordContext[dict[str, Any]]):
         whole = schema if table_schema is None else table_schema
         super().__init__(schema, whole, rules, ordering_fields, deletes or DeleteRules())
 
+    def _as_row(self, row: dict[str, Any] | Mapping[str, Any]) -> dict[str, Any]:
+        return row if isinstance(row, dict) else dict(row)
+
+    def buffered(
+        self, row: dict[str, Any] | Mapping[str, Any], operation: HoodieOperation | None = None
+    ) -> BufferedRecord[dict[str, Any]]:
+        self._check_columns(row, str(row.get(RECORD_KEY_FIELD)))
+        return super().buffered(row, operation)
+
     def _read_cell(self, row: dict[str, Any], name: str) -> Any:
         return row.get(name)
 
@@ -335,7 +370,7 @@ def make_unknown_column_error(name: str) -> MergeError:
     )
 
 
-def _copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
+def copy_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Copy lists and dicts, so that a merger cannot change stored values."""
     return {name: copy.deepcopy(v) if isinstance(v, (dict, list)) else v for name, v in values.items()}
 

@@ -30,7 +30,7 @@ from hoodie_py.spark.attempts import (
     unpack_outcome,
 )
 from hoodie_py.spark.load_options import LoadOptions, to_option_texts
-from hoodie_py.spark.mergers import load_mergers, pack_mergers
+from hoodie_py.spark.mergers import find_session_merger, load_mergers, pack_mergers
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_spark_schema
@@ -200,5 +200,6 @@ def open_modifier(
     """
     parsed = LoadOptions.parse(to_option_texts(options), session)
     snapshot = open_table(parsed)
-    opened = WriteSession.open(snapshot, options=parsed.hoodie, lock=lock)
-    return Modifier(opened, merger, SparkEngine(spark, merger))
+    chosen = find_session_merger(spark, snapshot.config, parsed.hoodie, merger)
+    opened = WriteSession.open(snapshot, options=parsed.hoodie, lock=lock, merger=chosen)
+    return Modifier(opened, chosen, SparkEngine(spark, chosen))

@@ -43,7 +43,7 @@ from hoodie_py.spark.distributed.payloads import PayloadFormat, choose_labels
 from hoodie_py.spark.distributed.place import PlaceRecords
 from hoodie_py.spark.distributed.shards import DivideKeys, DivideRows, WriteFacts
 from hoodie_py.spark.load_options import to_option_texts
-from hoodie_py.spark.mergers import pack_mergers
+from hoodie_py.spark.mergers import find_session_merger, pack_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_options import WriteOptions
@@ -109,8 +109,9 @@ def write_table(
         )
     schema = as_arrow_schema(df.schema)
     with parsed.open_or_create(schema) as snapshot, SparkEngine(df.sparkSession, df) as engine:
-        session = WriteSession.open(snapshot, options=parsed.settings, lock=lock)
-        done = DistributedWrite(engine, session, parsed.operation, schema, merger).run()
+        chosen = find_session_merger(df.sparkSession, snapshot.config, parsed.settings, merger)
+        session = WriteSession.open(snapshot, options=parsed.settings, lock=lock, merger=chosen)
+        done = DistributedWrite(engine, session, parsed.operation, schema, chosen).run()
     return replace(done, seconds=time.monotonic() - began)
 
 

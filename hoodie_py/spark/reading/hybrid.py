@@ -22,7 +22,7 @@ from hoodie_py.formats.logical_types.variant import is_variant
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.spark.attempts import iterate_numbers, make_numbers
 from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_texts
-from hoodie_py.spark.mergers import dump_mergers
+from hoodie_py.spark.mergers import choose_merger, dump_mergers, find_session_merger, pack_mergers
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.reading.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
@@ -74,7 +74,9 @@ def load(
     files = [path for path in plain if path is not None]
     parts = []
     if merged or not files:
-        parts.append(_read_merged(spark, scan, merged, dump_mergers(mergers)))
+        packed = dump_mergers(mergers)
+        own = find_session_merger(spark, snapshot.config, parsed.hoodie, choose_merger(snapshot.config, mergers))
+        parts.append(_read_merged(spark, scan, merged, packed if own is None else pack_mergers([own])))
     if files:
         parts.append(_read_plain(spark, scan, files, condition))
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])

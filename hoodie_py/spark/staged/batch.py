@@ -71,8 +71,8 @@ class WriteJob:
             staging.open_rows(staged) as rows,
             self.options.open_or_create(self.schema, staging.folder) as snapshot,
         ):
-            session = WriteSession.open(snapshot, options=self.options.settings)
             merger = choose_merger(snapshot.config, load_mergers(self.packed_mergers))
+            session = WriteSession.open(snapshot, options=self.options.settings, merger=merger)
             data = self.schema.empty_table() if rows is None else rows
             return Writer(session, merger, extra_metadata).write(data, self.options.operation)
 

@@ -39,6 +39,7 @@ def schedule(session: WriteSession) -> str | None:
 
     Raises:
         UnsupportedFeatureError: the table has a feature that is not handled.
+        MergeError: the table needs a merger that was not supplied.
         ConflictError: another writer holds the lock, or a pending write is in the way.
         InvalidQueryError: an option has a bad value.
         CommitStateUnknownError: the store did not say whether the plan was saved.
@@ -65,17 +66,13 @@ def check_foldable(session: WriteSession, snapshot: Snapshot) -> None:
 
     Raises:
         UnsupportedFeatureError: names the feature.
+        MergeError: the table needs a merger that was not supplied.
     """
     check_compactable(snapshot)
     config = snapshot.config
     if config.cdc_enabled:
         raise UnsupportedFeatureError("Log compaction of a table with change data capture.", table=config.name)
-    if select_strategy(config, session.settings.options, None, writing=False).merger is not None:
-        raise UnsupportedFeatureError(
-            "Log compaction of a table with a custom merger, which may want the data of deleted rows.",
-            hint="Compact it.",
-            table=config.name,
-        )
+    select_strategy(config, session.settings.options, session.find_own_merger(config))
 
 
 def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> CompactionPlan:

@@ -17,6 +17,7 @@ from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
@@ -37,13 +38,14 @@ from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.log_compaction.plan import check_foldable, read_blocks
-from hoodie_py.writer.log_compaction.task import LogCompactionTask
+from hoodie_py.writer.log_compaction.task import LogCompactionTask, UnjoinableLogError
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.rollback.finish import delete_files
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.rollback.rollback import rollback
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
@@ -81,10 +83,21 @@ def run(session: WriteSession, instant: str | None = None, *, runner: Runner | N
         ConflictError: another writer runs it, rolled it back, or changed its file groups.
         InvalidQueryError: no log compaction is pending at that time.
         InvalidTableError: the plan does not fit the table.
-        UnsupportedFeatureError: the table has a feature that is not handled.
+        UnsupportedFeatureError: the table has a feature that is not handled, or a log has what no log block can say;
+            then the plan is rolled back.
+        MergeError: the table needs a merger that was not supplied, or versions do not merge.
         CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
         StorageError: the store refused; the log compaction is back to requested.
     """
+    try:
+        return _run(session, instant, runner)
+    except UnjoinableLogError as error:
+        if "instant" in error.where:
+            rollback(session, error.where["instant"])  # no later run could carry it out
+        raise
+
+
+def _run(session: WriteSession, instant: str | None, runner: Runner | None) -> CompactionResult:
     began = time.monotonic()
     snapshot = session.look()
     check_foldable(session, snapshot)
@@ -143,14 +156,15 @@ def _plan_tasks(
     schema = load_output_schema(snapshot)
     facts = make_run_facts(session, snapshot, pending, schema, session.settings.file)
     read = make_read_options(session)
-    tasks = tuple(_make_task(snapshot, facts, read, index, each) for index, each in enumerate(slices))
+    own = session.find_own_merger(snapshot.config)
+    tasks = tuple(_make_task(snapshot, facts, read, index, each, own) for index, each in enumerate(slices))
     known = list_known_rollbacks(snapshot, pending.request_time)
     requested = replace(pending, state=REQUESTED)
     return _OpenLogCompaction(snapshot, requested, plan, tasks, known, schema, facts.run_id)
 
 
 def _make_task(
-    snapshot: Snapshot, facts: CommitFacts, read: ReadOptions, index: int, file_slice: FileSlice
+    snapshot: Snapshot, facts: CommitFacts, read: ReadOptions, index: int, file_slice: FileSlice, merger: Merger | None
 ) -> LogCompactionTask:
     info = snapshot.read_info(file_slice).as_stored(facts.schema.arrow, facts.schema.defaults)
     blocks = read_blocks(file_slice, info, read)
@@ -167,7 +181,7 @@ def _make_task(
         logs = groups[file_slice.partition_path, file_slice.file_id].log_files
         version += max((log.name.version for log in logs if log.name.instant == file_slice.base_instant), default=0)
     instants = tuple(dict.fromkeys(each.instant for each in blocks))
-    return LogCompactionTask(file_slice, info, facts, index, instants, version, read)
+    return LogCompactionTask(file_slice, info, facts, index, instants, version, read, merger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +211,7 @@ class _Completion:
             stats=collect_stats(self.results),
             results=self.results,
             schema=self.begun.schema.avro,
+            merger=self.session.find_own_merger(self.begun.snapshot.config),
         )
 
     def check_still_ours(self, now: Snapshot) -> Instant:

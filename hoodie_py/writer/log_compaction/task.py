@@ -5,6 +5,10 @@ blocks name the instants of the blocks that they stand for (``COMPACTED_BLOCK_TI
 their place; what is appended later still comes after. Blocks have no row numbers. Rows get the commit time of the
 log compaction, as in Java Hudi.
 
+A merger may want the data of a delete, and tell an absent column from a null. A delete that its own row tells (a flag,
+an operation, a marker) is written as that row. A log file has no place for other deletes with data, nor for whole rows
+that lack columns: such a log is not joined.
+
 A task may run more than once: each attempt writes a file with its own name, announced by a marker.
 """
 
@@ -21,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import repeat_value
-from hoodie_py.errors import HoodieError
+from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.encoder import encode_records
 from hoodie_py.formats.deletes.encoder import encode_delete_content
@@ -32,9 +36,12 @@ from hoodie_py.formats.names import COMMIT_TIME_FIELD, FILE_NAME_FIELD, MarkerTy
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.custom import CustomStrategy
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.batch import BufferedBatch
+from hoodie_py.reader.record.record import is_delete_code
+from hoodie_py.reader.record.row_store import NO_ROW
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.compaction.task import OnRows
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
@@ -43,6 +50,10 @@ from hoodie_py.writer.handles.measure import start_measuring
 from hoodie_py.writer.handles.meta_columns import add_empty_columns
 
 _ROWS = 1 << 16
+
+
+class UnjoinableLogError(UnsupportedFeatureError):
+    """What a merger made of a log cannot be said in a log file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,7 @@ class LogCompactionTask:
         counts = [0, 0]
         try:
             with (
-                closing(LogReader(alone, self.info, names, None, self.options, stats)) as log,
+                closing(LogReader(alone, self.info, names, self.merger, self.options, stats)) as log,
                 DataFile(self.facts, marker) as file,
             ):
                 for kind, content, count in self._encode(log, measured):
@@ -110,6 +121,8 @@ class LogCompactionTask:
                         on_rows(count)
                 size = file.publish()
         except HoodieError as error:
+            if isinstance(error, UnjoinableLogError):
+                error.locate(instant=self.facts.instant)
             raise error.locate(file_group=file_id, partition=partition or None) from error.__cause__
         stat = self._make_stat(marker, size, counts, stats)
         ranges = None if measured is None else FileRanges(measured.finish())
@@ -120,11 +133,15 @@ class LogCompactionTask:
         folded = log.fold()
         if folded is None:
             return
+        keeps = isinstance(log.strategy, CustomStrategy)
         nothing = np.zeros(len(folded), bool)
         at_once = min(_ROWS, log.rows_at_once)
         schema = AvroSchema.parse(self.facts.schema.avro)
         for entries in folded.iterate_chosen(nothing, at_once, value=False):
-            rows = log.store.take(entries.rows[~entries.deletes], self.info.schema.names)
+            with_rows = (entries.rows != NO_ROW) if keeps else ~entries.deletes
+            if keeps:
+                self._check_rows(log, entries.take(np.flatnonzero(with_rows)))
+            rows = log.store.take(entries.rows[with_rows], self.info.schema.names)
             if rows.num_rows:
                 stamped = self._stamp(rows)
                 if measured is not None:
@@ -132,11 +149,34 @@ class LogCompactionTask:
                 content = encode_records(add_empty_columns(stamped, self.facts.schema.empty), schema)
                 yield BlockType.AVRO_DATA, content, rows.num_rows
         for entries in folded.iterate_chosen(nothing, at_once, value=False):
-            dead = entries.take(np.flatnonzero(entries.deletes))
+            without_rows = (entries.rows == NO_ROW) if keeps else entries.deletes
+            dead = entries.take(np.flatnonzero(without_rows))
             if len(dead):
                 paths = repeat_value(self.file_slice.partition_path, pa.string(), len(dead))
                 content = encode_delete_content(dead.keys.cast(pa.string()), paths, _list_ordering(dead))
                 yield BlockType.DELETE, content, len(dead)
+
+    def _check_rows(self, log: LogReader, entries: BufferedBatch) -> None:
+        """Refuse what a merger made of rows and a data block cannot say.
+
+        Raises:
+            UnjoinableLogError: names the first key.
+        """
+        told = is_delete_code(log.deletes.read_operations(log.store.take(entries.rows, log.deletes.columns)))
+        untold = np.flatnonzero(entries.deletes != told)
+        if len(untold):
+            raise UnjoinableLogError(
+                "Log compaction of a log in which a merger made a delete with data.",
+                hint="Compact the table.",
+                key=entries.keys[int(untold[0])].as_py(),
+            )
+        for name, absent in log.store.list_absent(entries.rows).items():
+            raise UnjoinableLogError(
+                "Log compaction of a log in which a merger made a row that lacks a column.",
+                hint="Compact the table.",
+                key=entries.keys[int(np.argmax(absent))].as_py(),
+                column=name,
+            )
 
     def _stamp(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with the meta columns that they have in the new log file."""

@@ -206,7 +206,8 @@ class _Build:
     @contextmanager
     def _collect(self, schema: AvroSchema) -> Iterator[tuple[SortedRecords, GroupPlan]]:
         """Collect the records, sorted. If there are more than file groups were planned for, collect them again."""
-        source = IndexSource(self._snapshot, self._definition, self._options)
+        own = self._session.find_own_merger(self._snapshot.config)
+        source = IndexSource(self._snapshot, self._definition, self._options, own)
         plan = self._plan_groups(source, {})
         while True:
             with SortedRecords(MemoryBudget.from_options(ReadOptions(options=self._options))) as records:

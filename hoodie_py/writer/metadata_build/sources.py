@@ -15,6 +15,7 @@ from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import CLUSTERING, INDEXING, SAVEPOINT
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.group_changes import SliceRows
@@ -28,12 +29,14 @@ _WITHOUT_FILES = (INDEXING, SAVEPOINT)  # a savepoint has the time of a commit, 
 class IndexSource:
     """A table and one index to make over it. The table does not change: the caller holds its lock.
 
-    ``left_out``: paths of files that are not the table's, though their names do not tell.
+    ``merger`` is the table's own, if the caller gave it. ``left_out``: paths of files that are not the table's, though
+    their names do not tell.
     """
 
     snapshot: Snapshot
     definition: IndexDefinition | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    merger: Merger | None = None
     left_out: frozenset[str] = frozenset()
 
     @cached_property
@@ -87,7 +90,7 @@ class IndexSource:
         Raises:
             HoodieError: as a read of the table.
         """
-        rows = SliceRows(self.snapshot, self.options, column)
+        rows = SliceRows(self.snapshot, self.options, column, merger=self.merger)
         threads = max(1, min(len(self.slices), count_threads(self.options)))
         jobs = [partial(_read_slice, rows, each) for each in self.slices]
         with closing(read_in_threads(jobs, threads)) as batches:

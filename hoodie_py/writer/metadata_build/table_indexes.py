@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.metadata_table.overview import IndexOverview, list_indexes
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.lock import Lock
 from hoodie_py.writer.metadata_build.build import BuiltIndex, OnRecords, build_index
 from hoodie_py.writer.metadata_build.drop import drop_index
 from hoodie_py.writer.metadata_build.requests import define_index
+from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.timeline.session import WriteSession
 
-OpenSession = Callable[[Mapping[str, Any] | None, Lock | None], WriteSession]
+OpenSession = Callable[[Mapping[str, Any] | None, Lock | None, Merger | None], WriteSession]
 
 
 class TableIndexes:
@@ -40,6 +42,7 @@ class TableIndexes:
         options: Mapping[str, Any] | None = None,
         lock: Lock | None = None,
         on_records: OnRecords | None = None,
+        merger: Merger | None = None,
     ) -> tuple[BuiltIndex, ...]:
         """Build an index over the table as it is; a table without a metadata table gets one.
 
@@ -58,18 +61,21 @@ class TableIndexes:
             options: Hudi's writer options: numbers of file groups, lock provider, ...
             lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
             on_records: called with the partition and its number of records so far.
+            merger: the RecordMerger whose id the table names.
 
         Returns:
             What was built: the index, and ``files`` before it if the table had no metadata table.
 
         Raises:
             InvalidQueryError: the index is there already, lacks what it needs, or an argument is wrong.
+            MergeError: the table needs a merger that nobody supplied.
             UnsupportedFeatureError: the table version has no such index, or its values cannot be told here.
             ConflictError: another writer holds the lock, or is at work.
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store refused.
         """
-        session = self._open_session(options, lock)
+        session = self._open_session(options, lock, merger)
+        check_merger(self._look().config, merger, override=False)
         partition, definition = define_index(
             self._look(),
             name,
@@ -90,7 +96,7 @@ class TableIndexes:
         ``column_stats`` takes ``partition_stats`` with it, and ``files`` takes all. Arguments and errors as for
         ``build``.
         """
-        session = self._open_session(options, lock)
+        session = self._open_session(options, lock, None)
         dropped = drop_index(session, _find_name(self.show(), name))
         result: tuple[str, ...] = self._refresh(tuple(dropped))
         return result

@@ -16,8 +16,9 @@ from functools import partial
 from os import PathLike
 
 from hoodie_py.errors import FileMissingError, HoodieError, HoodieWarning, StorageError, UnsupportedFeatureError
-from hoodie_py.formats.metadata_table.index_definitions import FILES
+from hoodie_py.formats.metadata_table.index_definitions import FILES, IndexDefinition
 from hoodie_py.options.read import METADATA_ENABLE
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
@@ -41,8 +42,10 @@ def verify_table(
     options: Mapping[str, str] | None = None,
     on_progress: OnEntries | None = None,
     resume: str | PathLike[str] | None = None,
+    merger: Merger | None = None,
 ) -> VerifyReport:
-    """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done.
+    """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done,
+    ``merger`` the table's own.
 
     Raises:
         StorageError: the store refused.
@@ -50,7 +53,7 @@ def verify_table(
     """
     began = time.monotonic()
     texts = options or {}
-    check = _Check(snapshot, texts, on_progress)
+    check = _Check(snapshot, texts, on_progress, merger)
     if resume is not None:
         check.progress = VerifyProgress(resume, describe_check(snapshot, texts, data=data, metadata=metadata))
     parts: list[PartReport] = []
@@ -76,6 +79,7 @@ class _Check:
     snapshot: Snapshot
     options: Mapping[str, str]
     on_progress: OnEntries | None
+    merger: Merger | None = None
     progress: VerifyProgress | None = None
     resumed: int = 0
 
@@ -85,7 +89,8 @@ class _Check:
         if self.snapshot.instant is None:
             return report
         try:
-            scan = make_scan(self.snapshot, integrity="strict", options={**self.options, METADATA_ENABLE: "false"})
+            options = {**self.options, METADATA_ENABLE: "false"}
+            scan = make_scan(self.snapshot, integrity="strict", options=options, merger=self.merger)
             tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
         except HoodieError as error:
             report.note("unreadable", self.snapshot.config.name, str(error))
@@ -111,13 +116,14 @@ class _Check:
         if view is None:
             return []
         return [
-            self._do(
-                name, "", partial(self._check_partition, name, IndexSource(snapshot, definition, self.options), view)
-            )
+            self._do(name, "", partial(self._check_partition, name, self._make_source(definition), view))
             for name, definition in (
                 (name, definitions.get(name)) for name in sorted(snapshot.config.metadata_partitions)
             )
         ]
+
+    def _make_source(self, definition: IndexDefinition | None) -> IndexSource:
+        return IndexSource(self.snapshot, definition, self.options, self.merger)
 
     def _check_partition(self, name: str, source: IndexSource, view: MetadataView) -> PartReport:
         try:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
@@ -32,7 +31,6 @@ from hoodie_py.writer.log_compaction import run as log_compaction
 from hoodie_py.writer.metadata_build.build import build_index
 from hoodie_py.writer.metadata_build.requests import define_index
 from hoodie_py.writer.metadata_services.services import run_metadata_services
-from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.rollback.rollback import RollbackResult
 from hoodie_py.writer.services import growth, pending
@@ -91,10 +89,9 @@ class ServiceRun:
     """One turn of the services of a table.
 
     Args:
-        session: with the options.
+        session: with the options, and the merger, which counts for a table whose own it is.
         names: of the services; None for all.
         runner: runs the tasks of compactions and clusterings; None: this process.
-        merger: counts for a table whose own it is.
         on_step: called after each step.
         should_stop: asked before each service; if it says so, the turn ends.
     """
@@ -102,7 +99,6 @@ class ServiceRun:
     session: WriteSession
     names: Collection[str] | None = None
     runner: Runner | None = None
-    merger: Merger | None = None
     on_step: Callable[[ServiceStep], object] = lambda _: None
     should_stop: Callable[[], bool] = lambda: False
     steps: list[ServiceStep] = field(default_factory=list)
@@ -215,7 +211,7 @@ class ServiceRun:
 
     def run_compaction(self, instant: str) -> object:
         """Carry out a plan; one that is too old is rolled back, if it can be: the next compaction plans anew."""
-        own = keep_if_own(self.session.look().config, self.merger)
+        own = self.session.find_own_merger(self.session.look().config)
         done = run_or_take_back(self.session, instant, runner=self.runner, merger=own)
         if isinstance(done, RollbackResult):
             return f"The plan of compaction {instant} was too old for what came after it, and was rolled back."
@@ -227,7 +223,7 @@ class ServiceRun:
 
     def run_clustering(self, instant: str) -> object:
         """Carry out a plan."""
-        own = keep_if_own(self.session.look().config, self.merger)
+        own = self.session.find_own_merger(self.session.look().config)
         return cluster.run(self.session, instant, runner=self.runner, merger=own)
 
     def run_clean(self, instant: str) -> object:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.reader.merge.registry import is_merger_of
 from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
@@ -20,6 +22,10 @@ from hoodie_py.writer.lock.machine import MachineLock
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline.clock import InstantClock
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+if TYPE_CHECKING:
+    from hoodie_py.formats.config.table_config import TableConfig
+    from hoodie_py.reader.merge.merger import Merger
 
 RUN_ID = "hoodie_py.run"
 """Extra metadata of a commit: the run that made it. No other commit has the same bytes, so a writer knows its own."""
@@ -37,7 +43,8 @@ class Looks:
 @dataclass(frozen=True, slots=True)
 class WriteSession:
     """What a writing call works with. ``timezone`` is the zone of new instants if the table's zone is LOCAL; None for
-    UTC. ``multi_writer``: the options declare other writers, or name a lock that they may share.
+    UTC. ``multi_writer``: the options declare other writers, or name a lock that they may share. ``merger`` is what the
+    caller gave.
     """
 
     files: TableFiles
@@ -47,6 +54,7 @@ class WriteSession:
     lock: Lock
     multi_writer: bool = False
     looks: Looks = field(default_factory=Looks, compare=False, repr=False)
+    merger: Merger | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def open(
@@ -56,9 +64,10 @@ class WriteSession:
         options: Mapping[str, object] | None = None,
         strategy: str | None = None,
         lock: Lock | None = None,
+        merger: Merger | None = None,
     ) -> WriteSession:
         """Prepare a call; nothing is written yet. ``strategy``, of a compaction, wins over the options'; so does the
-        user's own ``lock``.
+        user's own ``lock``. ``merger`` decides in what the call reads, builds and folds.
 
         Raises:
             InvalidQueryError: an option's value is out of range, or the time zone is unknown.
@@ -69,7 +78,11 @@ class WriteSession:
         clock = InstantClock(zone, settings.clock_skew_ms)
         chosen = choose_lock(settings.options, snapshot.files, lock)
         others = settings.multi_writer or not isinstance(chosen, MachineLock | NoLock)
-        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others, Looks(snapshot))
+        return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others, Looks(snapshot), merger)
+
+    def find_own_merger(self, config: TableConfig) -> Merger | None:
+        """Return the caller's merger if it is the table's own: indexes and logs are stored as all readers merge."""
+        return self.merger if self.merger is not None and is_merger_of(self.merger, config) else None
 
     def look(self) -> Snapshot:
         """Load the current table; what an earlier look knows already is not read again."""
