@@ -163,6 +163,9 @@ CLEAN_POLICY = Choice(
 )
 COMMITS_RETAINED = Number("hoodie.clean.commits.retained", 10, 1, ("hoodie.cleaner.commits.retained",))
 VERSIONS_RETAINED = Number("hoodie.clean.fileversions.retained", 3, 1, ("hoodie.cleaner.fileversions.retained",))
+CLEAN_TRIGGER = Choice("hoodie.clean.trigger.strategy", ("NUM_COMMITS",))
+CLEAN_TRIGGER_COMMITS = Number("hoodie.clean.trigger.max.commits", 1, 0, ("hoodie.clean.max.commits",))  # since the last
+MOST_COMMITS_TO_CLEAN = Number("hoodie.clean.max.commits.to.clean", (1 << 63) - 1)  # that one clean takes
 DELETE_BOOTSTRAP_SOURCE = Flag(
     "hoodie.clean.delete.bootstrap.base.file", default=False, aliases=("hoodie.cleaner.delete.bootstrap.base.file",)
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from integration.java_hudi.session import JavaSession
-from integration.java_hudi.tables import Kind, Lake, make_row
+from integration.java_hudi.tables import SCHEMA, Kind, Lake, make_row
 
 VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
 
@@ -70,3 +71,27 @@ def test_an_instant_whose_versions_are_gone(java: JavaSession, merge_on_read: bo
     with pytest.raises(InvalidQueryError, match="were cleaned"):
         lake.open().scan(as_of=first).to_arrow()
     assert lake.open().scan(as_of=last).count() == java.read(lake.path, **{"as.of.instant": last}).num_rows == 6
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.clean.trigger.max.commits": "100"},
+        {"hoodie.clean.max.commits": "100"},
+        {"hoodie.clean.max.commits": "3"},
+        {"hoodie.clean.trigger.max.commits": "4", "hoodie.clean.max.commits.to.clean": "1"},
+        {},
+    ],
+    ids=str,
+)
+def test_automatic_cleans_come_as_often_as_javas(java: JavaSession, options: dict[str, str], tmp_path: Path) -> None:
+    given = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", **options}
+    lake = Lake(java, tmp_path / "theirs", Kind(9, False, False, merge_on_read=False))
+    lake.write([make_row(1)], "insert", mode="overwrite")
+    ours = lake.copied(tmp_path / "ours").open()
+    for ts in range(2, 11):
+        lake.write([make_row(1, ts)], **{name.replace(".", "__"): value for name, value in given.items()})
+        ours.upsert(pa.Table.from_pylist([make_row(1, ts)], SCHEMA), options=given)
+    theirs = lake.open()
+    assert [each.action for each in ours.timeline] == [each.action for each in theirs.timeline]
+    assert len(ours.inspect.files()) == len(theirs.inspect.files())

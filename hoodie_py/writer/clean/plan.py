@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import parse_log_file_name
-from hoodie_py.formats.timeline.instants import RESTORE, SAVEPOINT, Instant, locate_instant, locate_requested
-from hoodie_py.formats.timeline.plans import CleanPlan
+from hoodie_py.formats.timeline.instants import CLEAN, RESTORE, SAVEPOINT, Instant, locate_instant, locate_requested
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.savepoints import SavepointMetadata
 from hoodie_py.options import write as keys
 from hoodie_py.table.bounded import read_bounded
@@ -33,13 +33,17 @@ _SHOWN = 20
 class CleanSettings:
     """Hudi's cleaning policy, and how many commits or file versions it retains.
 
-    ``delete_sources`` also deletes the source files of bootstrapped base files that are removed.
+    ``delete_sources`` also deletes the source files of bootstrapped base files that are removed. ``least_commits`` must
+    have completed since the last clean (None: any number), and a clean by commits moves the earliest retained commit by
+    at most ``most_commits`` (None: any number).
     """
 
     policy: str = keys.KEEP_LATEST_COMMITS
     commits: int = keys.COMMITS_RETAINED.default
     versions: int = keys.VERSIONS_RETAINED.default
     delete_sources: bool = False
+    least_commits: int | None = None
+    most_commits: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
@@ -53,7 +57,15 @@ class CleanSettings:
         commits = keys.COMMITS_RETAINED.read(options) if retain_commits is None else retain_commits
         if commits < 1:
             raise InvalidQueryError("A clean must retain at least one commit.")
-        return cls(policy, commits, keys.VERSIONS_RETAINED.read(options), keys.DELETE_BOOTSTRAP_SOURCE.read(options))
+        keys.CLEAN_TRIGGER.read(options)
+        return cls(
+            policy,
+            commits,
+            keys.VERSIONS_RETAINED.read(options),
+            keys.DELETE_BOOTSTRAP_SOURCE.read(options),
+            keys.CLEAN_TRIGGER_COMMITS.read_given(options),
+            keys.MOST_COMMITS_TO_CLEAN.read_given(options),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +73,8 @@ class CleanReport:
     """What a clean would do.
 
     ``earliest`` is the request time of the earliest retained commit; None if the policy has none. ``sources`` are the
-    source files of a bootstrap that go with their base files.
+    source files of a bootstrap that go with their base files. ``waits`` says why no clean is due yet, whatever the
+    files; None if one is.
 
     Examples:
         >>> for price in (1.0, 2.0):
@@ -76,6 +89,7 @@ class CleanReport:
     earliest: str | None
     slices: tuple[SliceDecision, ...]
     sources: tuple[str, ...] = ()
+    waits: str | None = None
 
     @property
     def removed(self) -> tuple[SliceDecision, ...]:
@@ -83,6 +97,8 @@ class CleanReport:
         return tuple(each for each in self.slices if each.removed)
 
     def __str__(self) -> str:
+        if self.waits is not None:
+            return f"Cleaning {self.table} by {self.policy} is not due: {self.waits}."
         removed = self.removed
         what = f"{sum(len(each.files) for each in removed):,} files, {sum(each.size for each in removed):,} bytes"
         what += f", {len(self.sources)} source files of the bootstrap" if self.sources else ""
@@ -134,10 +150,13 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
         CorruptFileError: a timeline file is damaged.
     """
     check_cleanable(snapshot)
+    waits = _explain_wait(snapshot, settings)
+    if waits is not None:
+        return PlannedClean(None, CleanReport(snapshot.config.name, settings.policy, None, (), waits=waits))
     earliest: Instant | None = None
     slices: tuple[SliceDecision, ...] = ()
     if settings.policy == keys.KEEP_LATEST_COMMITS:
-        earliest = _find_earliest_retained(snapshot, settings.commits)
+        earliest = _find_earliest_retained(snapshot, settings)
         if earliest is not None:
             slices = _decide_all_slices(snapshot, earliest=earliest.request_time)
     else:
@@ -219,13 +238,30 @@ def check_plan(snapshot: Snapshot, plan: CleanPlan) -> None:
                 )
 
 
-def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
+def _explain_wait(snapshot: Snapshot, settings: CleanSettings) -> str | None:
+    """Say why too few commits have completed since the last clean (Hudi ``CleanPlanActionExecutor.needsCleaning``);
+    None if there are enough. Without a completed clean all active commits count.
+    """
+    if settings.least_commits is None:
+        return None
+    timeline = snapshot.timeline.timeline
+    last = timeline.select_actions(CLEAN).select_completed().last
+    seen = None
+    if last is not None:
+        seen = snapshot.timeline.read_instant_file(last, CleanMetadata.from_bytes).last_completed_commit_timestamp
+    since = sum(each.request_time > (seen or "") for each in timeline.select_writes())
+    if since >= settings.least_commits:
+        return None
+    return f"{since} commits have completed since the last clean, fewer than {settings.least_commits}"
+
+
+def _find_earliest_retained(snapshot: Snapshot, settings: CleanSettings) -> Instant | None:
     """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``)."""
     timeline = snapshot.timeline.timeline
     completed = timeline.select_writes().instants
-    if len(completed) <= commits:
+    if len(completed) <= settings.commits:
         return None
-    found = completed[len(completed) - commits]
+    found = completed[len(completed) - settings.commits]
     pending = [each.request_time for each in timeline.select_pending() if each.is_write or each.action == SAVEPOINT]
     if pending and min(pending) < found.request_time:
         before = [each for each in completed if each.request_time < min(pending)]
@@ -235,6 +271,9 @@ def _find_earliest_retained(snapshot: Snapshot, commits: int) -> Instant | None:
     last = snapshot.timeline.find_earliest_retained()
     if last is not None and last > found.request_time:
         return next((each for each in completed if each.request_time == last), None)
+    if last is not None and settings.most_commits is not None:
+        left = [each for each in completed if last <= each.request_time < found.request_time]
+        return left[settings.most_commits] if len(left) > settings.most_commits else found
     return found
 
 

@@ -134,6 +134,8 @@ def judge_clean(session: WriteSession, snapshot: Snapshot) -> DueService:
     """Judge by what a plan would remove."""
     settings = CleanSettings.of(session.settings.options)
     report = clean_plan.make_plan(snapshot, settings).report
+    if report.waits is not None:
+        return DueService(CLEAN, "not due", report.waits)
     files = sum(len(each.files) for each in report.removed)
     size = sum(each.size for each in report.removed)
     kept = f"{settings.commits} commits" if report.policy == "KEEP_LATEST_COMMITS" else f"{settings.versions} versions"

@@ -120,6 +120,40 @@ def test_an_earlier_clean_is_not_taken_back(tmp_path: Path) -> None:
     assert make_plan(names.snapshot(), CleanSettings.of({}, 2)).report.earliest == at(4)
 
 
+@pytest.mark.parametrize("name", ["hoodie.clean.trigger.max.commits", "hoodie.clean.max.commits"])
+def test_a_clean_waits_for_as_many_commits_as_asked(tmp_path: Path, name: str) -> None:
+    from hoodie_py.formats.timeline.writers import write_clean_metadata
+
+    names = Names(tmp_path / "t")
+    for number in (1, 2, 3, 4):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    assert planned(names, 1, **{name: "4"}) is not None
+    found = make_plan(names.snapshot(), CleanSettings.of({name: "5"}, 1))
+    assert found.plan is None
+    assert "is not due: 4 commits have completed since the last clean, fewer than 5" in str(found.report)
+    names.done(5, "clean", write_clean_metadata(CleanMetadata(at(5), 0, at(2), at(4))))
+    for number in (6, 7):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    assert planned(names, 1, **{name: "2"}) is not None
+    assert planned(names, 1, **{name: "3"}) is None
+
+
+def test_one_clean_takes_at_most_as_many_commits_as_asked(tmp_path: Path) -> None:
+    from hoodie_py.formats.timeline.writers import write_clean_metadata
+
+    names = Names(tmp_path / "t")
+    for number in (1, 2, 3, 4, 6, 7):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    most = {"hoodie.clean.max.commits.to.clean": "2"}
+    assert make_plan(names.snapshot(), CleanSettings.of(most, 1)).report.earliest == at(7)  # there was no clean
+    names.done(5, "clean", write_clean_metadata(CleanMetadata(at(5), 0, at(2), at(4))))
+    assert make_plan(names.snapshot(), CleanSettings.of(most, 1)).report.earliest == at(4)
+    assert make_plan(names.snapshot(), CleanSettings.of({}, 1)).report.earliest == at(7)
+
+
 def test_nothing_committed(tmp_path: Path) -> None:
     assert planned(Names(tmp_path / "t")) is None
 
@@ -138,6 +172,7 @@ def test_files_of_unfinished_writes_stay(names: Names) -> None:
     [
         ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, None, UnsupportedFeatureError),
         ({"hoodie.cleaner.policy": "nonsense"}, None, InvalidQueryError),
+        ({"hoodie.clean.trigger.strategy": "HOURS"}, None, InvalidQueryError),
         ({"hoodie.clean.commits.retained": "x"}, None, InvalidQueryError),
         ({"hoodie.clean.commits.retained": "0"}, None, InvalidQueryError),
         ({}, 0, InvalidQueryError),
