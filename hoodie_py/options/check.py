@@ -2,8 +2,9 @@
 
 * A declared option that concerns the call (``read``, ``write``, ``source``) must have a value of its kind.
 * An option that asks for a feature of Java Hudi that is missing here is an error or a warning (``undone``).
-* An unknown name that resembles a known one is an error. A name is known if it is declared, is a table property, or is
-  a name of Java Hudi (``hudi_names``). Other names are ignored, as in Java: mergers may have their own options.
+* An option of Java Hudi that has nothing to do here is taken as given (``passed_over``).
+* An unknown name that resembles a known one is an error. Other names are ignored, as in Java: mergers may have
+  their own options.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from functools import lru_cache
 from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.config import table_config
 from hoodie_py.options import clustering, indexes, log_compaction, read, source, sync, undone, write
-from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Option
+from hoodie_py.options.passed_over import list_passed_over
 from hoodie_py.options.undone import UnsupportedOption
 
 OF_READS: tuple[Option, ...] = read.OPTIONS
@@ -132,7 +133,7 @@ def _list_declared() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _list_known() -> dict[str, str]:
     """Return every known name by its lower-case form, in which Spark passes names."""
-    return {name.lower(): name for name in (*sorted(list_hudi_names()), *sorted(_list_declared()))}
+    return {name.lower(): name for name in (*sorted(list_passed_over()), *sorted(_list_declared()))}
 
 
 def _list_names(options: Iterable[Option]) -> tuple[str, ...]:

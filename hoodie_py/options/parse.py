@@ -165,9 +165,16 @@ class Real(Option):
     above: float
     below: float
 
-    def __new__(cls, key: str, default: float, above: float = -1.0, below: float = float("inf")) -> Self:
+    def __new__(
+        cls,
+        key: str,
+        default: float,
+        above: float = -1.0,
+        below: float = float("inf"),
+        aliases: tuple[str, ...] = (),
+    ) -> Self:
         """Make a number between two bounds, which do not belong to the range; without bounds it is at least 0."""
-        made = super().__new__(cls, key)
+        made = super().__new__(cls, key, aliases)
         made.default, made.above, made.below = default, above, below
         return made
 

@@ -72,7 +72,7 @@ OF_NEW_TABLES: tuple[Option, ...] = (
     Flag(keys.POPULATE_META_FIELDS, default=True),
     *(Flag(key, default=False) for key in _FLAGS),
     Choice(keys.CDC_MODE, keys.CDC_MODES),
-    Choice(keys.BASE_FILE_FORMAT, _FILE_FORMATS, unhandled=_OTHER_FORMATS),
+    Choice(keys.BASE_FILE_FORMAT, _FILE_FORMATS, ("hoodie.table.ro.file.format",), _OTHER_FORMATS),
     Choice("hoodie.base.file.format", _FILE_FORMATS, unhandled=_OTHER_FORMATS),  # for writes
     Text(keys.DATABASE),
     Text(keys.TIMEZONE),

@@ -35,6 +35,9 @@ TRIGGER_DELTA_SECONDS = Number("hoodie.compact.inline.max.delta.seconds", 3600, 
 PARQUET_CODEC = Choice("hoodie.parquet.compression.codec", tuple(CODECS), unhandled=("LZO", "BROTLI", "LZ4", "LZ4_RAW"))
 PARQUET_CODEC_LEVEL = Number("hoodie.parquet.compression.codec.zstd.level", 0)  # not Java's own; zstd and gzip
 PARQUET_BLOCK_SIZE = Size("hoodie.parquet.block.size", 8 * 1024 * 1024, least=1)  # of a row group; Java's is 120 MB
+PARQUET_PAGE_SIZE = Size("hoodie.parquet.page.size", 1024 * 1024, least=1)
+PARQUET_DICTIONARY = Flag("hoodie.parquet.dictionary.enabled", default=True)  # of columns whose values repeat
+LOG_BLOCK_BYTES = Size("hoodie.logfile.data.block.max.size", 256 * 1024 * 1024, least=1)  # rows of a block in memory
 BLOOM_ENABLED = Flag("hoodie.parquet.bloom.filter.enabled", default=True)
 BLOOM_TYPE = Choice("hoodie.bloom.index.filter.type", ("DYNAMIC_V0", "SIMPLE"))
 BLOOM_ENTRIES = Number("hoodie.index.bloom.num_entries", 60_000, least=1)
@@ -137,12 +140,16 @@ LOSSLESS, LOSSY = "LOSSLESS", "LOSSY"
 SCHEMA_CHANGES = Choice("hoodie.write.schema.changes", (LOSSLESS, LOSSY, "NONE"))
 
 # Locks and heartbeats, and the lock providers of Java Hudi that are supported here
-LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock in all
+LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock at one try
+LOCK_RETRIES = Number("hoodie.write.lock.client.num_retries", 0)  # further tries; Java's default is 50
+LOCK_CLIENT_PAUSE_MS = Real("hoodie.write.lock.client.wait_time_ms_between_retry", 5000)  # between them
 LOCK_RETRY_WAIT_MS = Real("hoodie.write.lock.wait_time_ms_between_retry", 1000)
 LOCK_FILE_SYSTEM_PATH = Text("hoodie.write.lock.filesystem.path")  # folder of the lock file
 LOCK_FILE_SYSTEM_EXPIRE = Real("hoodie.write.lock.filesystem.expire", 0)  # minutes; 0: never
 LOCK_STORAGE_VALIDITY = Real("hoodie.write.lock.storage.validity.timeout.secs", 300)
-LOCK_STORAGE_RENEW = Real("hoodie.write.lock.storage.renew.interval.secs", 30)
+LOCK_STORAGE_RENEW = Real(
+    "hoodie.write.lock.storage.renew.interval.secs", 30, aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",)
+)
 HEARTBEAT_INTERVAL_MS = Real("hoodie.client.heartbeat.interval_in_ms", 60_000)
 HEARTBEAT_MISSES = Real("hoodie.client.heartbeat.tolerable.misses", 2)
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock"
@@ -164,7 +171,7 @@ CLEAN_POLICY = Choice(
 COMMITS_RETAINED = Number("hoodie.clean.commits.retained", 10, 1, ("hoodie.cleaner.commits.retained",))
 VERSIONS_RETAINED = Number("hoodie.clean.fileversions.retained", 3, 1, ("hoodie.cleaner.fileversions.retained",))
 CLEAN_TRIGGER = Choice("hoodie.clean.trigger.strategy", ("NUM_COMMITS",))
-CLEAN_TRIGGER_COMMITS = Number("hoodie.clean.trigger.max.commits", 1, 0, ("hoodie.clean.max.commits",))  # since the last
+CLEAN_TRIGGER_COMMITS = Number("hoodie.clean.trigger.max.commits", 1, 0, ("hoodie.clean.max.commits",))  # since then
 MOST_COMMITS_TO_CLEAN = Number("hoodie.clean.max.commits.to.clean", (1 << 63) - 1)  # that one clean takes
 DELETE_BOOTSTRAP_SOURCE = Flag(
     "hoodie.clean.delete.bootstrap.base.file", default=False, aliases=("hoodie.cleaner.delete.bootstrap.base.file",)

@@ -79,14 +79,18 @@ class ArchivalSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Hold the settings of base files. ``codec`` None: that of the table's own files; ``level`` None: the codec's
-    default; ``bloom``, over record keys, None: no filter.
+    """Hold the settings of data files. ``codec`` None: that of the table's own files; ``level`` None: the codec's
+    default; ``bloom``, over record keys, None: no filter. ``log_block_bytes``: most bytes in memory of the rows of a
+    data block of a log file.
     """
 
     codec: str | None = None
     level: int | None = None
     row_group_bytes: int = keys.PARQUET_BLOCK_SIZE.default
     bloom: BloomSettings | None = field(default_factory=BloomSettings)
+    page_bytes: int = keys.PARQUET_PAGE_SIZE.default
+    dictionary: bool = keys.PARQUET_DICTIONARY.default
+    log_block_bytes: int = keys.LOG_BLOCK_BYTES.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,9 @@ def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:
         level=keys.PARQUET_CODEC_LEVEL.read_given(texts),
         row_group_bytes=keys.PARQUET_BLOCK_SIZE.read(texts),
         bloom=_read_bloom_settings(texts) if keys.BLOOM_ENABLED.read(texts) else None,
+        page_bytes=keys.PARQUET_PAGE_SIZE.read(texts),
+        dictionary=keys.PARQUET_DICTIONARY.read(texts),
+        log_block_bytes=keys.LOG_BLOCK_BYTES.read(texts),
     )
 
 

@@ -9,6 +9,7 @@ import hoodie_py
 from hoodie_py import HoodieError, HoodieWarning
 from hoodie_py.options import clustering, indexes, log_compaction, read, source, sync, undone, write
 from hoodie_py.options.parse import Choice, Option
+from hoodie_py.options.passed_over import list_passed_over
 from tests.corpus import ROOT
 
 DOCS = ROOT / "docs"
@@ -30,6 +31,7 @@ def find_default(option: Option) -> str:
 
 def test_every_option_has_a_line_with_its_default() -> None:
     text, _, rest = (DOCS / "options.md").read_text().partition("## Options of Java Hudi that are not done")
+    rest, _, silent = rest.partition("## Options of Java Hudi that have nothing to do here")
     shown = {name: default for name, _, default in ROW.findall(text)}
     assert len(shown) == len(ROW.findall(text))
     declared = {str(option): option for option in DECLARED if not option.startswith(OLDER_PREFIX)}
@@ -45,6 +47,8 @@ def test_every_option_has_a_line_with_its_default() -> None:
         if str(each.option) not in declared
     }
     assert dict(re.findall(r"^\| `([\w.]+)` \|.*\| (error|warning) \|$", rest, re.MULTILINE)) == missing
+    groups = re.findall(r"^\*\*(.*)\*\*\n\n((?:`.*\n)+)", silent, re.MULTILINE)
+    assert {name: reason for reason, names in groups for name in re.findall(r"`([^`]+)`", names)} == list_passed_over()
 
 
 def test_every_error_has_a_line() -> None:

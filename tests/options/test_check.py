@@ -13,8 +13,8 @@ import pytest
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options import undone
 from hoodie_py.options.check import OF_READS, OF_WRITES, check_read_options, check_table_properties, check_write_options
-from hoodie_py.options.hudi_names import list_hudi_names
 from hoodie_py.options.parse import Choice, Flag, Number, Option, Real
+from hoodie_py.options.passed_over import list_passed_over
 from hoodie_py.options.undone import UnsupportedOption
 
 Check = Callable[[Mapping[str, str]], None]
@@ -112,7 +112,6 @@ def test_what_concerns_writes_is_passed_over_by_reads(option: Option) -> None:
 @pytest.mark.parametrize("each", undone.OF_WRITES, ids=lambda each: str(each.option))
 def test_what_is_asked_for_and_not_done_is_told(each: UnsupportedOption) -> None:
     name = str(each.option)
-    assert name in list_hudi_names()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for text in ("", *each.harmless):
@@ -173,9 +172,11 @@ def test_a_slip_of_the_pen_is_an_error_that_says_what_was_meant(name: str, meant
 
 
 def test_names_of_java_hudi_are_no_slips_nor_as_spark_spells_them() -> None:
-    others = {name for option in (*DECLARED, *(each.option for each in NOT_DONE)) for name in option.names}
-    for name in list_hudi_names() - others:
-        check_read_options({name: "1", name.lower(): "1"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in list_passed_over():
+            for check in (check_read_options, check_write_options):
+                check({name: "1", name.lower(): "1"})
 
 
 def test_hudis_own_option_sets_pass_without_a_word() -> None:

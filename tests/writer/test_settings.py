@@ -66,6 +66,16 @@ def test_files() -> None:
     assert bloom.entries == 100
 
 
+def test_pages_and_blocks() -> None:
+    options = {
+        "hoodie.parquet.page.size": "4096",
+        "hoodie.parquet.dictionary.enabled": "false",
+        "hoodie.logfile.data.block.max.size": "1000",
+    }
+    file = WriteSettings.from_options(options).file
+    assert (file.page_bytes, file.dictionary, file.log_block_bytes) == (4096, False, 1000)
+
+
 def test_bloom_filters_are_as_the_options_of_hudi_say() -> None:
     options = {
         "hoodie.index.bloom.num_entries": "100", "hoodie.index.bloom.fpp": "0.5", "hoodie.other": "x",

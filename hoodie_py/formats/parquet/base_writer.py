@@ -44,6 +44,7 @@ from hoodie_py.formats.parquet.key_range import KeyRange
 _LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
 ROW_GROUP_ROWS = 50_000
+PAGE_BYTES = 1 << 20
 
 _SPARK_VERSION = "3.5.0"
 _MEMORY_BYTES = 128 << 20
@@ -75,6 +76,8 @@ class BaseFileWriter:
         level: on the codec's own scale, None for its default.
         row_group_bytes: encoded size at which a row group ends; it is estimated from the earlier row groups.
         row_group_rows: most rows of a row group.
+        page_bytes: encoded size at which a data page ends.
+        dictionary: whether columns whose values repeat have a dictionary.
         empty: columns of ``avro_schema`` that batches lack; they are null in every row.
         bloom: the filter over record keys, None for none; Java's BLOOM index fails on files without.
 
@@ -96,6 +99,8 @@ class BaseFileWriter:
         level: int | None = None,
         row_group_bytes: int = ROW_GROUP_BYTES,
         row_group_rows: int = ROW_GROUP_ROWS,
+        page_bytes: int = PAGE_BYTES,
+        dictionary: bool = True,
         bloom: BloomSettings | None = None,
     ) -> None:
         if codec not in CODECS:
@@ -113,6 +118,7 @@ class BaseFileWriter:
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
+        self._page_bytes, self._dictionary = page_bytes, dictionary
         self._guarded = _GuardedSink(sink)
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
@@ -192,7 +198,8 @@ class BaseFileWriter:
             self._schema,
             compression=self._codec if self._codec != "uncompressed" else "none",
             compression_level=self._level,
-            use_dictionary=list(_list_repeating_columns(sample.slice(0, _SAMPLE_ROWS))),
+            use_dictionary=list(_list_repeating_columns(sample.slice(0, _SAMPLE_ROWS))) if self._dictionary else False,
+            data_page_size=self._page_bytes,
             write_statistics=True,
             write_page_index=True,
             store_schema=False,

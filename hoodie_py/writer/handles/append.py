@@ -166,7 +166,8 @@ class AppendTask:
         places = np.flatnonzero(as_rows)
         rows = records if len(places) == len(records) else records.take(places)
         done = 0
-        for batch in make_file_batches(rows, self.schema.arrow, stamp) if len(rows) else ():
+        most = self.facts.file.log_block_bytes
+        for batch in make_file_batches(rows, self.schema.arrow, stamp, most_bytes=most) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
             if measured is not None:

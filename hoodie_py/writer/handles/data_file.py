@@ -85,6 +85,8 @@ class CommitFacts:
             codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
             row_group_bytes=self.file.row_group_bytes,
+            page_bytes=self.file.page_bytes,
+            dictionary=self.file.dictionary,
             bloom=self.file.bloom,
         )
 

@@ -55,9 +55,10 @@ class RowStamp:
 
 
 def make_file_batches(
-    records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0
+    records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0, most_bytes: int = _BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records as rows of a file, in batches. ``first`` is the number of the first row in the file.
+    """Yield records as rows of a file, in batches. ``first`` is the number of the first row in the file. A batch has at
+    most ``most_bytes`` if several rows fit into that.
 
     Raises:
         InvalidTableError: the records lack a column.
@@ -66,7 +67,7 @@ def make_file_batches(
     if missing:
         raise InvalidTableError("The rows to write lack a column of the table.", column=missing[0])
     row_bytes = records.rows.nbytes // max(1, len(records)) + 1
-    at_once = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+    at_once = max(1, min(_BATCH_ROWS, min(_BATCH_BYTES, most_bytes) // row_bytes))
     for start in range(0, len(records), at_once):
         count = min(at_once, len(records) - start)
         rows = records.rows.slice(start, count)

@@ -47,8 +47,14 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
 
 
 def read_wait_seconds(options: Mapping[str, str]) -> float:
-    """Return how many seconds to wait for a lock. Raises InvalidQueryError."""
-    return write_keys.LOCK_WAIT_MS.read(options) / 1000
+    """Return how many seconds to wait for a lock: for all tries, and the pauses between them (Hudi ``LockManager``).
+
+    Raises:
+        InvalidQueryError: a value is not valid.
+    """
+    once, retries = write_keys.LOCK_WAIT_MS.read(options), write_keys.LOCK_RETRIES.read(options)
+    pause = write_keys.LOCK_CLIENT_PAUSE_MS.read(options)
+    return (once + retries * (once + pause)) / 1000
 
 
 def _read_pause(options: Mapping[str, str]) -> float:

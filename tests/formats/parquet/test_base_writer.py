@@ -100,6 +100,21 @@ def test_a_file_without_rows_is_a_file() -> None:
     assert "org.apache.hudi.bloomfilter" in footer(file)
 
 
+def test_pages_and_dictionaries_are_as_asked() -> None:
+    flags = pa.array(["same"] * 20_000)
+    rows = pa.RecordBatch.from_arrays([flags, pa.array(range(20_000), pa.int64())], schema=KEYED_ARROW)
+
+    def measure(**settings: Any) -> tuple[int, bool]:
+        _, file = write(rows, codec="uncompressed", **settings)
+        group = file.metadata.row_group(0)
+        return group.column(1).total_compressed_size, group.column(0).has_dictionary_page
+
+    whole, has_dictionary = measure()
+    assert has_dictionary
+    assert measure(dictionary=False) == (whole, False)
+    assert measure(page_bytes=4096)[0] > whole, "each page has a header"
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_and_its_statistics(codec: str) -> None:
     _, file = write(keyed(0, 100), codec=codec, level=3 if CODECS[codec] else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hoodie_py.writer.handles import meta_columns
 from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.records import WriteRecords
+from hoodie_py.writer.settings import FileSettings
 from tests.writer.written_tables import Kind, begun, records, row
 
 INSTANT = "20260101000000001"
@@ -129,6 +131,15 @@ def test_large_writes_are_several_blocks(tmp_path: Path, monkeypatch: pytest.Mon
     assert (positions(first), positions(second)) == ([0, 1, 2, 3], [4, 5])
     numbers = [each["_hoodie_commit_seqno"] for block in (first, second) for each in decode_records(block).to_pylist()]
     assert len(set(numbers)) == 6
+
+
+def test_blocks_are_as_small_as_asked(tmp_path: Path) -> None:
+    six_rows = six()
+    most = six_rows.rows.nbytes // 3 + 2
+    made = task(tmp_path)
+    made = replace(made, facts=replace(made.facts, file=FileSettings(log_block_bytes=most)))
+    found = blocks(tmp_path, made.run(six_rows).path)
+    assert [decode_records(each).num_rows for each in found] == [2, 2, 2]
 
 
 def test_only_deletes_without_rows(tmp_path: Path) -> None:

@@ -88,6 +88,9 @@ def test_each_store_has_its_lock(local: TableFiles, memory: TableFiles) -> None:
 def test_waiting() -> None:
     assert read_wait_seconds({}) == 60
     assert read_wait_seconds({"hoodie.write.lock.wait_time_ms": "1500"}) == 1.5
+    retries = {"hoodie.write.lock.wait_time_ms": "1000", "hoodie.write.lock.client.num_retries": "3"}
+    assert read_wait_seconds(retries) == 1 + 3 * (5 + 1)
+    assert read_wait_seconds({**retries, "hoodie.write.lock.client.wait_time_ms_between_retry": "500"}) == 5.5
     for text in ("soon", "-1", "nan", "inf"):
         with pytest.raises(InvalidQueryError, match="wait_time_ms"):
             read_wait_seconds({"hoodie.write.lock.wait_time_ms": text})
