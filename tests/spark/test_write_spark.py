@@ -30,6 +30,7 @@ from hoodie_py.spark.distributed import engine as write_engine
 from hoodie_py.spark.distributed.engine import SparkEngine
 from hoodie_py.spark.distributed.payloads import choose_labels
 from hoodie_py.spark.process import is_connect
+from hoodie_py.writer.commit import commit_records
 from tests.spark.distributed.test_write_table import rows, seen, steps
 from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
 from tests.writer.change_tables import list_change_files, read_records
@@ -81,6 +82,26 @@ def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: 
     assert spark.catalog.listTables() == []
     if not is_connect(spark):
         assert not spark.sparkContext._jsc.sc().getPersistentRDDs().size()
+
+
+def test_an_index_that_is_built_before_a_write_begins_has_its_rows(
+    frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.open(Kind(9, True).create(tmp_path))
+    table.upsert(rows(range(12), 1), QUICK)
+    serve = commit_records.run_metadata_services
+
+    def build_then_serve(*given: Any) -> None:
+        monkeypatch.setattr(commit_records, "run_metadata_services", serve)
+        HoodieTable.open(tmp_path).index.build("record_index", options=QUICK)
+        serve(*given)
+
+    monkeypatch.setattr(commit_records, "run_metadata_services", build_then_serve)
+    write(frame(rows(range(8, 20), 2, "new")), str(tmp_path), "upsert", **OPTIONS)
+    report = HoodieTable.open(tmp_path).verify()
+    assert report.is_right, str(report)
+    by_index = {**QUICK, "hoodie.index.type": "RECORD_INDEX"}
+    assert HoodieTable.open(tmp_path).upsert(rows(range(20), 3), by_index).rows_inserted == 0
 
 
 @pytest.mark.parametrize("type_", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.thorough)])

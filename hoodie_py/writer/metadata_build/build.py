@@ -41,7 +41,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_build.checks import check_nothing_pending, check_possible
+from hoodie_py.writer.metadata_build.checks import check_nothing_pending, check_possible, check_same_table
 from hoodie_py.writer.metadata_build.group_counts import count_fixed_groups, estimate_groups, make_group_ids
 from hoodie_py.writer.metadata_build.initial_commit import InitialCommit, choose_instant, is_initial
 from hoodie_py.writer.metadata_build.new_metadata_table import create_metadata_table
@@ -80,9 +80,14 @@ class BuiltIndex(Sentence):
 
 
 def build_index(
-    session: WriteSession, partition: str, definition: IndexDefinition | None, on_records: OnRecords | None = None
+    session: WriteSession,
+    look: Snapshot,
+    partition: str,
+    definition: IndexDefinition | None,
+    on_records: OnRecords | None = None,
 ) -> list[BuiltIndex]:
-    """Build a partition, before it ``files`` if the table has no metadata table; return what was built.
+    """Build a partition, before it ``files`` if the table has no metadata table; return what was built. ``look`` is the
+    table that the definition was made for.
 
     Raises:
         InvalidQueryError: the index is there, lacks what it needs, or an option is bad.
@@ -97,6 +102,7 @@ def build_index(
     with session.hold_lock() as holding:
         snapshot = session.look()
         check_nothing_pending(snapshot)
+        check_same_table(look, snapshot)
         check_possible(snapshot, partition, definition)
         built: list[BuiltIndex] = []
         if names.FILES not in snapshot.config.metadata_partitions:

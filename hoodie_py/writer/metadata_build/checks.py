@@ -18,6 +18,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_table.expression_files import find_kind, make_texts
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.same_properties import check_same_properties
 
 _OF_NEW_TABLES = (names.PARTITION_STATS, names.SECONDARY_PREFIX, names.EXPRESSION_PREFIX)
 
@@ -46,6 +47,19 @@ def check_nothing_pending(snapshot: Snapshot, *, indexing_too: bool = True) -> N
             hint="Let its writer finish; run a pending compaction; roll back what was given up.",
             action=others[0].action,
             instant=others[0].request_time,
+        )
+
+
+def check_same_table(look: Snapshot, now: Snapshot) -> None:
+    """Check that the table still has the properties and the columns that an index was defined by.
+
+    Raises:
+        ConflictError: it has not.
+    """
+    check_same_properties(look.config, now.config)
+    if look.timeline.list_completed_writes() and look.schema.text != now.schema.text:
+        raise ConflictError(
+            "The table's columns were altered since the index was defined.", hint="Run it again.", table=now.config.name
         )
 
 

@@ -6,17 +6,16 @@ Java does not build the index again, the files, and the plan of a Java build of 
 
 from __future__ import annotations
 
-from hoodie_py.errors import CorruptFileError, HoodieError, InvalidQueryError, InvalidTableError
-from hoodie_py.formats.avro.container import read_single
+from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableError
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.metadata_table import index_definitions as names
-from hoodie_py.formats.timeline.instants import INDEXING, locate_requested
-from hoodie_py.table.bounded import read_bounded
+from hoodie_py.formats.timeline.instants import INDEXING
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.metadata_build.checks import check_nothing_pending
 from hoodie_py.writer.metadata_build.state import PartitionState
 from hoodie_py.writer.metadata_table.definitions_file import write_definitions
+from hoodie_py.writer.metadata_table.kept_indexes import list_planned_partitions
 from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.folder_tree import remove_tree
@@ -87,11 +86,5 @@ def _drop_plans(session: WriteSession, snapshot: Snapshot, dropped: list[str]) -
     """Remove pending instants of Java that build a dropped partition (Hudi ``deletePendingIndexingInstant``)."""
     timeline = session.open_timeline(snapshot)
     for instant in snapshot.timeline.timeline.select_pending().select_actions(INDEXING):
-        path = locate_requested(snapshot.config, instant)
-        try:
-            plan = read_single(read_bounded(session.files, path), "HoodieIndexPlan")
-        except HoodieError as error:
-            raise error.locate(path=path, instant=instant.request_time) from error.__cause__
-        infos = plan.get("indexPartitionInfos") or ()
-        if {info.get("metadataPartitionPath") for info in infos if isinstance(info, dict)} & set(dropped):
+        if list_planned_partitions(snapshot, instant) & set(dropped):
             timeline.remove_pending(instant)

@@ -75,9 +75,10 @@ class TableIndexes:
             StorageError: the store refused.
         """
         session = self._open_session(options, lock, merger)
-        check_merger(self._look().config, merger, override=False)
+        look = session.look()
+        check_merger(look.config, merger, override=False)
         partition, definition = define_index(
-            self._look(),
+            look,
             name,
             column,
             function=function,
@@ -86,7 +87,7 @@ class TableIndexes:
             arguments=arguments,
             options=session.settings.options,
         )
-        built = build_index(session, partition, definition, on_records)
+        built = build_index(session, look, partition, definition, on_records)
         result: tuple[BuiltIndex, ...] = self._refresh(tuple(built))
         return result
 
@@ -97,7 +98,8 @@ class TableIndexes:
         ``build``.
         """
         session = self._open_session(options, lock, None)
-        dropped = drop_index(session, _find_name(self.show(), name))
+        there = list_indexes(session.files, session.look().config)
+        dropped = drop_index(session, _find_name(there, name))
         result: tuple[str, ...] = self._refresh(tuple(dropped))
         return result
 

@@ -42,7 +42,7 @@ def build_wanted(session: WriteSession, snapshot: Snapshot) -> Snapshot:
         if partition in snapshot.config.metadata_partitions:
             continue
         try:
-            build_index(session, partition, definition)
+            build_index(session, snapshot, partition, definition)
         except ConflictError as error:
             text = f"The index {partition} is not built now; a later write builds it: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hoodie_py.errors import HoodieError
+from hoodie_py.formats.avro.container import read_single
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.metadata_table.index_definitions import COLUMN_STATS, PARTITION_STATS, IndexDefinitions
-from hoodie_py.formats.timeline.instants import INDEXING
+from hoodie_py.formats.timeline.instants import INDEXING, Instant, locate_requested
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.metadata_table.definitions import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 
@@ -59,3 +62,19 @@ def list_kept_partitions(snapshot: Snapshot) -> list[str]:
     building = len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING))
     inflight = config.metadata_partitions_inflight if building else ()
     return list(dict.fromkeys((*config.metadata_partitions, *inflight)))
+
+
+def list_planned_partitions(snapshot: Snapshot, indexing: Instant) -> frozenset[str]:
+    """Return the partitions that a pending instant of Java's indexer builds (Hudi ``HoodieIndexPlan``).
+
+    Raises:
+        CorruptFileError, FileMissingError: the plan is damaged or gone.
+        StorageError: the store refused.
+    """
+    path = locate_requested(snapshot.config, indexing)
+    try:
+        plan = read_single(read_bounded(snapshot.files, path), "HoodieIndexPlan")
+    except HoodieError as error:
+        raise error.locate(path=path, instant=indexing.request_time) from error.__cause__
+    infos = plan.get("indexPartitionInfos") or ()
+    return frozenset(str(info.get("metadataPartitionPath")) for info in infos if isinstance(info, dict))

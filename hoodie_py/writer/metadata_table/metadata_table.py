@@ -15,11 +15,12 @@ to undo an instant includes to undo its entries (``undo``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from hoodie_py.errors import (
     ConflictError,
+    CorruptFileError,
     FileMissingError,
     InvalidTableError,
     TableNotFoundError,
@@ -27,7 +28,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
-from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
+from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT, Instant
 from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.metadata_table.no_groups import make_lost_groups
 from hoodie_py.table.metadata_table.source import open_metadata_view
@@ -38,7 +39,7 @@ from hoodie_py.writer.handles.markers import remove_finished
 from hoodie_py.writer.metadata_table.definitions_file import define_new_columns
 from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.metadata_table.expression_index import find_expression_problem
-from hoodie_py.writer.metadata_table.kept_indexes import KeptIndexes, list_kept_partitions
+from hoodie_py.writer.metadata_table.kept_indexes import KeptIndexes, list_kept_partitions, list_planned_partitions
 from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
 from hoodie_py.writer.metadata_table.partitions import Maker, find_maker, prepare_records
 from hoodie_py.writer.metadata_table.table_properties import change_properties
@@ -207,12 +208,14 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
     """Return what is being built and cannot take records yet, or None.
 
     A part that is being built gets the records of each commit from the time when it has file groups; the indexer adds
-    the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). A plan to
-    build one changes nothing: the indexer looks at the table's files later.
+    the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). Before it
+    does so it may name the part as complete, and it waits for the writes that are pending. A plan to build one changes
+    nothing: the indexer looks at the table's files later.
     """
     indexing = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
     inflight = snapshot.config.metadata_partitions_inflight if len(indexing) else ()
-    if not inflight and any(each.state == INFLIGHT for each in indexing):
+    named = {*inflight, *snapshot.config.metadata_partitions}
+    if any(each.state == INFLIGHT and not _builds_only(snapshot, each, named) for each in indexing):
         return "an index is being built"
     files = snapshot.files.sub(METADATA_TABLE)
     for name in inflight:
@@ -224,6 +227,14 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
             pass
         return "a part of it is being built"
     return None
+
+
+def _builds_only(snapshot: Snapshot, indexing: Instant, names: Collection[str]) -> bool:
+    """Whether an indexer's plan names no parts but some."""
+    try:
+        return list_planned_partitions(snapshot, indexing).issubset(names)
+    except (CorruptFileError, FileMissingError):
+        return False
 
 
 def _find_missing_parts(snapshot: Snapshot) -> str | None:

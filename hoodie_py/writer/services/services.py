@@ -175,7 +175,7 @@ class ServiceRun:
         for name in sorted({*snapshot.config.metadata_partitions_inflight} - {*snapshot.config.metadata_partitions}):
             known = definitions.get(name)
             partition, made = define_index(snapshot, name, options=session.settings.options)
-            for built in build_index(session, partition, known or made):
+            for built in build_index(session, snapshot, partition, known or made):
                 yield str(built)
 
     def serve_metadata(self) -> Texts:

@@ -99,7 +99,7 @@ def change_version(
         snapshot = session.look()
     if snapshot.config.version != to:
         run.told += list(_describe_settling(snapshot))
-        _settle_and_run(run, merger)
+        _settle_and_run(run, merger, upwards=upwards)
     else:
         with session.hold_lock() as holding:
             run.finish(holding)
@@ -151,13 +151,14 @@ def _check_request(snapshot: Snapshot, to: int, *, upwards: bool) -> None:
         )
 
 
-def _settle_and_run(run: _Run, merger: Merger | None) -> None:
+def _settle_and_run(run: _Run, merger: Merger | None, *, upwards: bool) -> None:
     for _ in range(_ATTEMPTS):
         settled = settle_table(run.session, merger)
         with run.session.hold_lock() as holding:
             now = run.session.look()
             if list(now.timeline) != list(settled.timeline):
                 continue  # another writer was between
+            _check_request(now, run.to, upwards=upwards)
             check_settled(run.session, now)
             while now.config.version != run.to:
                 run.perform(now, _find_step(_gather(run.session, now), run.to), holding)
@@ -181,6 +182,8 @@ class _Run:
         """
         session = self.session
         snapshot = session.look()
+        if snapshot.config.version >= _FIRST:
+            return  # another run was between
         step = _find_step(_gather(session, snapshot), self.to)
         holding.ensure_held()
         metadata.forget_metadata_table(session, snapshot)

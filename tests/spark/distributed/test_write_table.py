@@ -17,10 +17,11 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError, StorageError
 from hoodie_py.spark.distributed.payloads import _hash_murmur3, choose_labels
+from hoodie_py.writer.commit import commit_records
 from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
 from tests.writer.change_tables import list_change_files, read_records
-from tests.writer.compaction_tables import leftovers, orphans
+from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.metadata_table.indexed_rows import make_secondary, read_index, read_places, read_secondary
 from tests.writer.written_tables import SCHEMA, Kind
 
@@ -101,6 +102,27 @@ def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind
         assert counts[0] == counts[1], operation
         assert ours.groups_replaced or operation not in ("insert_overwrite", "insert_overwrite_table")
         assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+
+
+@pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False)], ids=str)
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "delete", "insert_overwrite"])
+def test_an_index_that_is_built_before_a_write_begins_has_its_rows(
+    tmp_path: Path, operation: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.open(kind.create(tmp_path))
+    table.upsert(rows(range(12), 1), QUICK)
+    serve = commit_records.run_metadata_services
+
+    def build_then_serve(*given: Any) -> None:
+        monkeypatch.setattr(commit_records, "run_metadata_services", serve)
+        HoodieTable.open(tmp_path).index.build("record_index", options=QUICK)
+        serve(*given)
+
+    monkeypatch.setattr(commit_records, "run_metadata_services", build_then_serve)
+    data = rows(range(20, 30), 2) if "insert" in operation else rows(range(8, 20), 2, "new")
+    write_by_hand(tmp_path, [data], operation)
+    report = HoodieTable.open(tmp_path).verify()
+    assert report.is_right, str(report)
 
 
 @pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False)], ids=str)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
@@ -21,6 +22,10 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.metadata_table.record_index_keys import read_file_ids
+from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.metadata_build import build
+from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, copied
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.metadata_build.indexed_tables import ROWS, make_table, open_on, read_index
@@ -273,3 +278,42 @@ def test_a_build_that_dies_leaves_a_table_that_all_can_use(
             report = table.verify(data=False)
             assert report.is_right, (step, str(report))
             assert all(part.checked for part in report.parts), step
+
+
+def test_an_index_is_built_for_the_table_as_it_is(tmp_path: Path) -> None:
+    table = make_table(Kind(8, False), tmp_path)
+    other = HoodieTable.open(tmp_path)
+    other.alter(add={"price": pa.float64()}, options=QUICK)
+    other.upgrade(options=QUICK)
+    table.index.build("column_stats", options=QUICK)
+    definition = read_definitions(TableFiles.open(tmp_path), HoodieTable.open(tmp_path).config).get("column_stats")
+    assert definition is not None
+    assert ("price" in definition.columns, definition.version) == (True, 2)
+
+
+@pytest.mark.parametrize("change", ["alter", "upgrade"])
+def test_a_table_that_changes_before_the_lock_is_a_conflict(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table(Kind(8, False), tmp_path)
+    undo = build.undo_failed_writes
+
+    def meanwhile(doing: WriteSession) -> Snapshot:
+        monkeypatch.setattr(build, "undo_failed_writes", undo)
+        more = {"add": {"price": pa.float64()}} if change == "alter" else {}
+        getattr(HoodieTable.open(tmp_path), change)(**more, options=QUICK)
+        return undo(doing)
+
+    monkeypatch.setattr(build, "undo_failed_writes", meanwhile)
+    with pytest.raises(ConflictError, match="Run it again"):
+        table.index.build("column_stats", options=QUICK)
+    table.index.build("column_stats", options=QUICK)
+    assert table.verify().is_right
+
+
+def test_an_index_that_another_built_is_dropped_by_its_short_name(tmp_path: Path) -> None:
+    table = make_table(Kind(9, False), tmp_path)
+    other = HoodieTable.open(tmp_path)
+    other.index.build("record_index", options=QUICK)
+    other.index.build("by_name", "name", options=QUICK)
+    assert table.index.drop("by_name", options=QUICK) == ("secondary_index_by_name",)

@@ -213,6 +213,23 @@ def test_an_index_under_construction(tmp_path: Path) -> None:
     refused(base, "an index is being built")
 
 
+@pytest.mark.parametrize(("planned", "is_refused"), [(["column_stats"], True), (["files"], False)])
+def test_an_indexer_that_has_named_its_parts_as_complete(planned: list[str], is_refused: bool, tmp_path: Path) -> None:
+    base = writable("mdt_files_mor_v9", tmp_path)
+    info = {"type": "record", "name": "Info", "fields": [{"name": "metadataPartitionPath", "type": "string"}]}
+    infos = {"name": "indexPartitionInfos", "type": {"type": "array", "items": info}}
+    schema = fastavro.parse_schema({"type": "record", "name": "HoodieIndexPlan", "fields": [infos]})
+    plan = io.BytesIO()
+    fastavro.writer(plan, schema, [{"indexPartitionInfos": [{"metadataPartitionPath": name} for name in planned]}])
+    timeline = base / ".hoodie/timeline"
+    (timeline / "20261121110000000.indexing.requested").write_bytes(plan.getvalue())
+    (timeline / "20261121110000000.indexing.inflight").write_bytes(b"")
+    if is_refused:
+        refused(base, "an index is being built")
+    else:
+        assert records(base, str(HoodieTable.open(base).compact(options=QUICK).instant))
+
+
 def test_a_part_that_an_indexer_begins(tmp_path: Path) -> None:
     base = writable("mdt_files_mor_v9", tmp_path)
     path = base / ".hoodie/hoodie.properties"

@@ -15,6 +15,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
+from hoodie_py.writer.upgrade import change_version
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, row
@@ -266,3 +267,23 @@ def test_javas_tables_keep_their_rows(name: str, path: tuple[int, ...], tmp_path
         change(table, to)
         assert rows(table) == before
         assert {each.request_time for each in table._snapshot.timeline.read_archive().instants} == archived
+
+
+@pytest.mark.parametrize(("before", "to", "theirs"), [(6, 8, 9), (9, 8, 6)])
+def test_what_another_run_has_changed_is_not_changed_back(
+    before: int, to: int, theirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.open(Kind(before, False).create(tmp_path))
+    table.upsert([row(0)], QUICK)
+    settle = change_version.settle_table
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(change_version, "settle_table", settle)
+        other = HoodieTable.open(tmp_path)
+        (other.upgrade if theirs > before else other.downgrade)(to=theirs, options=QUICK)
+        return settle(*given)
+
+    monkeypatch.setattr(change_version, "settle_table", meanwhile)
+    with pytest.raises(InvalidQueryError, match=f"The table has version {theirs}"):
+        (table.upgrade if to > before else table.downgrade)(to=to, options=QUICK)
+    assert HoodieTable.open(tmp_path).config.version == theirs
