@@ -29,6 +29,7 @@ from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.options import write as write_keys
 from hoodie_py.reader.record.record_key import format_key_values
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.keygen.partition_types import find_partition_types
 from hoodie_py.writer.keygen.time_pattern import LAST_MILLI, UTC_MILLIS
 from hoodie_py.writer.keygen.timestamp import PartitionTime
 from hoodie_py.writer.row_errors import refuse_rows
@@ -299,13 +300,7 @@ def _read_partition_times(config: TableConfig, generator: str, options: Mapping[
     if generator == "TIMESTAMP":
         fields = config.partition_fields
     elif generator == "CUSTOM":
-        unknown = [type_ for type_ in config.partition_field_types if type_ not in ("SIMPLE", "TIMESTAMP")]
-        if unknown:
-            raise UnsupportedFeatureError(
-                "Writing with a custom key generator whose table does not record the types of its partition fields.",
-                table=config.name,
-            )
-        typed = zip(config.partition_fields, config.partition_field_types, strict=True)
+        typed = zip(config.partition_fields, find_partition_types(config, options), strict=True)
         fields = tuple(name for name, type_ in typed if type_ == "TIMESTAMP")
     else:
         return {}

@@ -14,7 +14,7 @@ from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.key_generators import CLASS_OF_TYPE, find_type
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.options.source import PARTITION_PATH
+from hoodie_py.writer.keygen.partition_types import parse_partition_types
 from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 
 VERSION = 8
@@ -64,9 +64,17 @@ def _name_key_generator(config: TableConfig) -> Changes:
 
 
 def _name_partition_fields(facts: Facts) -> Changes:
-    """Custom key generators have the types of their fields, ``day:timestamp``, in the properties from version 8 on."""
-    given = facts.options.get(PARTITION_PATH[0], "").strip() if facts.config.key_generator == "CUSTOM" else ""
-    return {keys.PARTITION_FIELDS: given} if given else {}
+    """Custom key generators have the types of their fields, ``day:TIMESTAMP``, in the properties from version 8 on: as
+    they are there already, else from the options.
+    """
+    config = facts.config
+    if config.key_generator != "CUSTOM" or any(config.partition_field_types):
+        return {}
+    types = parse_partition_types(config, facts.options)
+    if types is None:
+        return {}
+    pairs = zip(config.partition_fields, types, strict=True)
+    return {keys.PARTITION_FIELDS: ",".join(f"{name}:{type_}" for name, type_ in pairs)}
 
 
 def _name_bootstrap(config: TableConfig) -> Changes:

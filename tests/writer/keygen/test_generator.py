@@ -203,6 +203,38 @@ def test_a_custom_generator_mixes_values_and_times() -> None:
         KeyGenerator.from_config(_config("id", "p,t", "CUSTOM", 6))
 
 
+TYPES = "hoodie.datasource.write.partitionpath.field"
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_types_that_the_table_lacks_are_taken_from_the_option(version: int) -> None:
+    options = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        TYPES: "t:timestamp, p:SIMPLE",
+    }
+    made = KeyGenerator.from_config(_config("id", "t,p", "CUSTOM", version), options)
+    rows = pa.table({"t": [1_700_000_000_000], "p": ["sf"]})
+    assert made.make_partition_paths(rows).to_pylist() == ["2023/11/14/sf"]
+    told = _config("id", "t:TIMESTAMP,p:SIMPLE", "CUSTOM", version)
+    assert KeyGenerator.from_config(told, options).make_partition_paths(rows).to_pylist() == ["2023/11/14/sf"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "given", "problem"),
+    [
+        ("t,p", "p:SIMPLE,t:TIMESTAMP", "the table's fields are t,p"),
+        ("t,p", "t:TIMESTAMP", "the table's fields are t,p"),
+        ("t,p", "t:TIMESTAMP,p", "each field needs a type"),
+        ("t,p", "t:DATE,p:SIMPLE", "each field needs a type"),
+        ("t:SIMPLE,p:SIMPLE", "t:TIMESTAMP,p:SIMPLE", "the table has other types"),
+    ],
+)
+def test_types_that_do_not_fit_the_table_are_refused(fields: str, given: str, problem: str) -> None:
+    with pytest.raises(InvalidQueryError, match=problem):
+        KeyGenerator.from_config(_config("id", fields, "CUSTOM", 6), {TYPES: given})
+
+
 @pytest.mark.parametrize(
     "config",
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable
@@ -287,3 +288,39 @@ def test_what_another_run_has_changed_is_not_changed_back(
     with pytest.raises(InvalidQueryError, match=f"The table has version {theirs}"):
         (table.upgrade if to > before else table.downgrade)(to=to, options=QUICK)
     assert HoodieTable.open(tmp_path).config.version == theirs
+
+
+TYPES = "hoodie.datasource.write.partitionpath.field"
+
+
+@pytest.mark.parametrize("to", [8, 9])
+def test_an_upgrade_stores_the_types_of_partition_fields_that_a_custom_key_generator_needs(
+    to: int, tmp_path: Path
+) -> None:
+    """As Java's tables of version 6 have them: the properties name the fields alone."""
+    schema = pa.schema([("id", pa.string()), ("at", pa.int64()), ("lv", pa.string())])
+    times = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    HoodieTable.create(
+        tmp_path / "t", schema, record_key="id", partition_by=["at", "lv"], table_version=6,
+        properties=times,
+    )  # fmt: skip
+    path = tmp_path / "t/.hoodie/hoodie.properties"
+    lines = [each for each in path.read_text().splitlines() if "keygenerator" not in each]
+    path.write_text(
+        "\n".join([*lines, "hoodie.table.keygenerator.class=org.apache.hudi.keygen.CustomKeyGenerator", ""])
+    )
+    table = HoodieTable.open(tmp_path / "t")
+    given = {**QUICK, TYPES: "at:timestamp,lv:SIMPLE"}
+    one = [{"id": "a", "at": 1_700_000_000_000, "lv": "x"}]
+    with pytest.raises(UnsupportedFeatureError, match=f"Give the option {TYPES}=at:TYPE,lv:TYPE"):
+        table.upsert(one, options=QUICK)
+    table.upsert(one, options=given)
+    with pytest.raises(InvalidQueryError, match="the table's fields are at,lv"):
+        table.upgrade(to, options={**QUICK, TYPES: "lv:SIMPLE"})
+    table.upgrade(to, options=given)
+    assert table.config.properties["hoodie.table.partition.fields"] == "at:TIMESTAMP,lv:SIMPLE"
+    table.upsert(one, options=QUICK)
+    assert [each.partition_path for each in table.file_slices()] == ["2023-11-14/x"]
