@@ -22,7 +22,9 @@ from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
 from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.formats.metadata_table.index_definitions import PARTITION_STATS
 from hoodie_py.formats.metadata_table.keys import encode_names, encode_partitions, make_partition_keys
+from hoodie_py.formats.metadata_table.own_instants import is_own
 from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import UNKNOWN, ColumnBounds, find_candidates
 from hoodie_py.table.metadata_table.column_stats import find_millis, find_ranged_columns, may_be_judged
@@ -30,8 +32,6 @@ from hoodie_py.table.metadata_table.file_ranges import STATISTICS, read_ranges
 from hoodie_py.table.metadata_table.slice_filter import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.metadata_table.view import KEY, MetadataView
 from hoodie_py.table.timeline.loader import TableTimeline
-
-_OF_NO_COMMIT = "00000000000000"  # instants that begin so created partitions of the metadata table
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def is_ahead(view: MetadataView, timeline: TableTimeline) -> bool:
     return any(
         each.request_time not in known and each.request_time >= oldest
         for each in view.timeline.timeline.select_completed()
-        if each.action == "deltacommit" and not each.request_time.startswith(_OF_NO_COMMIT)
+        if each.action == DELTA_COMMIT and not is_own(each.request_time)
     )
 
 

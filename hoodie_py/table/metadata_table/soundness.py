@@ -19,12 +19,13 @@ from collections.abc import Iterable, Iterator
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.metadata_table.own_instants import BEFORE_ALL, creates_partition
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Instant
 from hoodie_py.reader.file_slice import FileSlice, LogFile
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.metadata_table.no_groups import make_lost_groups, may_have_no_groups
-from hoodie_py.table.metadata_table.view import FIRST_TIME, MetadataView
+from hoodie_py.table.metadata_table.view import MetadataView
 
 HINT = (
     "Build it again (`hoodie index`, or Java Hudi), or read with hoodie.metadata.enable=false, which lists the folders."
@@ -92,7 +93,7 @@ def _was_built_since(view: MetadataView, start: str, commit: Instant) -> bool:
 
     The instant that built it may have left the active timeline; the archive is read only where a file seems lost.
     """
-    if not start.startswith(FIRST_TIME):
+    if not start.startswith(BEFORE_ALL):
         return False
     built = view.timeline.find_completion_time(start)
     return built is not None and built > (commit.completion_time or commit.request_time)
@@ -122,7 +123,7 @@ def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:
         for each in deltas
         if each.request_time > since
         and each.request_time not in there
-        and not each.request_time.startswith(FIRST_TIME)
+        and not creates_partition(each.request_time)
         and view.accepts(each.request_time)
     ]
     listed = {log.path for log in group.log_files if log.size}

@@ -24,6 +24,7 @@ from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import InvalidTableError, TableNotFoundError
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinitions
+from hoodie_py.formats.metadata_table.own_instants import BEFORE_ALL, find_covered_time
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -42,9 +43,6 @@ from hoodie_py.table.view.visibility import Visibility
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 KEY = "key"
-FIRST_TIME = "0" * 14
-"""Request times begin so where the metadata table was made before the table's first commit."""
-_INSTANT_CHARS = 17
 _IS_DELETED = "isDeleted"
 _WITHOUT_FLAG = ("files", "record_index")  # partitions whose records do not say that they are deleted
 _AT_ONCE = 16  # file groups of a remote table
@@ -103,10 +101,10 @@ class MetadataView:
     def _find_first(self, own: Timeline) -> Instant | None:
         """Return the oldest active commit that has files of all writes before it.
 
-        Commits that only build another partition, maybe long after the list of files, have the same early times.
+        Commits that only create another partition, maybe long after the list of files, may have the same early times.
         """
         for each in own:
-            is_early = each.request_time.startswith(FIRST_TIME)
+            is_early = each.request_time.startswith(BEFORE_ALL)
             if not is_early or FILES_PARTITION in self.timeline.read_metadata(each).write_stats:
                 return each
         return None
@@ -268,8 +266,8 @@ class MetadataView:
 
 def _is_before(write: Instant, first: Instant) -> bool:
     """Say whether a write completed before the first commit of the metadata table took files from the folders."""
-    if not first.request_time.startswith(FIRST_TIME):
-        return write.request_time <= first.request_time[:_INSTANT_CHARS]
+    if not first.request_time.startswith(BEFORE_ALL):
+        return write.request_time <= find_covered_time(first.request_time)
     done, taken = write.completion_time, first.completion_time
     return done is not None and taken is not None and done < taken
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from hoodie_py.errors import FileMissingError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.metadata_table.own_instants import BEFORE_ALL
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instant_set import InstantSet
 from hoodie_py.formats.timeline.instants import (
@@ -34,7 +35,6 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 
 _PLACE = f"/{METADATA_FOLDER}/metadata"
-_FIRST = "00000000000000"  # Hudi's time before all commits; those that create partitions begin with it
 
 
 def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = None) -> frozenset[str] | None:
@@ -58,13 +58,12 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
     own = metadata.timeline.select_completed()
     valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT)} - timeline.pending_times
     last = own.select_actions(COMMIT).last
-    since = max(min(valid, default=_FIRST), "" if last is None else last.request_time)
+    since = max(min(valid, default=BEFORE_ALL), "" if last is None else last.request_time)
     for undoing in timeline.select_completed().select_actions(ROLLBACK, RESTORE):
         if undoing.request_time > since:
             valid.update(_read_undone(files, config, undoing))
     valid |= {each.request_time for each in own.select_actions(ROLLBACK, RESTORE)}
-    first = (each.request_time for each in own.select_actions(DELTA_COMMIT))
-    return InstantSet(valid | {time for time in first if time.startswith(_FIRST)})
+    return InstantSet(valid)
 
 
 def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> Iterator[str]:

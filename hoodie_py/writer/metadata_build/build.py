@@ -30,6 +30,7 @@ from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.formats.metadata_table.index_definitions import IndexDefinition
+from hoodie_py.formats.metadata_table.own_instants import creates_partition
 from hoodie_py.formats.metadata_table.record_index_keys import make_group_id
 from hoodie_py.formats.metadata_table.record_schema import make_record_schema
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
@@ -43,7 +44,7 @@ from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_build.checks import check_nothing_pending, check_possible, check_same_table
 from hoodie_py.writer.metadata_build.group_counts import count_fixed_groups, estimate_groups, make_group_ids
-from hoodie_py.writer.metadata_build.initial_commit import InitialCommit, choose_instant, is_initial
+from hoodie_py.writer.metadata_build.initial_commit import InitialCommit, choose_instant
 from hoodie_py.writer.metadata_build.new_metadata_table import create_metadata_table
 from hoodie_py.writer.metadata_build.portion import GroupPlan
 from hoodie_py.writer.metadata_build.record_portions import find_maker
@@ -275,7 +276,8 @@ def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
     Their files lie in partitions that no reader uses. Call it under the table's lock.
     """
     timeline = load_timeline(files, config)
-    left = [each for each in timeline.select_pending().select_actions(DELTA_COMMIT) if is_initial(each.request_time)]
+    pending = timeline.select_pending().select_actions(DELTA_COMMIT)
+    left = [each for each in pending if creates_partition(each.request_time)]
     for instant in left:
         Markers(files, instant.request_time).remove_all()
         TimelineWriter(files, config).remove_pending(instant)

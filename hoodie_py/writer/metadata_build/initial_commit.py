@@ -2,10 +2,7 @@
 ``HoodieBackedTableMetadataWriter.initializeFilegroupsAndCommit``).
 
 Each file group begins with a log file that has an empty DELETE block, so that it is known before it has records. A
-group that gets records has a base file beside it. The metadata of the commit names the base files only. Its instant is:
-
-* from table version 8 on the first free one of 00000000000000000, 00000000000000001, ...: before all of the table's;
-* before, the last completed instant of the table with 010, 011, ... behind it; 00000000000000010, ... without one.
+group that gets records has a base file beside it. The metadata of the commit names the base files only.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.encoder import encode_delete_content
 from hoodie_py.formats.hfile.writer import HFileWriter
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
+from hoodie_py.formats.metadata_table.own_instants import iterate_creation_times
 from hoodie_py.formats.names import META_FIELDS, MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
@@ -33,10 +31,6 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 _OPERATION = "BULK_INSERT_PREPPED"
 _TOKEN = "0-0-0"  # noqa: S105 - what Java calls a write token
-_FIRST = "00000000000000"
-_FIRST_OF_LAYOUT_1 = 10
-_SHORTEST_OF_LAYOUT_1 = 17  # digits of an instant
-_SUFFIX = "01"
 _TOKEN_BITS = 31
 
 
@@ -45,17 +39,8 @@ def choose_instant(around: Timeline, metadata: Timeline, layout: int) -> str:
     metadata table.
     """
     last = around.select_completed().last
-    begin = _FIRST if layout > 1 or last is None else last.request_time
-    number = 0 if layout > 1 else _FIRST_OF_LAYOUT_1
-    while metadata.find(f"{begin}{number:03d}") is not None:
-        number += 1
-    return f"{begin}{number:03d}"
-
-
-def is_initial(instant: str) -> bool:
-    """Whether an instant of a metadata table is one that creates a partition, by its time."""
-    begin, suffix = instant[:-3], instant[-3:]
-    return begin == _FIRST or (len(begin) >= _SHORTEST_OF_LAYOUT_1 and suffix.startswith(_SUFFIX))
+    times = iterate_creation_times(None if last is None else last.request_time, layout)
+    return next(each for each in times if metadata.find(each) is None)
 
 
 class InitialCommit:

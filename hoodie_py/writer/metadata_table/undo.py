@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hoodie_py.errors import FileMissingError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.metadata_table.own_instants import BEFORE_ALL, creates_partition, find_covered_time
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import (
@@ -34,7 +35,6 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 _RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index_"
-_INITIAL = "0000000"  # the commits that create partitions of the metadata table have request times that begin so
 
 
 def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
@@ -46,17 +46,23 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
 
-    It is that of a later compaction, or the first one, if Java created the metadata table from a listing after the
-    instant wrote its files. Timeline layout 1 does not tell when that was, so there the first one counts always.
+    It is that of a later compaction, or one of a commit that created a partition from the table's files after the
+    instant wrote them. Up to table version 6 nothing is created beside pending instants, so there the times tell; where
+    they do not, such a commit counts always.
     """
     timeline = _load_metadata_timeline(snapshot)
     if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
         return True
     if timeline.find(instant) is not None:
         return False
-    layout_1 = snapshot.config.timeline_layout == 1
-    first = (each for each in timeline if each.request_time.startswith(_INITIAL))
-    return any(layout_1 or (each.completion_time or "") > instant for each in first)
+    return any(_may_cover(each, instant) for each in timeline if creates_partition(each.request_time))
+
+
+def _may_cover(creation: Instant, instant: str) -> bool:
+    """Say whether a commit that created a partition may have found the files of an instant."""
+    if not creation.request_time.startswith(BEFORE_ALL):
+        return find_covered_time(creation.request_time) >= instant
+    return creation.completion_time is None or creation.completion_time > instant
 
 
 def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:

@@ -183,14 +183,15 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_com
     if not is_recorded_in_metadata(snapshot, rollback):
         files = join_files(snapshot, begun)
         undo_metadata_commit(session.files, rollback)
-        told = open_told_metadata(session, snapshot, target, files)
-        metadata = MetadataTable(session, snapshot) if is_compacted else told
+        of_others = open_told_metadata(session, snapshot, target, files)
+        metadata = MetadataTable(session, snapshot) if is_compacted else of_others
         if not is_compacted:
             undo_metadata_commit(session.files, begun.target)
         delete_files(session.files, files)
         _remove_rollback_blocks(session.files, rollback)
         if metadata is not None:
-            metadata.commit(MetadataCommit(session, snapshot, rollback, "rollback", deleted=files))
+            told = files if snapshot.config.has_logs_named_by_commit else _join_names(files, _find_gone(session, begun))
+            metadata.commit(MetadataCommit(session, snapshot, rollback, "rollback", deleted=told))
     complete_rollback(session, snapshot, _begin_if_requested(session, snapshot, begun), target, files)
     remove_instant(session, snapshot, target)
     Markers(session.files, rollback).remove_all()
@@ -218,12 +219,30 @@ def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: Pendin
 
 def join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
     """Return the instant's files: those that exist, and those that the plan names."""
-    found = {partition: set(names) for partition, names in find_written_files(snapshot, begun.target).items()}
+    named = {
+        partition: tuple(name for name in names if is_named_after(name, begun.target))
+        for partition, names in begun.files.items()
+    }
+    return _join_names(find_written_files(snapshot, begun.target), named)
+
+
+def _find_gone(session: WriteSession, begun: PendingRollback) -> Files:
+    """Return the files that the plan names and that are gone: log files among them, whose names do not tell the instant
+    up to table version 6, and which an earlier attempt deleted.
+    """
+    gone = {}
     for partition, names in begun.files.items():
-        own = {name for name in names if is_named_after(name, begun.target)}
-        if own:
-            found.setdefault(partition, set()).update(own)
-    return {partition: tuple(sorted(names)) for partition, names in sorted(found.items())}
+        there = {each.name for each in session.files.list_or_empty(partition)}
+        gone[partition] = tuple(name for name in names if name not in there)
+    return gone
+
+
+def _join_names(*parts: Files) -> Files:
+    joined: dict[str, set[str]] = {}
+    for partition, names in (each for part in parts for each in part.items()):
+        if names:
+            joined.setdefault(partition, set()).update(names)
+    return {partition: tuple(sorted(names)) for partition, names in sorted(joined.items())}
 
 
 def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:

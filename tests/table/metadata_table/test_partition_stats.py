@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie_py import HoodieTable
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.metadata_table import partition_stats
 from hoodie_py.table.metadata_table.partition_stats import make_partition_stats_filters
@@ -16,6 +17,8 @@ from hoodie_py.table.metadata_table.slice_filter import FilterRequest
 from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from tests.table.metadata_table.skipping_tables import unpack
+from tests.writer.compaction_tables import QUICK
+from tests.writer.written_tables import Kind, row
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +76,9 @@ def test_a_column_that_some_file_does_not_tell_is_unknown(table: Path, monkeypat
     def read_fewer(self: object, *arguments: object) -> pa.Table:
         found = read(self, *arguments)  # type: ignore[arg-type]
         rows = found.to_pylist()
-        for row in rows:
-            if row["ColumnStatsMetadata"]["columnName"] == "i":
-                row["ColumnStatsMetadata"]["valueCount"] -= 1
+        for each in rows:
+            if each["ColumnStatsMetadata"]["columnName"] == "i":
+                each["ColumnStatsMetadata"]["valueCount"] -= 1
         return pa.Table.from_pylist(rows, found.schema)
 
     monkeypatch.setattr(type(request.view), "read_keys", read_fewer)
@@ -91,3 +94,18 @@ def test_a_metadata_table_that_is_ahead_of_the_snapshot_tells_nothing(table: Pat
     shutil.copyfile(newest, later)
     assert ask(make_request(snapshot, "i > 1070"), snapshot) is None
     assert partition_stats.is_ahead(open_metadata_view(snapshot), snapshot.timeline)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_table_that_was_upgraded_from_version_6_uses_them(when: str, tmp_path: Path) -> None:
+    table = HoodieTable.open(Kind(6, True).create(tmp_path / "t"))
+    table.upsert([row(number) for number in range(4)], options=QUICK)
+    if when == "before":
+        table.index.build("column_stats", options=QUICK)
+    table.upgrade(8, options=QUICK)
+    if when == "after":
+        table.index.build("column_stats", options=QUICK)
+    table.index.build("partition_stats", options=QUICK)
+    table.upsert([row(number, 9, "z") for number in (1, 3)], options=QUICK)
+    snapshot = open_snapshot(str(tmp_path / "t"))
+    assert ask(make_request(snapshot, "name = 'z'"), snapshot) == ["p1"]

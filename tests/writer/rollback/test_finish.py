@@ -112,6 +112,28 @@ def test_rolling_it_back_finishes_it(kind: Kind, state: str, named: str, tmp_pat
     assert not [path for path in data_files(tmp_path) if last.request_time in path]
 
 
+@pytest.mark.parametrize(
+    ("kind", "state"), [*((KINDS[4], state) for state in STATES), *((kind, "half") for kind in KINDS)], ids=str
+)
+def test_a_metadata_table_that_was_built_after_the_commit_forgets_its_files(
+    kind: Kind, state: str, tmp_path: Path
+) -> None:
+    last = made(tmp_path, kind)
+    table = HoodieTable.open(tmp_path)
+    for index in ("files", "column_stats"):
+        table.index.build(index, options=QUICK)
+    pending(tmp_path, last, state)
+    upserts(tmp_path)
+    table = HoodieTable.open(tmp_path)
+    assert contents(table) == BEFORE | {"k4": (9, "new")}
+    assert table.verify().is_right, str(table.verify())
+    for number in range(5):
+        table.upsert([row(4, 10 + number, "new")], options=QUICK)
+    table.clean(retain_commits=1, options=QUICK)
+    table.archive(options={**QUICK, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    assert contents(HoodieTable.open(tmp_path)) == BEFORE | {"k4": (14, "new")}
+
+
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[4]], ids=str)
 def test_a_plan_that_names_others_files_removes_none_of_them(kind: Kind, tmp_path: Path) -> None:
     last = made(tmp_path, kind)
