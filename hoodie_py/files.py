@@ -2,13 +2,19 @@
 
 Here storage faults become StorageError with operation, path, cause and remedy, so that users see one tree of
 exceptions. No other module of the package imports hoodie_storage, except the conformance suite for stores.
+
+Metadata of a table name files and folders, and a stranger's may name hundreds of thousands that are not there. So who
+has a list of names does not ask for each: ``find_named_files``, ``list_named_folders`` and ``list_removable`` need no
+more requests than there are folders, beyond a few.
 """
 
 from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from hoodie_py.errors import (
@@ -19,7 +25,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     StorageError,
 )
-from hoodie_py.runtime.telemetry import tell_retry
+from hoodie_py.runtime.telemetry import carry_span, tell_retry
 from hoodie_storage import (
     AlreadyExistsError,
     ChangedError,
@@ -35,7 +41,9 @@ from hoodie_storage import (
     watch_retries,
 )
 
-__all__ = ["FileInfo", "RangedFile", "TableFiles"]
+__all__ = [
+    "FileInfo", "RangedFile", "TableFiles", "find_named_files", "list_folders", "list_named_folders", "list_removable",
+]  # fmt: skip
 
 watch_retries(tell_retry)
 
@@ -46,6 +54,11 @@ _EXTRAS = {
     package: f"pip install 'hoodie_py[{extra}]'"
     for package, extra in (("s3fs", "s3"), ("gcsfs", "gcs"), ("adlfs", "azure"))
 }
+
+
+_FEW_NAMES = 256  # so many requests for one name each take no longer than listings of folders may
+_FEW_LOCAL_FILES = 8  # on local disks, so few are looked up in less time than threads take to start
+_THREADS = 16
 
 
 class TableFiles:
@@ -256,6 +269,93 @@ class TableFiles:
 
     def __repr__(self) -> str:
         return f"TableFiles({self.uri!r})"
+
+
+def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
+    """List folders in parallel, in their order; a missing folder is empty.
+
+    Raises:
+        StorageError: a listing failed for another reason.
+    """
+    try:
+        return files.list_many(paths)
+    except FileMissingError:
+        return [files.list_or_empty(path) for path in paths]
+
+
+def list_named_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
+    """List folders that a table's metadata name, in their order; a missing folder is empty.
+
+    Many names are looked for from the base path down. So folders that are not there cost no request each.
+
+    Raises:
+        StorageError: a listing failed for another reason.
+    """
+    if len(paths) > _FEW_NAMES:
+        found = _list_from_above(files, dict.fromkeys(paths))
+        return [found.get(path, []) for path in paths]
+    return list_folders(files, paths)
+
+
+def find_named_files(files: TableFiles, paths: Collection[str]) -> dict[str, FileInfo]:
+    """Return kind and size of the files that exist among some that a table's metadata name, by path.
+
+    Few are looked up one by one. For many their folders are listed, as ``list_named_folders`` does.
+
+    Raises:
+        StorageError: the store refused.
+    """
+    if len(paths) > _FEW_NAMES:
+        wanted = frozenset(paths)
+        listings = _list_from_above(files, dict.fromkeys(path.rpartition("/")[0] for path in paths))
+        return {info.path: info for listing in listings.values() for info in listing if info.path in wanted}
+    if len(paths) <= _FEW_LOCAL_FILES and files.is_local:
+        found = [_look_up(files, path) for path in paths]
+    else:
+        with ThreadPoolExecutor(min(_THREADS, max(1, len(paths))), "hoodie-stat") as pool:
+            found = list(pool.map(carry_span(partial(_look_up, files)), paths))
+    return {path: info for path, info in zip(paths, found, strict=True) if info is not None}
+
+
+def list_removable(files: TableFiles, paths: Collection[str]) -> list[str]:
+    """Return the paths, of files that a table's metadata name, which ``delete_with_checksum`` has work for.
+
+    Few are returned as they are, as a deletion costs no more than a look. Errors as for ``find_named_files``.
+    """
+    if len(paths) <= _FEW_NAMES:
+        return list(paths)
+    split = [(path, *path.rpartition("/")[::2]) for path in paths]
+    listings = _list_from_above(files, dict.fromkeys(folder for _, folder, _ in split))
+    names = {folder: {info.name for info in listing} for folder, listing in listings.items()}
+    none: set[str] = set()
+    return [path for path, folder, name in split if not names.get(folder, none).isdisjoint((name, f".{name}.crc"))]
+
+
+def _list_from_above(files: TableFiles, folders: Iterable[str]) -> dict[str, list[FileInfo]]:
+    """List those of the folders that exist, each after the one above it: a request for each folder that is there."""
+    wanted = set(folders)
+    leading = {""}
+    for path in wanted:
+        while path and path not in leading:
+            leading.add(path)
+            path = path.rpartition("/")[0]
+    found: dict[str, list[FileInfo]] = {}
+    level = [""]
+    while level:
+        below: list[str] = []
+        for path, listing in zip(level, list_folders(files, level), strict=True):
+            below += (info.path for info in listing if info.is_dir and info.path in leading)
+            if path in wanted:
+                found[path] = listing
+        level = below
+    return found
+
+
+def _look_up(files: TableFiles, path: str) -> FileInfo | None:
+    try:
+        return files.stat(path)
+    except FileMissingError:
+        return None
 
 
 def _call_store(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

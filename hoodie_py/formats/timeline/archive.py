@@ -212,19 +212,19 @@ def parse_history_version(data: bytes) -> int | None:
 
 
 def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
-    """Read a manifest: the history files of the timeline.
+    """Read a manifest: the history files of the timeline, each once.
 
     Raises CorruptFileError: not a manifest, or it names files that are not history files.
     """
     files = Fields(parse_json(data)).get_items("files", Fields)
-    found = []
+    found: dict[str, HistoryFile] = {}
     for entry in files:
         name = expect_text(entry.get("fileName"))
         parsed = parse_history_file_name(name, entry.get_number("fileLen"))
         if parsed is None:
             raise CorruptFileError("The manifest of the archived timeline names an unknown file.", file=name[:200])
-        found.append(parsed)
-    return tuple(found)
+        found.setdefault(name, parsed)
+    return tuple(found.values())
 
 
 def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[ArchivedInstant]:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, HoodieWarning
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, find_named_files
 from hoodie_py.formats.log.framing import BlockType, CorruptBlock, iterate_blocks
 from hoodie_py.reader.file_slice import BlockRules, LogFile
 from hoodie_py.reader.log.log_files import OpenLog, ScannedBlock, open_logs
@@ -74,10 +74,13 @@ def _find_files_left(
     files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
 ) -> list[LogFile] | None:
     """Return the log files that exist; None where a missing one counts, or none is missing."""
-    missing = [] if committed is None else [log for log in log_files if not files.exists(log.path)]
-    if committed is None or not missing or committed.find_committed(missing):
+    if committed is None:
         return None
-    return [log for log in log_files if log not in missing]
+    there = find_named_files(files, [log.path for log in log_files])
+    missing = [log for log in log_files if log.path not in there]
+    if not missing or committed.find_committed(missing):
+        return None
+    return [log for log in log_files if log.path in there]
 
 
 def _scan_file(log: OpenLog, rules: BlockRules, stats: ReadStats, collected: _Blocks, strict: bool) -> None:

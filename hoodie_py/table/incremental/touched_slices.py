@@ -14,23 +14,16 @@ The rules (F4.13, F4.14a):
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-from hoodie_py.errors import FileMissingError
-from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.files import FileInfo, TableFiles, find_named_files
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.incremental.commit_range import CommitRange
 from hoodie_py.table.timeline.cleans import find_kept_since
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.slicing import make_slice
 from hoodie_py.table.view.visibility import Visibility
-
-_THREADS = 16
-_FEW_FILES = 8  # on local disks, so few are looked up in less time than threads take to start
 
 FilesByPartition = Mapping[str, Sequence[FileInfo]]
 
@@ -84,24 +77,12 @@ def look_up_files(
         StorageError: the store refused.
     """
     paths = [path for each in written.values() for path in each if path not in certain]
-    if len(paths) <= _FEW_FILES and files.is_local:
-        found = [_look_up(files, path) for path in paths]
-    else:
-        with ThreadPoolExecutor(min(_THREADS, max(1, len(paths))), "hoodie-stat") as pool:
-            found = list(pool.map(carry_span(partial(_look_up, files)), paths))
-    infos = dict(zip(paths, found, strict=True))
+    infos = find_named_files(files, paths)
     by_partition = {
         partition: [infos.get(path) or FileInfo(path, size, is_dir=False) for path, size in each.items()]
         for partition, each in written.items()
     }
-    return by_partition, {path for path, info in infos.items() if info is None}
-
-
-def _look_up(files: TableFiles, path: str) -> FileInfo | None:
-    try:
-        return files.stat(path)
-    except FileMissingError:
-        return None
+    return by_partition, set(paths) - infos.keys()
 
 
 def make_touched_slices(

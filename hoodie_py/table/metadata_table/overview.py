@@ -8,8 +8,7 @@ from typing import overload
 
 import pyarrow as pa
 
-from hoodie_py.errors import FileMissingError
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, list_named_folders
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
@@ -120,13 +119,19 @@ def list_indexes(base: TableFiles, config: TableConfig) -> IndexOverview:
         **dict.fromkeys(defined, DEFINED),
     }
     files = base.sub(_METADATA_TABLE)
-    return IndexOverview(_describe(files, config, definitions, name, states[name]) for name in sorted(states))
+    built = [name for name in sorted(states) if states[name] != DEFINED]
+    groups = {
+        name: group_files(name, listing) for name, listing in zip(built, list_named_folders(files, built), strict=True)
+    }
+    return IndexOverview(
+        _describe(files, config, definitions, name, states[name], groups.get(name, [])) for name in sorted(states)
+    )
 
 
 def _describe(
-    files: TableFiles, config: TableConfig, definitions: names.IndexDefinitions, name: str, state: str
-) -> IndexInfo:
-    groups = [] if state == DEFINED else _list_groups(files, name)
+    files: TableFiles, config: TableConfig, definitions: names.IndexDefinitions, name: str, state: str,
+    groups: Sequence[FileGroup],
+) -> IndexInfo:  # fmt: skip
     bases = [base for group in groups for base in group.base_files]
     logs = [log for group in groups for log in group.log_files]
     definition = definitions.get(names.COLUMN_STATS if name == names.PARTITION_STATS else name)
@@ -161,13 +166,6 @@ def _format_expression(definition: names.IndexDefinition | None) -> str | None:
         return None
     given = [f"{key}={value}" for key, value in definition.options.items() if key != names.EXPRESSION]
     return f"{definition.function or 'identity'}({', '.join([*definition.columns, *given])})"
-
-
-def _list_groups(files: TableFiles, partition: str) -> list[FileGroup]:
-    try:
-        return group_files(partition, files.list(partition))
-    except FileMissingError:
-        return []
 
 
 def _count_log(files: TableFiles, log: LogFile) -> int:

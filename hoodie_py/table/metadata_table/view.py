@@ -49,6 +49,8 @@ _AT_ONCE = 16  # file groups of a remote table
 _OPTIONS = ReadOptions(integrity="strict")
 _MERGER = HoodieMetadataPayload()  # given, so that no merger of the user's is looked for
 
+_MANY_PARTITIONS = 256  # more are looked for in one listing, as their names may be of a stranger's
+
 
 class MetadataView:
     """The records of a metadata table as of a snapshot of the table around it; threads may share it.
@@ -143,11 +145,26 @@ class MetadataView:
         """Return the file groups of a partition, sorted by file id."""
         with self._lock:
             known = self._slices.get(partition)
+        if known is None and self._has_many and partition not in self._folders:
+            return []
         if known is None:
             known = sorted(self._view.list_slices(None, [partition]), key=lambda each: each.file_id)
             with self._lock:
                 self._slices[partition] = known
         return known
+
+    def find_missing_partition(self) -> str | None:
+        """Return a partition without a folder, of a table that names very many; None without one."""
+        return next((each for each in self._partitions if each not in self._folders), None) if self._has_many else None
+
+    @property
+    def _has_many(self) -> bool:
+        return len(self._partitions) > _MANY_PARTITIONS
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        """The names in the folder of the metadata table."""
+        return frozenset(each.rstrip("/") for each in self.files.list_names(""))
 
     def count_groups(self, partition: str) -> int:
         """Return the number of file groups of a partition, also of one that is being built."""

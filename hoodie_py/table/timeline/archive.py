@@ -116,9 +116,8 @@ def iterate_archive_files(
         for path in _find_archive_logs(files, folder):
             yield from _parse_files(files, [path], parse_archived_log)
         return
-    for each in _find_history_files(files, folder):
-        if may_count(each.max_time, each.min_time):
-            yield from _parse_files(files, [f"{folder}/{each.name}"], parse_history_parquet)
+    for path in _iterate_history_files(files, folder, may_count):
+        yield from _parse_files(files, [path], parse_history_parquet)
 
 
 def _read_archive_logs(files: TableFiles, folder: str) -> Entries:
@@ -137,8 +136,7 @@ def _read_history(files: TableFiles, config: TableConfig, *, contents: bool) -> 
     folder = config.find_history_folder()
     for _ in range(ATTEMPTS):
         try:
-            named = _find_history_files(files, folder)
-            paths = [f"{folder}/{each.name}" for each in named]
+            paths = list(_iterate_history_files(files, folder))
             parsed = _parse_files(files, paths, partial(parse_history_parquet, contents=contents))
         except FileMissingError:
             continue
@@ -198,9 +196,22 @@ def _read_version(files: TableFiles, folder: str) -> int | None:
         return None
 
 
-def _find_history_files(files: TableFiles, folder: str) -> list[HistoryFile]:
-    """Return the history files that count, newest first."""
-    return sorted(load_history(files, folder).files, key=lambda each: each.max_time, reverse=True)
+def _iterate_history_files(
+    files: TableFiles, folder: str, may_count: Callable[[str, str], bool] | None = None
+) -> Iterator[str]:
+    """Yield the paths of the history files that count and are wanted, newest first.
+
+    Raises:
+        FileMissingError: one is not there. The listing tells, so that none of many names is asked for.
+    """
+    history = load_history(files, folder)
+    for each in sorted(history.files, key=lambda each: each.max_time, reverse=True):
+        if may_count is not None and not may_count(each.max_time, each.min_time):
+            continue
+        path = f"{folder}/{each.name}"
+        if each.name not in history.names:
+            raise FileMissingError("The manifest of the archived timeline names it.", path=path)
+        yield path
 
 
 def _parse_files(

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from hoodie_py.errors import FileMissingError, InvalidTableError
-from hoodie_py.files import FileInfo, TableFiles
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.files import FileInfo, TableFiles, list_folders, list_named_folders
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.names import METADATA_FOLDER, REGISTERED_SUFFIX, parse_base_file_name, parse_log_file_name
@@ -103,7 +103,7 @@ class FolderListings:
         return iterate_partitions(self.files, self.config, schema, keep, judge, may_lead)
 
     def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
-        return list_folders(self.files, paths)
+        return list_named_folders(self.files, paths)
 
 
 def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
@@ -273,15 +273,3 @@ def is_data_file(name: str) -> bool:
     if name.startswith("."):
         return parse_log_file_name(name) is not None
     return name.endswith(REGISTERED_SUFFIX) or parse_base_file_name(name) is not None
-
-
-def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
-    """List folders in parallel, in their order; a missing folder is empty.
-
-    Raises:
-        StorageError: a listing failed for another reason.
-    """
-    try:
-        return files.list_many(paths)
-    except FileMissingError:
-        return [files.list_or_empty(path) for path in paths]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, list_removable
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
@@ -228,7 +228,7 @@ def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
 
 def _delete_files(files: TableFiles, plan: CleanPlan) -> None:
     paths = [f"{partition}/{name}" if partition else name for partition, names in plan.files.items() for name in names]
-    _run_all(files.delete_with_checksum, paths)
+    _run_all(files.delete_with_checksum, list_removable(files, paths))
 
 
 def _run_all(delete: Callable[[T], None], files: Sequence[T]) -> None:

@@ -13,12 +13,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
+from hoodie_py.files import list_folders
 from hoodie_py.formats.names import CDC_SUFFIX
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_requested_replace
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.partitions import PARTITION_METAFILES, list_folders
+from hoodie_py.table.view.partitions import PARTITION_METAFILES
 from hoodie_py.writer.commit.conflicts import check_conflicts
 from hoodie_py.writer.commit.first_look import Intent, check_before_begin, check_before_commit
 from hoodie_py.writer.handles.base_codec import choose_codec

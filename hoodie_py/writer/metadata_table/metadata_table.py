@@ -244,6 +244,8 @@ def _find_missing_parts(snapshot: Snapshot) -> str | None:
             return "nothing in it is complete"
         if not view.list_file_groups(FILES_PARTITION):
             return _LOST
+        if missing := view.find_missing_partition():
+            return f"its partition {missing[:100]!r} has no files"
     except (TableNotFoundError, FileMissingError, InvalidTableError):
         return _LOST
     return None

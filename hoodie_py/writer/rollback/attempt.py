@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, list_named_folders
 from hoodie_py.formats.names import BaseFileName, LogFileName, parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.partitions import list_folders
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import parse_run_id
 from hoodie_py.writer.handles.markers import Markers
@@ -30,7 +29,7 @@ def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[Grou
     wanted = set(groups)
     partitions = sorted({partition for partition, _ in wanted})
     found: dict[str, int] = {}
-    for partition, listing in zip(partitions, list_folders(files, partitions), strict=True):
+    for partition, listing in zip(partitions, list_named_folders(files, partitions), strict=True):
         for info in listing:
             name = None if info.is_dir else _parse_name(info.name)
             if name is None or name.instant != instant:

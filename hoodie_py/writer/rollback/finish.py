@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from hoodie_py.errors import FileMissingError, UnsupportedFeatureError
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, list_removable
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import (
@@ -281,9 +281,13 @@ def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, 
 
 def delete_files(files: TableFiles, names: Files) -> None:
     """Delete data files. Missing files are no error."""
-    for partition, each in names.items():
-        for name in each:
-            files.delete_with_checksum(f"{partition}/{name}" if partition else name)
+    for path in list_removable(files, list_paths(names)):
+        files.delete_with_checksum(path)
+
+
+def list_paths(names: Files) -> list[str]:
+    """Return the paths of files."""
+    return [f"{partition}/{name}" if partition else name for partition, each in names.items() for name in each]
 
 
 def complete_rollback(

@@ -5,11 +5,12 @@ The table may change before the rollback comes, so that the report is what it wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hoodie_py.errors import FileMissingError
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, find_named_files
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.formats.timeline.instants import COMPACTION, INFLIGHT, REQUESTED, ROLLBACK, Instant
@@ -24,7 +25,7 @@ from hoodie_py.writer.metadata_table.undo import (
     list_metadata_files,
 )
 from hoodie_py.writer.rollback.attempt import list_announced_files, list_files_of_instant
-from hoodie_py.writer.rollback.finish import Files, check_removable, find_problem, find_undone, join_files
+from hoodie_py.writer.rollback.finish import check_removable, find_problem, find_undone, join_files, list_paths
 from hoodie_py.writer.rollback.rollback import find_begun, find_pending
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession
@@ -123,7 +124,7 @@ def _preview_pending(session: WriteSession, snapshot: Snapshot, pending: Instant
         return report
     return replace(
         report,
-        files=_describe(session.files, _iterate_paths(find_written_files(snapshot, time))),
+        files=_describe(session.files, list_paths(find_written_files(snapshot, time))),
         metadata_files=tuple(list_metadata_files(session.files, time)),
     )
 
@@ -161,9 +162,9 @@ def _preview_begun(session: WriteSession, snapshot: Snapshot, begun: PendingRoll
             return replace(_preview_compaction(session, snapshot, left), left=REQUESTED, rollback=rollback)
         plan = snapshot.timeline.read_compaction_plan(left)
         check_removable(snapshot, left, [(each.partition_path, each.file_id) for each in plan.operations])
-    paths, metadata = list(_iterate_paths(begun.files)), list[str]()
+    paths, metadata = list_paths(begun.files), list[str]()
     if not is_recorded_in_metadata(snapshot, rollback):
-        paths = list(_iterate_paths(join_files(snapshot, begun)))
+        paths = list_paths(join_files(snapshot, begun))
         metadata = list_metadata_files(files, rollback)
         if not is_compacted_in_metadata(snapshot, begun.target):
             metadata += list_metadata_files(files, begun.target)
@@ -181,20 +182,13 @@ def _list_states(session: WriteSession, snapshot: Snapshot, instant: Instant) ->
     return tuple(path for path in paths if session.files.exists(path))
 
 
-def _iterate_paths(files: Files) -> Iterable[str]:
-    for partition, names in files.items():
-        yield from (f"{partition}/{name}" if partition else name for name in names)
-
-
-def _describe(files: TableFiles, paths: Iterable[str]) -> tuple[DoomedFile, ...]:
+def _describe(files: TableFiles, paths: Collection[str]) -> tuple[DoomedFile, ...]:
     """Return the files that exist, sorted by path."""
+    there = find_named_files(files, paths)
     found = []
-    for path in sorted(paths):
-        try:
-            size = files.stat(path).size
-            found.append(DoomedFile(path, size, _list_blocks(files, path)))
-        except FileMissingError:
-            continue
+    for path in sorted(there):
+        with suppress(FileMissingError):
+            found.append(DoomedFile(path, there[path].size, _list_blocks(files, path)))
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.files import list_named_folders
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import (
     COMMIT,
@@ -29,7 +30,6 @@ from hoodie_py.formats.timeline.instants import (
 from hoodie_py.formats.timeline.plans import RolledBackInstant
 from hoodie_py.formats.timeline.savepoints import RestorePlan
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.partitions import list_folders
 from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.heartbeat import is_alive
 from hoodie_py.writer.savepoint.savepoint import find_savepoint, read_savepoint
@@ -166,7 +166,7 @@ def _check_files(snapshot: Snapshot, instant: str) -> None:
     """
     named = read_savepoint(snapshot, find_savepoint(snapshot, instant)).files
     partitions = sorted(named)
-    listings = list_folders(snapshot.files, partitions)
+    listings = list_named_folders(snapshot.files, partitions)
     for partition, listing in zip(partitions, listings, strict=True):
         there = {info.name for info in listing}
         for name in named[partition]:

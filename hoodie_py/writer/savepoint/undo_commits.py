@@ -24,6 +24,7 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
+from hoodie_py.writer.rollback.finish import delete_files
 from hoodie_py.writer.timeline.schema_commits import remove_schema_history
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.hash_ranges import forget_undone
@@ -80,9 +81,7 @@ def undo_instant(
     for each in own:
         if each.is_completed:
             timeline.remove(each)
-    for partition, names in files.items():
-        for name in names:
-            session.files.delete_with_checksum(f"{partition}/{name}" if partition else name)
+    delete_files(session.files, files)
     remove_schema_history(session.files, undone.time)
     Markers(session.files, undone.time).remove_all()
     session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{undone.time}")
