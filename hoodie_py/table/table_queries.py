@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.reader.read_info import ReadInfo
     from hoodie_py.table.incremental.follow import TableFollower
+    from hoodie_py.table.incremental.named_commits import RangeEnd
     from hoodie_py.table.timeline.time_travel import AsOf
 
 
@@ -106,8 +107,8 @@ class TableQueries:
 
     def incremental(
         self,
-        start: AsOf | None = "earliest",
-        end: AsOf | None = None,
+        start: RangeEnd | None = "earliest",
+        end: RangeEnd | None = None,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
         limit: int | None = None,
@@ -123,8 +124,9 @@ class TableQueries:
         their request times.
 
         Args:
-            start: exclusive; "earliest" for the beginning, digits such as a commit's time, or any form of ``as_of``.
-            end: inclusive; None for now.
+            start: exclusive; "earliest" for the beginning, a commit (what a write returned, an instant of ``timeline``,
+                or the digits of either of its times), other digits, or any form of ``as_of``.
+            end: inclusive, in any of these forms; None for now.
             columns: as for ``scan``, like all arguments below.
             filter: on the rows at the range's end.
             limit: most rows.
@@ -144,12 +146,14 @@ class TableQueries:
             >>> trips.incremental(start=first.completion_time, columns=["id", "price"]).to_arrow().to_pylist()
             [{'id': 'a', 'price': 12.0}]
         """
+        from hoodie_py.table.incremental.named_commits import find_time
         from hoodie_py.table.incremental.query import make_incremental_scan
 
+        timeline, texts = self._snapshot.timeline, read_option_texts(options)
         return make_incremental_scan(
             self._snapshot,
-            start,
-            end,
+            find_time(timeline, start, texts),
+            find_time(timeline, end, texts),
             columns=columns,
             filter=filter,
             limit=limit,
@@ -157,13 +161,13 @@ class TableQueries:
             memory_limit=memory_limit,
             batch_rows=batch_rows,
             integrity=integrity,
-            options=options,
+            options=texts,
         )
 
     def changes(
         self,
-        start: AsOf | None = "earliest",
-        end: AsOf | None = None,
+        start: RangeEnd | None = "earliest",
+        end: RangeEnd | None = None,
         as_structs: bool = False,
         columns: Sequence[str] | None = None,
         filter: str | pc.Expression | None = None,  # noqa: A002
@@ -185,8 +189,9 @@ class TableQueries:
         compare with the commits' completion times, up to table version 6 with their request times.
 
         Args:
-            start: exclusive; "earliest" for the beginning, digits such as a commit's time, or any form of ``as_of``.
-            end: inclusive; None for now.
+            start: exclusive; "earliest" for the beginning, a commit (what a write returned, an instant of ``timeline``,
+                or the digits of either of its times), other digits, or any form of ``as_of``.
+            end: inclusive, in any of these forms; None for now.
             as_structs: give rows as structs of the table's columns, in place of the JSON texts that Java Hudi gives.
             columns: some of the four columns.
             filter: on the four columns.
@@ -209,11 +214,13 @@ class TableQueries:
             (10.0, 12.0)
         """
         from hoodie_py.table.changes.query import make_changes_scan
+        from hoodie_py.table.incremental.named_commits import find_time
 
+        timeline, texts = self._snapshot.timeline, read_option_texts(options)
         return make_changes_scan(
             self._snapshot,
-            start,
-            end,
+            find_time(timeline, start, texts),
+            find_time(timeline, end, texts),
             as_structs,
             columns=columns,
             filter=filter,
@@ -222,12 +229,12 @@ class TableQueries:
             memory_limit=memory_limit,
             batch_rows=batch_rows,
             integrity=integrity,
-            options=options,
+            options=texts,
         )
 
     def follow(
         self,
-        start: AsOf = "earliest",
+        start: RangeEnd = "earliest",
         poll: float | None = 5.0,
         changes: bool = False,
         as_structs: bool = False,

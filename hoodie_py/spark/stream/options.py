@@ -61,6 +61,11 @@ class StreamOptions:
             hoodie.setdefault(str(RANGE_TABLE_VERSION), str(version))
         batch = replace(load, hoodie={**_DEFAULTS, **hoodie, str(QUERY_TYPE): "incremental"})
         is_cdc = INCREMENTAL_FORMAT.read(given) == "cdc"
+        if is_cdc and QUERY_TYPE.read_given(given) != "incremental":
+            raise InvalidQueryError(
+                f"{INCREMENTAL_FORMAT}=cdc alone makes no stream of changes.",
+                hint=f"Set {QUERY_TYPE}=incremental, too.",
+            )
         return cls(batch, _choose_start(given), Limits.parse(load.limits), is_cdc)
 
     @property

@@ -41,6 +41,7 @@ from hoodie_py.table.incremental.commit_range import (
     resolve_range,
 )
 from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
+from hoodie_py.table.incremental.named_commits import RangeEnd, find_time
 from hoodie_py.table.incremental.position import (
     Position,
     find_last_time,
@@ -117,7 +118,7 @@ class TableFollower(Iterator[FollowedBatch]):
         snapshot: Snapshot,
         make_scan: MakeScan,
         *,
-        start: AsOf,
+        start: RangeEnd,
         poll: float | None,
         max_commits: int | None = None,
         changes: bool = False,
@@ -166,7 +167,7 @@ class TableFollower(Iterator[FollowedBatch]):
     def __repr__(self) -> str:
         return f"TableFollower({identify_table(self._snapshot.config)!r}, at {self.token})"
 
-    def _find_start(self, start: AsOf) -> tuple[Position, str]:
+    def _find_start(self, given: RangeEnd) -> tuple[Position, str]:
         """Return the position of a start, and the time after which commits are new.
 
         Raises:
@@ -175,6 +176,7 @@ class TableFollower(Iterator[FollowedBatch]):
         snapshot = self._snapshot
         timeline = snapshot.timeline
         by_request_time = compares_request_times(snapshot.config, self._options)
+        start = self._find_commit(given)
         if isinstance(start, str) and is_position(start):
             position = parse_position(start, snapshot.config)
             return position, locate_position(position, open_snapshot(snapshot.files).timeline, by_request_time)
@@ -187,6 +189,15 @@ class TableFollower(Iterator[FollowedBatch]):
             after = parse_time(start, parse_zone(snapshot.timezone, snapshot.config.timezone))
             reached = _find_reached(timeline, after, by_request_time)
         return Position(identify_table(snapshot.config), reached, by_request_time), after
+
+    def _find_commit(self, start: RangeEnd) -> AsOf:
+        """Return the time of a commit, also of one that came after the follower's table was loaded."""
+        timeline = self._snapshot.timeline
+        newest = timeline.timeline.last
+        if isinstance(start, str) and start.isdecimal() and newest is not None and start > newest.request_time:
+            timeline = open_snapshot(self._snapshot.files).timeline
+        found = find_time(timeline, start, self._options)
+        return EARLIEST if found is None else found
 
     def _generate(self) -> Generator[FollowedBatch, None, None]:
         while True:

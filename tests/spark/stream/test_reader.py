@@ -399,6 +399,13 @@ def without_meta(row: dict[str, Any]) -> dict[str, Any]:
 CDC = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
 
 
+@pytest.mark.parametrize("given", [{}, {"hoodie.datasource.query.type": "snapshot"}])
+def test_changes_need_the_query_type_too(tmp_path: Path, given: dict[str, str]) -> None:
+    upsert(make_table(tmp_path, 9, "MERGE_ON_READ", properties={"hoodie.table.cdc.enabled": "true"}), 1, "a")
+    with pytest.raises(InvalidQueryError, match=r"query\.type=incremental, too"):
+        Stream(tmp_path, **{"hoodie.datasource.query.incremental.format": "cdc", **given})
+
+
 @pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 @pytest.mark.parametrize("version", [9, 6])
 def test_a_stream_of_changes(tmp_path: Path, version: int, kind: str) -> None:
