@@ -25,7 +25,7 @@ from hoodie_py.table.metadata_table.listings import MetadataListings
 from hoodie_py.table.metadata_table.source import MetadataSource
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
-from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone
+from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone, warn_of_empty_past
 from hoodie_py.table.view.cleaned_slices import CleanedSlices
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
@@ -94,6 +94,7 @@ class Snapshot:
         if as_of is not None:
             self._as_of = parse_instant(as_of, parse_zone(timezone, config.timezone))
             self._cleaned = CleanedSlices.of(check_travel(timeline, self._as_of), self._as_of)
+            warn_of_empty_past(timeline, self._as_of)
 
     def travel_to(self, as_of: AsOf | None) -> Snapshot:
         """Return the same loaded table at another instant."""

@@ -108,23 +108,12 @@ def read(
         if explain or analyze:
             print_explanation(scan, as_json=kind is OutputFormat.json, analyze=analyze)
             return
-        if as_of is not None:
-            note_empty_past(opened, scan)
         if not on_terminal:
             write_scan(scan, kind, output)
             return
         print_scan(scan, most or 0, output)
         if asked is None and len(scan.columns) < len(opened.schema):
             print_note("without Hudi's meta columns; --columns can name them")
-
-
-def note_empty_past(table: HoodieTable, scan: Scan) -> None:
-    """Say on stderr that the instant of a scan lies before all that the active timeline has written."""
-    from hoodie_py.cli.console import print_note
-
-    first = next((each for each in table.timeline.instants if each.is_write and each.is_completed), None)
-    if first is not None and scan.instant is not None and scan.instant < first.request_time:
-        print_note(f"{scan.instant} is before the first commit of the timeline, {first.request_time}")
 
 
 def print_explanation(scan: Scan, *, as_json: bool, analyze: bool) -> None:

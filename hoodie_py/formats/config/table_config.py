@@ -357,11 +357,17 @@ class _PropertyReader:
     def read_version(self) -> int:
         version = self.read_number(VERSION)
         if version is None:
-            raise InvalidTableError(f"{VERSION} is missing.")
+            layout = "" if TIMELINE_LAYOUT in self._properties else f" and {TIMELINE_LAYOUT}=1"
+            raise InvalidTableError(
+                f"{VERSION} is missing.",
+                hint=f"Tables of Hudi 0.5 have none: if this is one, add {VERSION}=1{layout} to the file. Else it "
+                "is not whole: restore it, or its backup.",
+            )
         if version not in READABLE_VERSIONS:
+            old = f" A table of Hudi 0.5 can be read with {VERSION}=1." if version == 0 else ""
             raise UnsupportedFeatureError(
                 f"Table version {version} is not supported.",
-                hint="Versions 1 to 6, 8 and 9 are; version 7 was never released.",
+                hint=f"Versions 1 to 6, 8 and 9 are; version 7 was never released.{old}",
             )
         return version
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.formats.timeline.instants import COMPLETED_ACTION, SAVEPOINT
 from hoodie_py.table.timeline.loader import TableTimeline
 
@@ -142,6 +143,17 @@ def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
         _check_retained(archived, as_of)
         cleans += archived
     return [each for each in cleans if each.retained is None]
+
+
+def warn_of_empty_past(timeline: TableTimeline, as_of: str) -> None:
+    """Warn of an instant before the first commit: like Java's, the result has no rows, and nothing else tells why."""
+    first = next((each.request_time for each in timeline.list_completed_writes()), None)
+    if first is None or as_of >= first:
+        return
+    first = min(timeline.read_archive().completion_times, default=first)
+    if as_of < first:
+        text = f"{as_of} is before the first commit of table {timeline.config.name}, {first}: there are no rows."
+        warnings.warn(HoodieWarning(text), stacklevel=2)
 
 
 def _check_retained(cleans: Iterable[CleanFacts], as_of: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,3 +106,13 @@ def test_a_file_cut_off_falls_back_to_its_backup_and_is_mended_by_the_next_chang
     change_properties(TableFiles.open(tmp_path), {"a": "b"})
     assert parse_properties(main.read_bytes()) == {**parse_properties(whole), "a": "b"}
     assert not backup.exists()
+
+
+@pytest.mark.parametrize("layout", [True, False])
+def test_a_file_without_a_version_says_what_makes_a_table_of_hudi_05_readable(layout: bool) -> None:
+    lines = ["hoodie.table.name=t", "hoodie.table.type=COPY_ON_WRITE", "hoodie.archivelog.folder=archived"]
+    lines += ["hoodie.timeline.layout.version=1"] if layout else []
+    with pytest.raises(InvalidTableError, match="version is missing") as caught:
+        parse_whole_table_config(("\n".join(lines) + "\n").encode())
+    told = re.findall(r"hoodie\.[a-z.]+=1", str(caught.value.hint))
+    assert parse_whole_table_config(("\n".join([*lines, *told]) + "\n").encode()).version == 1
