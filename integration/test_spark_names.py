@@ -39,7 +39,8 @@ def test_the_names_stay_javas_where_its_source_is(there: bool, monkeypatch: pyte
         sparkContext=SimpleNamespace(getConf=lambda: conf),
         dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
     )
-    monkeypatch.setattr("hoodie_py.spark.session.warn_of_worker_python", lambda _: None)
+    for name in ("warn_of_worker_python", "watch_catalog", "call_on_change"):
+        monkeypatch.setattr(f"hoodie_py.spark.session.{name}", lambda *_: None)
     register(session)
     assert registered == (["hoodie"] if there else ["hudi", "org.apache.hudi", "hoodie"])
 

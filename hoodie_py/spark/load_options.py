@@ -35,10 +35,10 @@ MAX_COMMITS = Number("maxCommitsPerTrigger", 0, least=1, aliases=("maxcommitsper
 MAX_FILES = Number("maxFilesPerTrigger", 0, least=1, aliases=("maxfilespertrigger",), unit="files")
 MAX_BYTES = Size("maxBytesPerTrigger", 0, least=1, aliases=("maxbytespertrigger",))
 PATH = "path"
-# Spark does not tell a Python data source the location of a catalog table whose columns were declared.
+# Spark does not tell a Python data source the location of a catalog table whose columns do not carry it.
 _PATH_HINT = (
-    'Write .load("/path/of/the/table"). In SQL name no columns where the table is made: '
-    "CREATE TABLE t USING hoodie LOCATION '/path/of/the/table'."
+    'Write .load("/path/of/the/table"). A table of Spark\'s catalog is made without columns: DROP TABLE t, which '
+    "leaves the files where they are, then CREATE TABLE t USING hoodie LOCATION '/path/of/the/table'."
 )
 _LIMITS = {name.lower(): name for name in (MAX_COMMITS, MAX_FILES, MAX_BYTES)}
 _OURS = (COLUMNS, STORAGE_OPTIONS, TIMEZONE, INTEGRITY, BATCH_ROWS, MEMORY_LIMIT, *_LIMITS)

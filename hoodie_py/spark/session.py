@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import UnsupportedFeatureError
+from hoodie_py.spark.catalog_entries import watch_catalog
 from hoodie_py.spark.load_options import read_s3_settings
 from hoodie_py.spark.mergers import remember_mergers
 from hoodie_py.spark.process import is_connect
+from hoodie_py.spark.session_options import add_session_options, call_on_change, read_session_options
 from hoodie_py.spark.worker_python import warn_of_worker_python
 
 if TYPE_CHECKING:
@@ -31,9 +33,10 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     Without a name this is the format "hoodie". In a classic session "hudi" and "org.apache.hudi" are registered too,
     unless Java Hudi's jar is there, whose names they are. PySpark also finds the format "hoodie" without ``register``.
     Registering adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
-    ``storage_options``) or another name. A second call with the same name replaces the first. A warning says so if the
-    session's workers on this machine run a Python that cannot read tables, and if a Connect server has S3 credentials,
-    which it does not tell.
+    ``storage_options``), Hudi's read options that are set on the session, or another name. In a classic session it
+    keeps the entries of Spark's catalog true (``saveAsTable``, ``ALTER TABLE ... SET LOCATION``). A second call with
+    the same name replaces the first. A warning says so if the session's workers on this machine run a Python that
+    cannot read tables, and if a Connect server has S3 credentials, which it does not tell.
 
     Args:
         spark: a session, classic or Connect.
@@ -56,8 +59,15 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     warn_of_worker_python(spark)
     settings = read_s3_settings(spark)
     also = _NAMES_OF_HUDI if name == _NAME and not _may_have_java_hudi(spark) else ()
-    for each in (*also, name):
-        _register(spark, mergers, each, settings)
+
+    def register_all() -> None:
+        options = read_session_options(spark)
+        for each in (*also, name):
+            _register(spark, mergers, each, settings, options)
+
+    register_all()
+    watch_catalog(spark, (*also, name))
+    call_on_change(spark, name, register_all)
     remember_mergers(spark, name, mergers)
 
 
@@ -68,17 +78,19 @@ def _may_have_java_hudi(spark: Any) -> bool:
     return is_connect(spark) or bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(_SOURCE_OF_HUDI))  # noqa: SLF001
 
 
-def _register(spark: Any, mergers: Sequence[Merger], name: str, settings: Mapping[str, str]) -> None:
+def _register(
+    spark: Any, mergers: Sequence[Merger], name: str, settings: Mapping[str, str], options: Mapping[str, str]
+) -> None:
     from pyspark.errors import AnalysisException
 
     from hoodie_py.spark.data_source import make_source_class
 
     try:
-        spark.dataSource.register(make_source_class(name, tuple(mergers), settings))
+        spark.dataSource.register(make_source_class(name, tuple(mergers), settings, options))
     except AnalysisException as error:
         if _TAKEN not in str(error):
             raise
-        if mergers or settings:
+        if mergers or settings or options:
             raise UnsupportedFeatureError(
                 f"This version of Spark found the format {name!r} by itself and does not let it be replaced.",
                 hint='Register under another name, such as name="hudi", or use PySpark 4.1 or newer.',
@@ -125,6 +137,7 @@ def read(
     from hoodie_py.spark.reading.hybrid import load
 
     given = {**(options or {}), **named, "path": path}
+    given = add_session_options(given, read_session_options(spark))
     rows: DataFrame = load(spark, given, read_s3_settings(spark), columns, filter, mergers)
     return rows
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import HOLES_POLICY, INCREMENTAL_FORMAT, RANGE_START
 from hoodie_py.reader import read_info
+from hoodie_py.spark.catalog_note import explain_columns
 from hoodie_py.spark.load_options import LoadOptions, find_names
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.sentence import put_sentence_first
@@ -71,18 +72,28 @@ class HoodiePartition(InputPartition):
 class HoodieReader(DataSourceReader):
     """Reads columns of one snapshot.
 
-    ``schema`` has the columns that Spark declares; the table may name one of the mergers.
+    ``schema`` has the columns that Spark declares; the table may name one of the mergers; ``noted`` is what the columns
+    of a table of Spark's catalog carry.
 
     Raises:
         InvalidQueryError: the table does not have a column, or the column's values do not fit the declared type.
     """
 
-    def __init__(self, snapshot: Snapshot, options: LoadOptions, schema: StructType, packed_mergers: bytes) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: LoadOptions,
+        schema: StructType,
+        packed_mergers: bytes,
+        noted: Mapping[str, str] | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._options = options
         self._packed_mergers = packed_mergers
         self._target = as_arrow_schema(schema)
-        self._columns = match_columns(self._target, make_load_scan(snapshot, options).schema)
+        known = make_load_scan(snapshot, options).schema
+        with explain_columns(noted or {}):
+            self._columns = match_columns(self._target, known)
 
     @put_sentence_first()
     def partitions(self) -> list[InputPartition]:
