@@ -170,20 +170,25 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         lock: Lock | None = None,
         merger: Merger | None = None,
+        *,
+        missing_ok: bool = True,
     ) -> WriteResult:
         """Delete all rows of partitions by one replace commit; cleans remove the files later.
 
         Only the keys of an index are read, if the table has one.
 
         Args:
-            paths: paths of partitions as they are on disk, such as ``city=sf``; ``*`` stands for any characters, so
-                that ``2026/*`` is all partitions below ``2026``. Paths without a partition are left out, as in Java.
+            paths: paths of partitions as they are on disk, such as ``sf``, or ``city=sf``, which stands for ``sf`` in a
+                table whose folders are bare values; ``*`` stands for any characters, so that ``2026/*`` is all
+                partitions below ``2026``. Paths without a partition are left out, as in Java.
             options: Hudi's writer options.
             lock: the lock of the table's other writers.
             merger: the RecordMerger whose id the table names, for the keys.
+            missing_ok: whether a path may stand for no partition with rows.
 
         Raises:
-            InvalidQueryError: the table has no partitions, no path was given, or one leads out of the table.
+            InvalidQueryError: the table has no partitions, no path was given, or one leads out of the table; or one
+                stands for no partition and that is not ``missing_ok``: the error names the partitions.
             UnsupportedFeatureError: the table has a feature that writing does not handle, or consistent hashing.
             ConflictError: another writer changed the table, or a compaction or clustering of the partitions is pending.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
@@ -196,7 +201,7 @@ class TableWrites:
             2
         """
         given = (paths,) if isinstance(paths, str) else tuple(paths)
-        result = self._make_writer(options, merger, lock).delete_partition(given)
+        result = self._make_writer(options, merger, lock).delete_partition(given, missing_ok=missing_ok)
         return self._refresh(result, changed=result.instant is not None)
 
     def insert_overwrite_table(

@@ -46,7 +46,12 @@ from hoodie_py.writer.partitioner.by_operation import (
     list_replaced_groups,
     needs_insert_conflict_check,
 )
-from hoodie_py.writer.partitioner.chosen_partitions import check_rows_inside, choose_partitions, split_paths
+from hoodie_py.writer.partitioner.chosen_partitions import (
+    check_rows_inside,
+    choose_partitions,
+    make_missing_error,
+    split_paths,
+)
 from hoodie_py.writer.partitioner.fill import is_merging_inserts
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteOperation, WriteRecords
@@ -137,26 +142,31 @@ class Writer:
         return check_rows_inside(named, touched)
 
     @watch_calls("write", attrgetter("session.files"))
-    def delete_partition(self, paths: Sequence[str]) -> WriteResult:
+    def delete_partition(self, paths: Sequence[str], *, missing_ok: bool = True) -> WriteResult:
         """Delete the rows of partitions; ``*`` in a path stands for any characters.
 
         Raises:
             HoodieError: see ``HoodieTable.delete_partition``.
         """
         snapshot = undo_failed_writes(self.session)
-        if snapshot.instant is None:
+        if snapshot.instant is None and missing_ok:
             return WriteResult(WriteOperation.DELETE_PARTITION)
+        if snapshot.instant is None:
+            raise make_missing_error((), ", ".join(paths))
         with turn_missing_into_conflict(self.session, snapshot):
             session = resolve_table_index(self.session, snapshot, WriteOperation.DELETE_PARTITION, self.merger)
-            return replace(self, session=session).replace_partitions(snapshot, paths)
+            return replace(self, session=session).replace_partitions(snapshot, paths, missing_ok=missing_ok)
 
-    def replace_partitions(self, snapshot: Snapshot, paths: Sequence[str]) -> WriteResult:
+    def replace_partitions(self, snapshot: Snapshot, paths: Sequence[str], *, missing_ok: bool = True) -> WriteResult:
         """Commit that partitions have no file groups any more. The session knows the table's index; errors as for
         ``delete_partition``.
         """
         operation = WriteOperation.DELETE_PARTITION
         check_replaceable(operation, self.session.settings)
-        replaced = list_replaced_groups(snapshot, choose_partitions(snapshot, paths))
+        replaced = list_replaced_groups(snapshot, choose_partitions(snapshot, paths, missing_ok=missing_ok))
+        if not replaced and not missing_ok:  # their rows were deleted before
+            there = {each.partition_path for each in snapshot.view.list_slices()}
+            raise make_missing_error(there, ", ".join(paths))
         write = self._make_write(snapshot, operation, load_output_schema(snapshot))
         none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), pa.chunked_array([], pa.string()))
         nothing = AssignedRecords(none, np.empty(0, np.int64), ())

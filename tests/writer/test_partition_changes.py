@@ -88,6 +88,21 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         flat.delete_partition("x", QUICK)
 
 
+def test_a_field_and_its_value_stand_for_the_bare_value(tmp_path: Path) -> None:
+    table = written(Kind(9, False), tmp_path / "t", QUICK)
+    for path in ("part=2020/x", "part=202*/x", "part=*"):
+        assert choose_partitions(table._snapshot, [path]) == choose_partitions(
+            table._snapshot, [path.removeprefix("part=")]
+        )
+    assert choose_partitions(table._snapshot, ["other=2020/x", "2020/part=x"]) == []
+    with pytest.raises(InvalidQueryError, match=r"no partition 'part=1999'\. There are: 2020/x, 2021/x.*2025/x"):
+        table.delete_partition(["2020/x", "part=1999"], QUICK, missing_ok=False)
+    assert len(ids(table)) == 6
+    empty = HoodieTable.open(Kind(9, False).create(tmp_path / "empty"))
+    with pytest.raises(InvalidQueryError, match=r"no partition 'x'\. It has none at all"):
+        empty.delete_partition("x", QUICK, missing_ok=False)
+
+
 def test_a_star_stands_for_any_characters(tmp_path: Path) -> None:
     table = written(Kind(9, False), tmp_path / "t", QUICK)
     found = {

@@ -25,7 +25,7 @@ from hoodie_py.cli.options import (
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PARTITION...", help="Paths as they are on disk, such as city=sf; * stands for any characters."
+        metavar="PARTITION...", help="Paths as they are on disk, such as sf, or city=sf; * stands for any characters."
     ),
 ]
 
@@ -50,5 +50,6 @@ def delete_partition(
 
         with show_spinner("deleting partitions"):
             opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            result = opened.delete_partition(partitions, options, merger=load_merger(opened.config, merger))
+            given = load_merger(opened.config, merger)
+            result = opened.delete_partition(partitions, options, merger=given, missing_ok=False)
         print_result(result, as_json)

@@ -1,6 +1,7 @@
 """Which partitions a user's paths stand for (Hudi ``HoodieSparkSqlWriter.resolvePartitionWildcards``).
 
-``*`` stands for any characters, slashes too. Paths without a partition stand for nothing, as in Java.
+``*`` stands for any characters, slashes too. Where folders are bare values, ``city=sf`` stands for ``sf`` if there is
+no partition of that very name. Paths without a partition stand for nothing, as in Java, unless the caller forbids it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hoodie_py.table.snapshot import Snapshot
 
 _WILD = "*"
 _ENCODED = "%2A"  # Spark SQL encodes it
+_SHOWN = 20
 
 
 def split_paths(text: str) -> tuple[str, ...]:
@@ -20,11 +22,12 @@ def split_paths(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def choose_partitions(snapshot: Snapshot, paths: Iterable[str]) -> list[str]:
+def choose_partitions(snapshot: Snapshot, paths: Iterable[str], *, missing_ok: bool = True) -> list[str]:
     """Return the partitions of the table that some paths stand for, sorted.
 
     Raises:
-        InvalidQueryError: the table has no partitions, a path leads out of it, or no path was given.
+        InvalidQueryError: the table has no partitions, a path leads out of it, or no path was given; or a path stands
+            for no partition and that is not ``missing_ok``.
     """
     wanted = [_check(each) for each in paths]
     if not wanted:
@@ -32,9 +35,37 @@ def choose_partitions(snapshot: Snapshot, paths: Iterable[str]) -> list[str]:
     if not snapshot.config.is_partitioned:
         raise InvalidQueryError("The table has no partitions.", hint="Overwrite the table, or delete by a filter.")
     every = snapshot.view.list_paths()
-    exact = {each for each in wanted if _WILD not in each}
-    patterns = [each.split(_WILD) for each in wanted if _WILD in each]
-    return sorted(path for path in every if path in exact or any(_matches(path, pieces) for pieces in patterns))
+    fields = () if snapshot.config.hive_style_partitioning else snapshot.config.partition_fields
+    found: set[str] = set()
+    for each in wanted:
+        meant = _find(every, each) or _find(every, _drop_fields(each, fields))
+        if not meant and not missing_ok:
+            raise make_missing_error(every, each)
+        found.update(meant)
+    return sorted(found)
+
+
+def make_missing_error(every: Iterable[str], path: str) -> InvalidQueryError:
+    """Return the error for a path that stands for none of a table's partitions, which it names."""
+    names = sorted(every)
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+    return InvalidQueryError(
+        f"The table has no partition {path[:200]!r}.", hint=f"There are: {shown}." if names else "It has none at all."
+    )
+
+
+def _find(every: Iterable[str], path: str) -> set[str]:
+    if _WILD not in path:
+        return {path}.intersection(every)
+    pieces = path.split(_WILD)
+    return {each for each in every if _matches(each, pieces)}
+
+
+def _drop_fields(path: str, fields: Sequence[str]) -> str:
+    """Return a path without the names of fields before its values, which are in the order of the fields."""
+    parts = path.split("/")
+    names = [*fields, *[""] * len(parts)]
+    return "/".join(part.removeprefix(f"{name}=") if name else part for part, name in zip(parts, names, strict=False))
 
 
 def check_rows_inside(named: Sequence[str], touched: Sequence[str]) -> list[str]:

@@ -141,6 +141,14 @@ def test_partitions_are_deleted(hoodie, tmp_path: Path) -> None:
     assert done.stdout.startswith("Delete partition ")
     assert set(contents(base)) == {"k1", "k3"}
     assert "error: " in hoodie("delete-partition", base, "../x", *OPTION, status=1).stderr
+    for missing in ("p7", "p*9", "nofield=p1", "p0"):  # the rows of p0 are gone
+        others = [] if missing == "p0" else ["p1"]
+        said = hoodie("delete-partition", base, *others, missing, *OPTION, status=1)
+        assert f"The table has no partition '{missing}'." in said.stderr
+        assert "p1" in said.stderr
+    assert set(contents(base)) == {"k1", "k3"}
+    assert hoodie("delete-partition", base, "part=p1", *OPTION).stdout.startswith("Delete partition ")
+    assert contents(base) == {}
 
 
 def test_log_files_are_joined(hoodie, tmp_path: Path) -> None:
