@@ -15,7 +15,7 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test thorough crash crash-writes crash-streams histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
+.PHONY: help setup python-found java-note java-env s3-env java demo test thorough crash crash-writes crash-streams pairs histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
 	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz mutants lint format types imports docs wheel release lock clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo 'make crash    end compaction, rollback and clean at every storage call, in every way (ARGS="--share 0.1 --seed 7")'
 	@echo 'make crash-streams kill and restart streams of Spark at every step of a micro-batch, 200 trials'
 	@echo 'make crash-writes  the same for writes;  make histories  random operations against a model'
+	@echo 'make pairs    every operation stopped in each of its windows while every other one runs (ARGS="--share 0.1 --seed 7")'
 	@echo 'make year     thousands of small commits on one table with all services: cost, files, every read'
 	@echo 'make java     all tests beside Java Hudi and Flink; make test runs a choice of them'
 	@echo 'make spark-versions  the Spark tests on PySpark 4.0 to 4.3, classic and over Connect, some two hours (ARGS="4.0 --connect")'
@@ -96,6 +97,11 @@ crash-writes: $(STAMP)
 # Streams from a table to a table, killed and started again (ARGS="--trials 20 --drivers 2 --seed 7").
 crash-streams: $(STAMP) java-note
 	PYTHONPATH=.:storage $(BIN)/python -m integration.crash.stream_trials --json .bench/crash-streams.json $(ARGS)
+
+# Each operation in each of its windows beside each other one, once (ARGS="--kinds 12" on every kind of table, ARGS="--share 0.1" for some;
+# ARGS="--after .bench/pairs.json" carries on); `make test` has a sample.
+pairs: $(STAMP)
+	HOODIE_PY_READ_THREADS=1 PYTHONPATH=.:storage $(BIN)/python -m integration.pairs --json .bench/pairs.json $(ARGS)
 
 # Random operations on tables, compared with a model after each, and what ranges of commits changed: hours for all steps
 # (ARGS="--steps 5000 --seed 3" for some).

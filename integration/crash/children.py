@@ -75,7 +75,7 @@ def _work(work: Callable[[], Any], moment: datetime | None, seed: str, writer: i
         gc.disable()
         warnings.simplefilter("ignore")
         if moment is not None:
-            _set_clock(moment)
+            set_clock(moment)
             _one_job_after_the_other()
             lot = random.Random(seed)
             vars(secrets)["randbits"] = lot.getrandbits
@@ -105,7 +105,7 @@ def _read_all(reader: int) -> bytes | None:
     return None
 
 
-def _set_clock(moment: datetime) -> None:
+def set_clock(moment: datetime) -> None:
     """Give instants times that do not depend on how fast the machine is: a millisecond for each look at the clock."""
     ticks = iter(range(10**9))
 
