@@ -255,6 +255,8 @@ class HoodieTable(
     ) -> VerifyReport:
         """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
 
+        If something is found and the table has changed meanwhile, it is checked again, three times at most.
+
         Args:
             metadata: check each entry of the metadata table against the table's files: lists of files, locations of
                 records, secondary keys, statistics, bloom filters.

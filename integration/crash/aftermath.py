@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.writer.compaction.local_runner import LocalRunner
 from integration.crash import checks
 from integration.crash.operations import (
+    INDEX,
     WRITES,
     Operation,
     Subject,
+    build_index,
     change_version,
     count_commits,
     delete_savepoint,
+    drop_index,
     is_commit,
     list_instants,
     log_compact,
@@ -102,10 +106,9 @@ def problems(
         undo_first: whether to roll back before running again.
         go_on: called between; lets time pass.
     """
-    if operation.act is restore:
-        return problems_of_restore(files, subject, before, sizes, go_on)
-    if operation.act is change_version:
-        return problems_of_change(files, subject, before, sizes, go_on)
+    apart = _CHECKED_APART.get(operation.act)
+    if apart is not None:
+        return apart(files, subject, before, sizes, go_on)
     found = []
     if checks.rows(files, timeless=operation.folds) != before:
         found.append("the rows are others after the fault")
@@ -203,6 +206,32 @@ def problems_of_change(
     return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
 
 
+def problems_of_index(
+    act: Callable[[HoodieTable, Subject], object],
+    files: TableFiles,
+    subject: Subject,
+    before: str,
+    sizes: Callable[[], dict[str, int]],
+    go_on: Callable[[], None],
+) -> list[str]:
+    """Check the table, build or drop the index again where that is still to do, check again; else as ``problems``."""
+    wanted = act is build_index
+    found = [] if checks.rows(files) == before else ["the rows are others after the fault"]
+    go_on()
+    if (INDEX in open_table(files).config.metadata_partitions) != wanted:
+        act(open_table(files), subject)
+    table, there = open_table(files), sizes()
+    if checks.rows(files) != before:
+        found.append("the rows are others after the re-run")
+    if (INDEX in table.config.metadata_partitions) != wanted or INDEX in table.config.metadata_partitions_inflight:
+        found.append("the index is not as it must be")
+    pending = [each for each in table.timeline.select_pending() if each.request_time > subject.newest]
+    found += [f"still pending: {each}" for each in pending]
+    found += [f"orphan {path}" for path in checks.orphans(table._snapshot, there)]
+    found += [f"wrong in the metadata table: {each}" for each in table.verify(data=False).findings]
+    return found + [f"left over: {path}" for path in there if "/.temp/" in path and not path.endswith(checks.SCRATCH)]
+
+
 def _problems_of_savepoint(table: HoodieTable, operation: Operation, there: Mapping[str, int]) -> list[str]:
     kept = [path for path in there if ".savepoint" in path and not path.endswith((checks.SCRATCH, ".crc"))]
     saved = [each.comment for each in table.savepoints()]
@@ -222,3 +251,11 @@ def _before(instant: str) -> str:
 
 def _times(path: str) -> list[str]:
     return re.findall(r"(?<!\d)\d{17}(?!\d)", path.rpartition("/")[2])
+
+
+_CHECKED_APART: Mapping[Callable[..., object], Callable[..., list[str]]] = {
+    restore: problems_of_restore,
+    change_version: problems_of_change,
+    build_index: partial(problems_of_index, build_index),
+    drop_index: partial(problems_of_index, drop_index),
+}

@@ -29,6 +29,9 @@ SPLIT = {  # every bucket of consistent hashing, until there are 8
     "hoodie.bucket.index.max.num.buckets": "8",
     "hoodie.bucket.index.split.threshold": "0.0000001",
 }
+INDEX = "bloom_filters"
+"""The index that is built and dropped."""
+
 FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
 LOG_COMPACTION = "logcompaction"
 _LOGS, _FOLDING = ("change", "change"), "log_compact!.deltacommit"
@@ -127,6 +130,14 @@ def restore(table: HoodieTable, subject: Subject) -> Any:
     return table.restore(subject.savepoint, subject.options)
 
 
+def build_index(table: HoodieTable, subject: Subject) -> Any:
+    return table.index.build(INDEX, options=subject.options)
+
+
+def drop_index(table: HoodieTable, subject: Subject) -> Any:
+    return table.index.drop(INDEX, options=subject.options)
+
+
 def change_version(table: HoodieTable, subject: Subject) -> Any:
     to = subject.other_version
     change = table.upgrade if to >= table.config.version else table.downgrade
@@ -215,6 +226,9 @@ OPERATIONS = {
         Operation("rollback of a log compaction plan", rollback, (*_LOGS, "plan_log_compaction"), LOG_COMPACTION),
         Operation("savepoint", savepoint, done=".savepoint"),
         Operation("delete a savepoint", delete_savepoint, ("savepoint",)),
+        Operation("build an index", build_index),
+        Operation("build an index beside plans", build_index, ("schedule", "plan_clustering")),
+        Operation("drop an index", drop_index, ("build_index",)),
         Operation("restore", restore, ("savepoint", "change", "schedule", "run", "change"), done=".restore"),
         Operation("restore writes", restore, ("savepoint", "change", "change"), done=".restore"),
         Operation("restore again", restore, ("savepoint", "change", "change", "restore!.restore"), "restore"),
@@ -229,6 +243,7 @@ OPERATIONS = {
 STEPS = {
     "schedule": schedule, "run": run, "clean": clean, "archive": archive, "plan_clustering": plan_clustering,
     "cluster": cluster, "plan_log_compaction": plan_log_compaction, "log_compact": log_compact, "savepoint": savepoint,
+    "build_index": build_index,
 }  # fmt: skip
 _ACTIONS = {"clustering": ("clustering", "replacecommit")}
 

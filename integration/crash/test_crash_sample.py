@@ -60,6 +60,9 @@ def test_on_a_disk(folder: Folder, name: str, operation: str) -> None:
         ("made mor 9", "delete a savepoint"),
         ("basic_mor_v6_part", "change of version"),
         ("mdt_files_mor_v9", "change of version beside plans"),
+        ("basic_mor_v6_part", "build an index"),
+        ("mdt_files_mor_v9", "build an index beside plans"),
+        ("made mor 9", "drop an index"),
     ],
 )
 def test_services_on_a_disk(folder: Folder, name: str, operation: str) -> None:

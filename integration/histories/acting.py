@@ -24,6 +24,7 @@ from integration.histories.operations import (
     DeletePartition,
     DeleteRows,
     DeleteWhere,
+    Index,
     Insert,
     LogCompact,
     Merge,
@@ -137,6 +138,10 @@ class Actor:
                     table.delete_savepoint(saved, options)
             case Restore():
                 table.restore(saved, options)
+            case Index(name) if name in table.config.metadata_partitions:
+                table.index.drop(name, options=options)
+            case Index(name):
+                table.index.build(name, options=options)
             case Clean(retain, by_versions):
                 more = {**_BY_VERSIONS, "hoodie.clean.fileversions.retained": str(retain)} if by_versions else {}
                 table.clean(None if by_versions else retain, {**options, **more})

@@ -27,6 +27,7 @@ from integration.histories.operations import (
     DeleteRows,
     DeleteWhere,
     During,
+    Index,
     Insert,
     LogCompact,
     Merge,
@@ -44,7 +45,7 @@ from integration.histories.operations import (
 )
 from integration.histories.ranges import BATCH_ROWS, CHANGE_DATA, COLUMNS, FALLBACKS, FILTERS, Way
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
-from integration.histories.table_under_test import Fault, TableUnderTest
+from integration.histories.table_under_test import INDEXES, Fault, TableUnderTest
 
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
 LONGEST_TRACE = 70
@@ -72,6 +73,7 @@ _PLANS = st.sampled_from([Schedule(), RunPlan(), Compact()])
 _LAYOUTS = st.sampled_from([ScheduleClustering(), RunClustering(), Cluster(), Cluster(), LogCompact(), LogCompact()])
 _ALTERATIONS = st.sampled_from([Alter("add"), Alter("drop"), Alter("widen")])
 _KEPT = st.sampled_from([Savepoint(), Savepoint(), Restore()])
+_INDEXES = st.sampled_from([Index(name) for name in INDEXES])
 _ONE_WRITE = st.one_of(st.builds(Upsert, _ONE), st.builds(Upsert, _SOME), _IDS.map(lambda each: DeleteKeys((each,))))
 _ANY = st.integers(0, 200)
 _WAYS = st.builds(
@@ -191,6 +193,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(operation=_KEPT, fault=_FAULT)
     def keep(self, operation: Operation, fault: Fault | None) -> None:
+        self._do(operation, fault)
+
+    @rule(operation=_INDEXES, fault=_FAULT)
+    def index(self, operation: Operation, fault: Fault | None) -> None:
         self._do(operation, fault)
 
     @rule(keep=st.integers(1, 4), fault=_FAULT)

@@ -194,6 +194,13 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """Build an index, or drop it where it is there."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Clean:
     """Remove old file slices: keep those of so many commits, or so many versions of each file group."""
 
@@ -226,6 +233,7 @@ Operation = (
     | Archive
     | Savepoint
     | Restore
+    | Index
     | Clean
     | Rollback
     | During

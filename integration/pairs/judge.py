@@ -26,11 +26,14 @@ _LAST_TS = 99
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an operation said: "done" or the error's name and text; and what it found, where it only reads."""
+    """What an operation said: "done" or the error's name and text; what it found, where it only reads. ``kinds`` are
+    the names of all classes of the error.
+    """
 
     outcome: str
     text: str = ""
     found: Any = None
+    kinds: frozenset[str] = frozenset()
 
     @property
     def refused(self) -> bool:
@@ -68,7 +71,7 @@ def problems_of_answers(
         before = turns[0].prepared.rows
         if answer.refused:
             may = _READERS_MAY_SAY if operation.reads and other.undoes else REFUSALS
-            if answer.outcome not in may:
+            if answer.kinds.isdisjoint(may):
                 found.append(f"{about} {answer.outcome}: {answer.text}")
         elif operation.name == "verify":
             found += [f"{about} {each}" for each in answer.found]

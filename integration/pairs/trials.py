@@ -200,7 +200,8 @@ def _answer(act: Callable[[], Any]) -> Answer:
     try:
         found = act()
     except HoodieError as error:
-        return Answer(type(error).__name__, f"{error} {getattr(error, '__notes__', '')}")
+        kinds = frozenset(each.__name__ for each in type(error).__mro__)
+        return Answer(type(error).__name__, f"{error} {getattr(error, '__notes__', '')}", kinds=kinds)
     return Answer("done", "", found if isinstance(found, dict | list) else None)
 
 

@@ -25,7 +25,8 @@ DONE, REFUSED, UNKNOWN = "done", "refused", "unknown"
 SHARED = [f"shared-{number}" for number in range(6)]
 PARTITIONS = ("p0", "p1", "p2")
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("part", pa.string()), ("write", pa.string())])
-SERVICES = ("compact", "cluster", "clean", "archive", "savepoint", "log_compact", "roll_back")
+SERVICES = ("compact", "cluster", "clean", "archive", "savepoint", "log_compact", "roll_back", "index", "alter")
+INDEXES = ("record_index", "column_stats", "bloom_filters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class Worker:
         acts: dict[str, tuple[int, Callable[[], None]]] = {
             "insert": (6, self._insert),
             "upsert": (6, self._upsert),
+            "merge": (2, self._merge),
+            "update": (2, self._update),
             "delete": (2, self._delete),
             "look": (3, self._look),
         }
@@ -85,11 +88,22 @@ class Worker:
         self._write("insert", keys)
 
     def _upsert(self) -> None:
+        self._write("upsert", self._choose_keys())
+
+    def _merge(self) -> None:
+        self._write("merge", self._choose_keys())
+
+    def _choose_keys(self) -> list[str]:
+        """Return keys of own rows, of new ones, and of some that all writers change."""
         own = [key for key, write in self._rows.items() if write is not None and key not in self._aside]
         keys = self._lot.sample(own, min(len(own), self._lot.randint(0, 5)))
         new = [f"{self._settings.name}-{self._number}-{each}" for each in range(self._lot.randint(0, 2))]
         shared = self._lot.sample(SHARED, self._lot.randint(0, 2))
-        self._write("upsert", [*keys, *new, *shared])
+        return [*keys, *new, *shared]
+
+    def _update(self) -> None:
+        own = [key for key, write in self._rows.items() if write is not None and key not in self._aside]
+        self._write("update", self._lot.sample(own, min(len(own), self._lot.randint(1, 3))))
 
     def _delete(self) -> None:
         own = [key for key, write in self._rows.items() if write is not None and key not in self._aside]
@@ -102,19 +116,28 @@ class Worker:
         self._number += 1
         ts = time.monotonic_ns()
         self._note(write=name, kind=kind, keys=keys, ts=ts)
-        if kind == "delete":
-            act = lambda: self._table.refresh().delete(  # noqa: E731
-                [{"id": key, "part": partition_of(key)} for key in keys], options=self._settings.options
-            )
-        else:
-            rows = [{"id": key, "ts": ts, "part": partition_of(key), "write": name} for key in keys]
-            data = pa.Table.from_pylist(rows, SCHEMA)
-            act = lambda: getattr(self._table.refresh(), kind)(data, options=self._settings.options)  # noqa: E731
+        act = self._make_act(kind, keys, name, ts)
         end = self._do(act, name)
         if end == DONE:
             self._rows |= dict.fromkeys((key for key in keys if key not in SHARED), None if kind == "delete" else name)
         elif end == UNKNOWN:
             self._aside.update(keys)
+
+    def _make_act(self, kind: str, keys: list[str], name: str, ts: int) -> Callable[[], Any]:
+        options = self._settings.options
+        if kind == "delete":
+            gone = [{"id": key, "part": partition_of(key)} for key in keys]
+            return lambda: self._table.refresh().delete(gone, options=options)
+        if kind == "update":
+            wanted = ", ".join(f"'{key}'" for key in keys)
+            change = {"write": f"'{name}'", "ts": str(ts)}
+            return lambda: self._table.refresh().update(change, f"id in ({wanted})", options=options)
+        rows = [{"id": key, "ts": ts, "part": partition_of(key), "write": name} for key in keys]
+        data = pa.Table.from_pylist(rows, SCHEMA)
+        if kind == "merge":
+            both = {"when_matched": "update", "when_not_matched": "insert", "options": options}
+            return lambda: self._table.refresh().merge(data, ["id", "part"], **both)
+        return lambda: getattr(self._table.refresh(), kind)(data, options=options)
 
     def _do(self, act: Callable[[], Any], name: str) -> str:
         from hoodie_py import CommitStateUnknownError, HoodieError
@@ -145,7 +168,19 @@ class Worker:
             else:
                 table.savepoint(comment="kept", options=options)
 
+        def index() -> None:
+            """Build an index, or drop it where it is there."""
+            name, table = self._lot.choice(INDEXES), self._table.refresh()
+            if name in [each.name for each in table.index.show()]:
+                table.index.drop(name, options=options)
+            else:
+                table.index.build(name, options=options)
+
         acts: dict[str, Callable[[], Any]] = {
+            "index": index,
+            "alter": lambda: self._table.refresh().alter(
+                comment={"write": f"of {self._settings.name}"}, options=options
+            ),
             "compact": lambda: self._table.refresh().compact(options=options),
             "cluster": lambda: self._table.refresh().cluster(options=small),
             "clean": lambda: self._table.refresh().clean(10, options),

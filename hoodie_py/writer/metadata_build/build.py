@@ -40,7 +40,7 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
-from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.handles.markers import Markers, remove_finished
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.metadata_build.checks import check_nothing_pending, check_possible, check_same_table
 from hoodie_py.writer.metadata_build.group_counts import count_fixed_groups, estimate_groups, make_group_ids
@@ -271,7 +271,8 @@ class _Build:
 
 
 def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
-    """Remove the pending commits of killed builds from the metadata table's timeline, and return the timeline.
+    """Remove the pending commits of killed builds from the metadata table's timeline, and return the timeline. Markers
+    go, too, also of builds that were killed right after their commit.
 
     Their files lie in partitions that no reader uses. Call it under the table's lock.
     """
@@ -281,4 +282,5 @@ def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
     for instant in left:
         Markers(files, instant.request_time).remove_all()
         TimelineWriter(files, config).remove_pending(instant)
+    remove_finished(files, timeline)
     return load_timeline(files, config) if left else timeline

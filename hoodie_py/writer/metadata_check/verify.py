@@ -1,8 +1,9 @@
 """Verify a table: its files, block by block, and each entry of its metadata table (Hudi
 ``HoodieMetadataTableValidator``).
 
-Nothing is written and no lock is taken: the table is checked as of the snapshot. A writer at work meanwhile can make
-the metadata table newer than that; then a finding may be its doing, so check again.
+Nothing is written and no lock is taken: the table is checked as of the snapshot. A writer at work meanwhile makes the
+metadata table newer than that, and removes files. So where something is found and the table has changed, the check is
+done again with the table as it is then.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hoodie_py.table.metadata_table.source import open_metadata_view
 from hoodie_py.table.metadata_table.view import MetadataView
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
-from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.metadata_build.sources import IndexSource
 from hoodie_py.writer.metadata_check.leftovers import find_leftovers
 from hoodie_py.writer.metadata_check.partition_checks import check_partition
@@ -32,6 +33,7 @@ from hoodie_py.writer.metadata_check.report import OnEntries, PartReport, Verify
 from hoodie_py.writer.metadata_check.resume import VerifyProgress, describe_check
 
 DATA = "data"
+_MOST_TIMES = 3
 
 
 def verify_table(
@@ -47,12 +49,44 @@ def verify_table(
     """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done,
     ``merger`` the table's own.
 
+    If the table changes each time it is checked, the findings of the last time are reported, with a warning.
+
     Raises:
         StorageError: the store refused.
         InvalidQueryError: ``resume`` cannot be the file of a check's progress.
     """
     began = time.monotonic()
     texts = options or {}
+    for _ in range(_MOST_TIMES):
+        report = _verify_once(snapshot, metadata, data, texts, on_progress, resume, merger)
+        if report.is_right:
+            break
+        now = open_snapshot(snapshot.files, timezone=snapshot.timezone)
+        if not _has_changed(snapshot, now):
+            break
+        snapshot = now
+    else:
+        text = "The table changed while it was checked, each time: findings may be the doing of a writer at work."
+        warnings.warn(HoodieWarning(text), stacklevel=3)
+    return replace(report, seconds=time.monotonic() - began)
+
+
+def _has_changed(before: Snapshot, now: Snapshot) -> bool:
+    """Whether instants completed or went, or the table's properties changed."""
+    states = [{(each.request_time, each.completion_time) for each in each.timeline.timeline} for each in (before, now)]
+    return states[0] != states[1] or before.config != now.config
+
+
+def _verify_once(
+    snapshot: Snapshot,
+    metadata: bool,
+    data: bool,
+    texts: Mapping[str, str],
+    on_progress: OnEntries | None,
+    resume: str | PathLike[str] | None,
+    merger: Merger | None,
+) -> VerifyReport:
+    began = time.monotonic()
     check = _Check(snapshot, texts, on_progress, merger)
     if resume is not None:
         check.progress = VerifyProgress(resume, describe_check(snapshot, texts, data=data, metadata=metadata))

@@ -76,6 +76,18 @@ def test_the_list_of_files_has_all_files(kind: Kind, tmp_path: Path) -> None:
         assert {name: each["size"] for name, each in files.items()} == on_disk
 
 
+def test_markers_of_a_build_that_was_killed_right_after_its_commit_go(tmp_path: Path) -> None:
+    table = make_table(Kind(9, True), tmp_path / "t")
+    table.index.build("files", options=QUICK)
+    own = tmp_path / "t" / ".hoodie" / "metadata" / ".hoodie"
+    instant = min(path.name for path in (own / "timeline").glob("*.deltacommit")).partition("_")[0]
+    marker = own / ".temp" / instant / "files" / "files-0000-0_0-0-1.hfile.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    table.index.build("record_index", options=FEW)
+    assert not (own / ".temp" / instant).exists()
+
+
 def test_a_partitioned_record_index_has_groups_of_its_own_for_each_partition(tmp_path: Path) -> None:
     table = make_table(Kind(9, True), tmp_path / "t")
     table.index.build("record_index", partitioned=True, options=QUICK)

@@ -6,18 +6,20 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py import HoodieTable
+from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.formats.deletes.encoder import encode_delete_content
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.formats.metadata_table.column_ranges import ColumnRange
 from hoodie_py.formats.metadata_table.value_kinds import ValueKind, ValueType
 from hoodie_py.formats.names import make_log_file_name
+from hoodie_py.writer.metadata_check import verify
 from hoodie_py.writer.metadata_check.report import MOST_FINDINGS, PartReport, VerifyReport
 from hoodie_py.writer.metadata_check.statistic_checks import holds, holds_shifted, note_wrong_range
 from tests.corpus import unpack
@@ -51,6 +53,59 @@ def test_a_table_stays_right_through_its_life(kind: Kind, tmp_path: Path) -> Non
     assert counts["record_index"] == table.scan().count()
     assert counts["data"] == len(table.file_slices())
     assert "nothing is wrong" in str(report)
+
+
+def change_again(table: HoodieTable, number: int) -> None:
+    table.upsert([row(0, 9 + number, "d"), row(50 + number, 9, "d")], options=QUICK)
+    table.compact(options=QUICK)
+    table.clean(1, options=QUICK)
+
+
+def test_what_a_writer_changes_meanwhile_is_no_finding(tmp_path: Path) -> None:
+    table = make_indexed(tmp_path / "t")
+    before = HoodieTable.open(tmp_path / "t")
+    change_again(table, 0)
+    report = before.verify()
+    assert report.is_right, str(report)
+    assert report.instant == table.timeline.select_completed().last.request_time
+
+
+def test_an_index_that_is_dropped_meanwhile_is_no_finding(tmp_path: Path) -> None:
+    table = make_indexed(tmp_path / "t")
+    before = HoodieTable.open(tmp_path / "t")
+    table.index.drop("files", options=QUICK)
+    assert before.verify().is_right
+
+
+def test_a_table_that_changes_each_time_it_is_checked_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_indexed(tmp_path / "t")
+    before = HoodieTable.open(tmp_path / "t")
+    plain, numbers = verify._verify_once, iter(range(9))
+
+    def check(*arguments: Any) -> VerifyReport:
+        change_again(table, next(numbers))
+        return plain(*arguments)
+
+    monkeypatch.setattr(verify, "_verify_once", check)
+    with pytest.warns(HoodieWarning, match="changed while it was checked"):
+        assert not before.verify().is_right
+    assert next(numbers) == 3
+
+
+def test_what_is_wrong_is_checked_once_where_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_indexed(tmp_path / "t")
+    lose_a_file(tmp_path / "t")
+    plain, times = verify._verify_once, list[int]()
+
+    def check(*arguments: Any) -> VerifyReport:
+        times.append(1)
+        return plain(*arguments)
+
+    monkeypatch.setattr(verify, "_verify_once", check)
+    assert not table.verify().is_right
+    assert times == [1]
 
 
 @pytest.mark.parametrize("name", ["mdt_files_mor_v9", "old15_metadata_mor", "nometa_mor_v6"])
