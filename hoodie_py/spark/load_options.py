@@ -24,6 +24,7 @@ from hoodie_py.errors import HoodieWarning, InvalidQueryError
 from hoodie_py.options.parse import Number, Size
 from hoodie_py.options.read import AS_OF_INSTANT, READ_PATHS
 from hoodie_py.spark.process import is_connect
+from hoodie_py.table.filter.sql_settings import UNKNOWN_SESSION, SqlSettings
 
 COLUMNS = "columns"
 STORAGE_OPTIONS = "storage_options"
@@ -56,7 +57,9 @@ class LoadOptions:
     """The options of one load; its repr shows no storage options.
 
     ``integrity`` is "default" or "strict", and ``hoodie`` has all options that are not this package's; they may be Java
-    Hudi's. ``limits`` has the limits of a stream. None is all columns, the latest instant, the default number.
+    Hudi's. ``limits`` has the limits of a stream. ``sql`` are the settings of the session whose SQL filters are: Spark
+    tells them to no data source, so only functions that are given the session know them. None is all columns, the
+    latest instant, the default number.
     """
 
     path: str
@@ -69,6 +72,7 @@ class LoadOptions:
     memory_limit: int | None = None
     hoodie: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
+    sql: SqlSettings = UNKNOWN_SESSION
 
     @classmethod
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:

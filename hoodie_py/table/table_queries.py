@@ -47,8 +47,10 @@ class TableQueries:
         if filter is None:
             return snapshot.list_slices()
         from hoodie_py.table.filter.as_predicate import as_predicate
+        from hoodie_py.table.filter.sql_settings import of_process
 
-        return snapshot.list_slices(as_predicate(filter, snapshot.schema.arrow))
+        settings = of_process(snapshot.timezone)
+        return snapshot.list_slices(as_predicate(filter, snapshot.schema.arrow, settings=settings))
 
     def scan(
         self,

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.sql_parser import parse_sql
-from tests.table.filter_examples import ANSWERED, RAISING
+from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
+from tests.table.filter_examples import ANSWERED, LENIENT, RAISING
 from tests.table.filter_rows import SCHEMA, rows
 
 pytestmark = pytest.mark.spark
 CHUNK = 50
+ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,21 @@ def spark_rows(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         spark.conf.unset(key)
 
 
-def differences(spark_rows: Any, texts: list[str]) -> list[str]:
+@contextmanager
+def session(spark: Any, settings: SqlSettings) -> Iterator[None]:
+    """Give the Spark session other settings for a while."""
+    changed = {ZONE: str(settings.zone), ANSI: str(settings.ansi).lower()}
+    before = {name: spark.conf.get(name) for name in changed}
+    try:
+        for name, value in changed.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def differences(spark_rows: Any, texts: list[str], settings: SqlSettings = UTC_SESSION) -> list[str]:
     """Texts for which some row's true, false or null differs from Spark's."""
     batch, wrong = rows(), []
     for start in range(0, len(texts), CHUNK):
@@ -43,8 +60,8 @@ def differences(spark_rows: Any, texts: list[str]) -> list[str]:
         table = spark_rows.selectExpr("id", *columns).toArrow().sort_by("id")
         for i, text in enumerate(chunk):
             try:
-                got = evaluate(parse_sql(text, batch.schema), batch).to_pylist()
-            except InvalidQueryError as error:
+                got = evaluate(parse_sql(text, batch.schema, settings=settings), batch).to_pylist()
+            except HoodieError as error:
                 wrong.append(f"{text}: {error}")
                 continue
             expected = table.column(f"c{i}").to_pylist()
@@ -61,6 +78,33 @@ def test_answers_are_those_of_spark(spark_rows: Any) -> None:
     assert differences(spark_rows, ANSWERED) == []
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "-03:30"])
+def test_answers_in_other_time_zones_are_those_of_spark(spark: Any, spark_rows: Any, zone: str) -> None:
+    """Times without a zone are in the session's, in literals, casts and comparisons."""
+    settings = SqlSettings(zone)
+    with session(spark, settings):
+        assert differences(spark_rows, [*ANSWERED, *generated(random.Random(12), 60)], settings) == []
+
+
+def test_answers_without_ansi_mode_are_those_of_spark(spark: Any, spark_rows: Any) -> None:
+    """What ANSI mode refuses is null, or keeps its low bits; texts beside numbers get other types."""
+    settings = SqlSettings("America/New_York", ansi=False)
+    listed = [*ANSWERED, *RAISING, *LENIENT]
+    refused = {each for each in listed if is_refused(each, settings)}
+    made = (each for each in generated(random.Random(13), 200) if not is_refused(each, settings))
+    with session(spark, settings):
+        assert differences(spark_rows, [*(each for each in listed if each not in refused), *made], settings) == []
+    assert refused == TEXT_CONDITIONS
+
+
+def is_refused(text: str, settings: SqlSettings) -> bool:
+    try:
+        parse_sql(text, SCHEMA, settings=settings)
+    except HoodieError:
+        return True
+    return False
+
+
 def test_generated_filters_answer_as_spark(spark_rows: Any) -> None:
     """Random combinations of comparisons over all pairs of comparable columns and literals agree as well."""
     assert differences(spark_rows, list(generated(random.Random(11), 300))) == []
@@ -74,6 +118,9 @@ def test_what_spark_refuses_to_compute_raises(spark_rows: Any, text: str) -> Non
     with pytest.raises(InvalidQueryError):
         evaluate(parse_sql(text, SCHEMA), rows())
 
+
+#: Without ANSI mode Spark refuses text as a condition.
+TEXT_CONDITIONS = {"sb", "not sb", "bo and sb"}
 
 NUMBERS = [
     "i8",

@@ -33,6 +33,7 @@ from hoodie_py.spark.load_options import LoadOptions, to_option_texts
 from hoodie_py.spark.mergers import find_session_merger, load_mergers, pack_mergers
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.process import freeze_imports
+from hoodie_py.spark.sql_session import read_sql_settings
 from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.view.visibility import GroupKey
@@ -202,4 +203,4 @@ def open_modifier(
     snapshot = open_table(parsed)
     chosen = find_session_merger(spark, snapshot.config, parsed.hoodie, merger)
     opened = WriteSession.open(snapshot, options=parsed.hoodie, lock=lock, merger=chosen)
-    return Modifier(opened, chosen, SparkEngine(spark, chosen))
+    return Modifier(opened, chosen, SparkEngine(spark, chosen), read_sql_settings(spark))

@@ -5,20 +5,25 @@ slice goes to it if it has no log files and Spark sees the same rows: the query 
 the file has every column that is needed, in exactly the table's type. If a value comes from the partition path, the
 file's statistics must show the same value. Python workers read all other slices.
 
+Spark judges the rows of all slices by a filter. Files are left out, and rows of slices with logs are left out before
+Spark gets them, only by what means the same here as in the session (``SqlSettings``).
+
 The table is listed once, when the DataFrame is made. Both readers use that listing, so each slice is read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.logical_types.variant import is_variant
+from hoodie_py.options.read import RANGE_FILTERS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.spark.attempts import iterate_numbers, make_numbers
 from hoodie_py.spark.load_options import LoadOptions, find_names, to_option_texts
@@ -26,8 +31,11 @@ from hoodie_py.spark.mergers import choose_merger, dump_mergers, find_session_me
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.reading.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
+from hoodie_py.spark.sql_session import read_sql_settings
 from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filter.as_predicate import as_predicate
+from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.sql_settings import SqlSettings
 from hoodie_py.table.scan.query import Task
 from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.scan.task import ScanTask
@@ -63,11 +71,14 @@ def load(
         HoodieError: there is no table, it cannot be read, or the query is not valid.
     """
     parsed = LoadOptions.parse(to_option_texts(options), session)
+    if condition is not None or RANGE_FILTERS.read(parsed.hoodie):
+        parsed = replace(parsed, sql=read_sql_settings(spark))
     snapshot = open_table(parsed)
     known = make_load_scan(snapshot, parsed).schema
     wanted = parsed.columns if columns is None else columns
     names = known.names if wanted is None else find_names(wanted, known.names)
-    scan = make_load_scan(snapshot, parsed, names, as_predicate(condition, known))
+    predicate, judged = _bind(condition, known, parsed.sql)
+    scan = make_load_scan(snapshot, parsed, [*names, *(each for each in judged if each not in names)], predicate)
     tasks = scan.tasks()
     plain = map_footers(find_plain_file, tasks)
     merged = [task for task, path in zip(tasks, plain, strict=True) if path is None]
@@ -78,8 +89,24 @@ def load(
         own = find_session_merger(spark, snapshot.config, parsed.hoodie, choose_merger(snapshot.config, mergers))
         parts.append(_read_merged(spark, scan, merged, packed if own is None else pack_mergers([own])))
     if files:
-        parts.append(_read_plain(spark, scan, files, condition))
-    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        parts.append(_read_plain(spark, scan, files))
+    rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+    if condition is None:
+        return rows
+    return rows.where(condition).select(*[f"`{name.replace('`', '``')}`" for name in names])
+
+
+def _bind(condition: str | None, known: pa.Schema, settings: SqlSettings) -> tuple[Predicate | None, list[str]]:
+    """Return a condition as files and slices with logs are judged by it, and the columns by which Spark judges rows.
+
+    Where the session's SQL is not followed here, Spark alone judges, of whatever columns the text may name.
+    """
+    try:
+        predicate = as_predicate(condition, known, settings=settings)
+    except UnsupportedFeatureError:
+        text = str(condition).lower()
+        return None, [name for name in known.names if name.lower() in text]
+    return predicate, [] if predicate is None else sorted(predicate.columns)
 
 
 def find_plain_file(task: Task) -> str | None:
@@ -139,12 +166,6 @@ def _read_merged(spark: Any, scan: Scan, tasks: Sequence[Task], packed_mergers: 
     return numbers.mapInArrow(_ReadPartitions(partitions, packed_mergers, as_arrow_schema(schema)), schema)
 
 
-def _read_plain(spark: Any, scan: Scan, files: Sequence[str], condition: str | None) -> Any:
-    needed = [
-        *scan.columns,
-        *sorted((scan.predicate.columns if scan.predicate is not None else set()) - set(scan.columns)),
-    ]
-    schema = as_spark_schema(pa.schema([scan.snapshot.schema.arrow.field(name) for name in needed]))
-    rows = spark.read.schema(schema).parquet(*files)
-    rows = rows if condition is None else rows.where(condition)
-    return rows.select(*[f"`{name.replace('`', '``')}`" for name in scan.columns])
+def _read_plain(spark: Any, scan: Scan, files: Sequence[str]) -> Any:
+    schema = as_spark_schema(pa.schema([scan.snapshot.schema.arrow.field(name) for name in scan.columns]))
+    return spark.read.schema(schema).parquet(*files)

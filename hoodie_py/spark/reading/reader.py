@@ -169,6 +169,7 @@ def make_load_scan(
         batch_rows=batch_rows,
         integrity=options.integrity,
         options=options.hoodie,
+        sql=options.sql,
     )
 
 

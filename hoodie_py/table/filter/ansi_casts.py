@@ -25,11 +25,13 @@ from hoodie_py.table.filter.text_casts import (
     real_to_decimal,
     round_to_single,
 )
+from hoodie_py.table.filter.time_zones import UTC_ZONE
 from hoodie_py.table.filter.types import INTEGRAL_BOUNDS, is_integral, is_numeric, to_decimal_type
+from hoodie_py.table.filter.zoned_casts import cast_by_zone, depends_on_zone
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Say whether this module converts one type to the other."""
+    """Say whether one type is converted to the other."""
     return source == target or pat.is_null(source) or _find_kernel(source, target) is not None
 
 
@@ -47,8 +49,8 @@ def cannot_fail(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(pat.is_timestamp(source) and (pat.is_date32(target) or pat.is_timestamp(target)))
 
 
-def cast(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Convert an array.
+def cast(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) -> pa.Array:
+    """Convert an array; ``zone`` is that of times without a zone.
 
     Raises:
         InvalidQueryError: a value does not fit, or there is no such cast.
@@ -62,6 +64,8 @@ def cast(values: pa.Array, target: pa.DataType) -> pa.Array:
     if kernel is None:
         raise InvalidQueryError(f"Cannot cast {format_type(source)} to {format_type(target)}.")
     try:
+        if zone != UTC_ZONE and depends_on_zone(source, target):
+            return cast_by_zone(values, target, zone)
         return kernel(values, target)
     except (pa.ArrowInvalid, OverflowError) as error:
         raise InvalidQueryError(
@@ -189,7 +193,7 @@ def _date_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _timestamp_to_date(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return _floor_divide(values.view(pa.int64()), MICROS_PER_DAY).cast(pa.int32()).view(target)
+    return floor_divide(values.view(pa.int64()), MICROS_PER_DAY).cast(pa.int32()).view(target)
 
 
 def _timestamp_to_number(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -197,10 +201,11 @@ def _timestamp_to_number(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pat.is_floating(target):
         seconds = pc.divide(micros.cast(pa.float64(), safe=False), float(MICROS_PER_SECOND))
         return seconds.cast(target, safe=False)
-    return _floor_divide(micros, MICROS_PER_SECOND).cast(target)
+    return floor_divide(micros, MICROS_PER_SECOND).cast(target)
 
 
-def _floor_divide(values: pa.Array, divisor: int) -> pa.Array:
+def floor_divide(values: pa.Array, divisor: int) -> pa.Array:
+    """Divide integers, rounded down."""
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     whole = values.fill_null(0).to_numpy(zero_copy_only=False) // divisor
     return pa.array(whole, pa.int64(), mask=~valid)

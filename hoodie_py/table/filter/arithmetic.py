@@ -1,6 +1,7 @@
-"""Compute + - * / % on arrays as Spark does in ANSI mode.
+"""Compute + - * / % on arrays as Spark does.
 
-The rules (Spark's ``Decimal`` and ``DecimalPrecision``): overflow and division by zero are errors, and null stays null.
+The rules (Spark's ``Decimal`` and ``DecimalPrecision``): in ANSI mode overflow and division by zero are errors. Without
+it, integers keep their low bits, and a decimal that does not fit and a division by zero are null. Null stays null.
 Floats follow IEEE, except that they have no division by zero either. ``%`` has the sign of the dividend. Decimals are
 computed exactly and then rounded half up to the type of the result.
 """
@@ -16,6 +17,7 @@ from pyarrow import types as pat
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.ansi_casts import round_decimal
+from hoodie_py.table.filter.lenient_casts import fit_decimals
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
@@ -24,34 +26,37 @@ _QUOTIENT_SCALE = 39
 _EXACT = Context(prec=200)
 
 
-def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
+def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType, *, ansi: bool = True) -> pa.Array:
     """Apply one operator to two arrays of equal length; decimal operands may differ in type.
 
     Raises:
         InvalidQueryError: a result does not fit in ``result``, or a divisor is zero.
     """
     if operator in "/%":
-        _check_divisors(operator, left, right)
+        if ansi:
+            _check_divisors(operator, left, right)
+        else:
+            right = pc.if_else(pc.equal(right, pa.scalar(0, right.type)), pa.scalar(None, right.type), right)
     try:
         if pat.is_decimal(result):
-            return _compute_decimals(operator, left, right, result)
+            return _compute_decimals(operator, left, right, result, ansi=ansi)
         if operator == "%":
             return _compute_remainder(left, right)
         if operator == "/":
             return pc.divide(left, right)
-        return (_PLAIN if pat.is_floating(result) else _CHECKED)[operator](left, right)
+        return (_PLAIN if pat.is_floating(result) or not ansi else _CHECKED)[operator](left, right)
     except pa.ArrowInvalid as error:
         raise _make_overflow_error(operator, result) from error
 
 
-def negate(values: pa.Array) -> pa.Array:
+def negate(values: pa.Array, *, ansi: bool = True) -> pa.Array:
     """Change the sign.
 
     Raises:
         InvalidQueryError: the smallest integer has no negative.
     """
     try:
-        return pc.negate(values) if pat.is_floating(values.type) else pc.negate_checked(values)
+        return pc.negate(values) if pat.is_floating(values.type) or not ansi else pc.negate_checked(values)
     except pa.ArrowInvalid as error:
         raise _make_overflow_error("-", values.type) from error
 
@@ -89,14 +94,16 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
         return pa.array(np.fmod(dividend, divisor), left.type, mask=~valid)
 
 
-def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType) -> pa.Array:
+def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType, *, ansi: bool) -> pa.Array:
     p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
     needed = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
     if operator in _PLAIN and needed <= 76:  # the exact result fits in Arrow's widest decimal, so its kernels do
         exact = _PLAIN[operator](left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
-        return round_decimal(exact, result)
+        return round_decimal(exact, result) if ansi else fit_decimals(exact, result)
     rows = zip(_unscale(left), _unscale(right), strict=True)
     values = [None if a is None or b is None else _compute_exactly(operator, a, s1, b, s2, result) for a, b in rows]
+    if ansi and values.count(None) > pc.sum(pc.or_(left.is_null(), right.is_null())).as_py():
+        raise _make_overflow_error(operator, result)
     return pa.array(values, result)
 
 
@@ -105,15 +112,15 @@ def _unscale(values: pa.Array) -> list[int | None]:
     return [None if value is None else int(_EXACT.scaleb(value, scale)) for value in values.to_pylist()]
 
 
-def _compute_exactly(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal:
-    """Compute with unscaled integers, and round half up to the result's scale."""
+def _compute_exactly(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal | None:
+    """Compute with unscaled integers, and round half up to the result's scale; None for what does not fit."""
     unscaled, scale = _divide_unscaled(a, s1, b, s2) if operator == "/" else _compute_unscaled(operator, a, s1, b, s2)
     if scale > result.scale:
         unscaled = _divide_half_up(unscaled, 10 ** (scale - result.scale))
     else:
         unscaled *= 10 ** (result.scale - scale)
     if abs(unscaled) >= 10**result.precision:
-        raise _make_overflow_error(operator, result)
+        return None
     return _EXACT.scaleb(Decimal(unscaled), -result.scale)
 
 

@@ -9,24 +9,28 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.arrow_expression import from_expression
 from hoodie_py.table.filter.predicate import And, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql
+from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 
 
 def as_predicate(
     filter: str | pc.Expression | Predicate | None,  # noqa: A002 - the name of the public argument it serves
     schema: pa.Schema,
     nan_is_greatest: bool = False,
+    settings: SqlSettings = UTC_SESSION,
 ) -> Predicate | None:
     """Bind a filter to the columns of a schema; None stays None.
 
-    With ``nan_is_greatest`` an expression compares floats as SQL text does: NaN is above all other numbers.
+    ``settings`` are those of the session whose SQL text it is. With ``nan_is_greatest`` an expression compares floats
+    as SQL text does: NaN is above all other numbers.
 
     Raises:
         InvalidQueryError: the value is no filter, or does not fit the schema.
+        UnsupportedFeatureError: text depends on a setting of a session that is not known.
     """
     if filter is None:
         return None
     if isinstance(filter, str):
-        return parse_sql(filter, schema)
+        return parse_sql(filter, schema, settings=settings)
     if isinstance(filter, pc.Expression):
         return _bind_expression(filter, schema, nan_is_greatest)
     if isinstance(filter, Predicate):

@@ -15,16 +15,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import is_valid, to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.filter.ansi_casts import cast
+from hoodie_py.table.filter.ansi_casts import cannot_fail, cast
+from hoodie_py.table.filter.datetime_text import MICROS_PER_DAY
 from hoodie_py.table.filter.like_pattern import find_literal_prefix
 from hoodie_py.table.filter.predicate import (
     And,
@@ -41,10 +44,13 @@ from hoodie_py.table.filter.predicate import (
     Or,
     Predicate,
 )
+from hoodie_py.table.filter.time_zones import is_fixed
 from hoodie_py.table.filter.truths import Mask, Truths, join_and, join_or, make_any, make_truths
 from hoodie_py.table.filter.types import is_datetime, is_integral, is_text
+from hoodie_py.table.filter.zoned_casts import depends_on_zone
 
 UNKNOWN = -1  # of a count
+_SLACK = MICROS_PER_DAY
 _FEW = 8  # values of a list that are compared one by one with all files
 _Sides = tuple[Mask, Mask, Mask]
 
@@ -122,26 +128,31 @@ class _Ranges:
 
 def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
     """Find the ranges of a column, or of casts of it that keep its order."""
-    casts: list[pa.DataType] = []
-    while isinstance(node, Cast) and _keeps_order(node.child.type, node.type):
-        casts.append(node.type)
+    casts: list[Cast] = []
+    while isinstance(node, Cast) and _keeps_order(node):
+        casts.append(node)
         node = node.child
     name = name_expression(node)
     known = None if name is None else files.columns.get(name)
     if known is None:
         return None
-    low, high = (_make_ends(each, [node.type, *reversed(casts)], files.count) for each in (known.low, known.high))
+    casts.reverse()
+    low = _make_ends(known.low, node.type, casts, files.count, -_SLACK)
+    high = _make_ends(known.high, node.type, casts, files.count, _SLACK)
     nulls = np.full(files.count, UNKNOWN) if known.nulls is None else known.nulls
     rows = np.full(files.count, UNKNOWN) if known.rows is None else known.rows
     all_null = (nulls >= 0) & (rows >= 0) & (rows <= nulls)
     if low.known.any() and high.known.any():
         trusted = ~(low.known & high.known) | (low.values <= high.values).astype(np.bool_)
         low, high = (_Ends(each.values, each.known & trusted) for each in (low, high))
-    return _Ranges(low, high, nulls != 0, ~all_null, casts[0] if casts else node.type)
+    return _Ranges(low, high, nulls != 0, ~all_null, casts[-1].type if casts else node.type)
 
 
-def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
-    """Say whether a <= b implies cast(a) <= cast(b), for the casts that comparisons insert."""
+def _keeps_order(node: Cast) -> bool:
+    """Say whether a <= b implies cast(a) <= cast(b), for the casts that comparisons insert; but for ``_moves_back``."""
+    source, target = node.child.type, node.type
+    if not node.ansi and not cannot_fail(source, target):  # a value may become null, or keep its low bits
+        return False
     if is_integral(source):
         return bool(is_integral(target) or pat.is_decimal(target) or pat.is_floating(target))
     if pat.is_decimal(source):
@@ -151,24 +162,37 @@ def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     return is_datetime(source) and is_datetime(target)
 
 
-def _make_ends(ends: pa.Array | None, types: Sequence[pa.DataType], count: int) -> _Ends:
-    """Return bounds, cast to one type after the other: unknown where missing or not usable, as a vector's bytes are."""
-    if ends is None or pat.is_nested(types[0]):
+def _moves_back(node: Cast) -> bool:
+    """Say whether a cast follows a zone's clocks, which are put back at times: by a day at most."""
+    is_zoned = depends_on_zone(node.child.type, node.type) and not pat.is_date32(node.child.type)
+    return is_zoned and not is_fixed(node.zone)
+
+
+def _make_ends(ends: pa.Array | None, type_: pa.DataType, casts: Sequence[Cast], count: int, slack: int) -> _Ends:
+    """Return bounds of a column after some casts: unknown where missing or not usable, as a vector's bytes are."""
+    if ends is None or pat.is_nested(type_):
         return _Ends(np.zeros(count, np.int64), np.zeros(count, np.bool_))
-    for type_ in types:
-        ends = ends if ends.type == type_ else _cast_ends(ends, type_)
+    ends = ends if ends.type == type_ else _convert_ends(ends, type_, lambda some: cast(some, type_))
+    for node in casts:
+        ends = _convert_ends(ends, node.type, partial(_cast_ends, node=node, slack=slack))
     return _to_ends(ends)
 
 
-def _cast_ends(ends: pa.Array, type_: pa.DataType) -> pa.Array:
+def _cast_ends(ends: pa.Array, node: Cast, slack: int) -> pa.Array:
+    if _moves_back(node):
+        ends = pc.add_checked(ends.view(pa.int64()), slack).view(ends.type)
+    return cast(ends, node.type, node.zone)
+
+
+def _convert_ends(ends: pa.Array, type_: pa.DataType, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """Convert bounds; null where one cannot be."""
     try:
-        return cast(ends, type_)
+        return convert(ends)
     except (InvalidQueryError, pa.ArrowException):
         if len(ends) == 1:
             return pa.nulls(1, type_)
         half = len(ends) // 2
-        return pa.concat_arrays([_cast_ends(part, type_) for part in (ends[:half], ends[half:])])
+        return pa.concat_arrays([_convert_ends(part, type_, convert) for part in (ends[:half], ends[half:])])
 
 
 def _to_ends(ends: pa.Array) -> _Ends:

@@ -1,15 +1,15 @@
 """Parse and format dates and timestamps by Spark's rules (``SparkDateTimeUtils``), over the whole range of both types.
 
 A date is a number of days since 1970-01-01. A timestamp is a number of microseconds since 1970-01-01T00:00:00. The
-calendar is the proleptic Gregorian one; Python's ``datetime`` ends at year 9999, so the arithmetic is done here. The
-session time zone is UTC. Words such as ``now``, and times without a date, are refused: their value would depend on the
-day of the query.
+calendar is the proleptic Gregorian one; Python's ``datetime`` ends at year 9999, so the arithmetic is done here. Words
+such as ``now``, and times without a date, are refused: their value would depend on the day of the query.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 MICROS_PER_SECOND = 1_000_000
@@ -24,6 +24,8 @@ _TIMESTAMP = re.compile(
     r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?(?P<zone>\s*[^\s\d.:].*)?)?)?)?)?)?",
     re.ASCII | re.DOTALL,
 )
+_TIME_ALONE = re.compile(r"T?\d{1,2}:", re.ASCII)
+_MOMENT = re.compile(r"(?:epoch|now|today|tomorrow|yesterday)(?:\s.*)?", re.ASCII | re.IGNORECASE)
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?:([+-])(?:(\d{1,2})(?::(\d{1,2})(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?))?", re.ASCII
 )
@@ -44,6 +46,22 @@ def parse_timestamp(text: str, *, zoned: bool) -> int | None:
 
     A zone shifts the result to UTC when ``zoned``; for a timestamp without time zone it is checked and dropped.
     """
+    found = split_timestamp(text)
+    if found is None:
+        return None
+    micros = found.clock - (found.offset or 0 if zoned else 0)
+    return micros if -(2**63) <= micros < 2**63 else None
+
+
+class TimestampText(NamedTuple):
+    """A time that a text shows, and the offset from UTC of the zone that it names, in microseconds; None without."""
+
+    clock: int
+    offset: int | None
+
+
+def split_timestamp(text: str) -> TimestampText | None:
+    """Read a date with an optional time and zone; None when it is no timestamp."""
     match = _TIMESTAMP.fullmatch(text.strip(BLANKS))
     if match is None:
         return None
@@ -54,13 +72,22 @@ def parse_timestamp(text: str, *, zoned: bool) -> int | None:
         return None
     micros = days * MICROS_PER_DAY + (hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND
     micros += int(((fraction or "") + "000000")[:6])
-    if match["zone"] is not None:
-        offset = _find_zone_offset(match["zone"].strip(BLANKS), micros)
-        if offset is None:
-            return None
-        if zoned:
-            micros -= offset * MICROS_PER_SECOND
-    return micros if -(2**63) <= micros < 2**63 else None
+    if match["zone"] is None:
+        return TimestampText(micros, None) if -(2**63) <= micros < 2**63 else None
+    offset = _find_zone_offset(match["zone"].strip(BLANKS), micros)
+    return None if offset is None else TimestampText(micros, offset * MICROS_PER_SECOND)
+
+
+def may_be_timestamp(text: str) -> bool:
+    """Say whether Spark may take a text that ``split_timestamp`` does not: a time of today, or in a zone it knows."""
+    plain = text.strip(BLANKS)
+    match = _TIMESTAMP.fullmatch(plain)
+    return _TIME_ALONE.match(plain) is not None or (match is not None and match["zone"] is not None)
+
+
+def names_moment(text: str) -> bool:
+    """Say whether a text names a day or time that depends on the clock, as constants of Spark may."""
+    return _MOMENT.fullmatch(text.strip(BLANKS)) is not None
 
 
 def format_date(days: int) -> str:

@@ -24,6 +24,7 @@ from hoodie_py.arrow.arrays import from_texts, make_text, to_booleans
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import ansi_casts, arithmetic
 from hoodie_py.table.filter.arrow_expression import evaluate_expression
+from hoodie_py.table.filter.lenient_casts import cast_leniently
 from hoodie_py.table.filter.like_pattern import match_pattern
 from hoodie_py.table.filter.predicate import (
     And,
@@ -110,7 +111,12 @@ def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
         right, left = _evaluate_both(node.right, node.left, batch)
     else:
         left, right = _evaluate_both(node.left, node.right, batch)
-    return arithmetic.compute(node.operator, left, right, node.type)
+    return arithmetic.compute(node.operator, left, right, node.type, ansi=node.ansi)
+
+
+def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
+    values = _evaluate_node(node.child, batch)
+    return (ansi_casts.cast if node.ansi else cast_leniently)(values, node.type, node.zone)
 
 
 def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
@@ -208,9 +214,9 @@ def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[
 
 def _can_fail(root: Node) -> bool:
     for node in iterate_nodes(root):
-        if isinstance(node, Arithmetic) and arithmetic.can_fail(node.operator, node.type):
+        if isinstance(node, Arithmetic) and node.ansi and arithmetic.can_fail(node.operator, node.type):
             return True
-        if isinstance(node, Negate) and pat.is_integer(node.type):
+        if isinstance(node, Negate) and node.ansi and pat.is_integer(node.type):
             return True
         if isinstance(node, Cast) and not ansi_casts.cannot_fail(node.child.type, node.type):
             return True
@@ -259,9 +265,9 @@ _COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
 _EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
     Literal: lambda node, batch: pa.repeat(_make_scalar(node), batch.num_rows),
     Column: _evaluate_column,
-    Cast: lambda node, batch: ansi_casts.cast(_evaluate_node(node.child, batch), node.type),
+    Cast: _evaluate_cast,
     Arithmetic: _evaluate_arithmetic,
-    Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch)),
+    Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch), ansi=node.ansi),
     Function: _evaluate_function,
     Concat: _evaluate_concat,
     Case: _evaluate_case,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hoodie_py.table.filter.sql_text import format_literal, format_name, format_string, format_type
+from hoodie_py.table.filter.time_zones import UTC_ZONE
 
 _BOOLEAN = pa.bool_()
 
@@ -72,10 +73,15 @@ class Column(Node):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Node):
-    """A conversion by Spark's ANSI rules: a value that does not fit is an error."""
+    """A conversion by Spark's rules: a value that does not fit is an error in ANSI mode.
+
+    ``zone`` is that of times without a zone; UTC where the types have none to do with it.
+    """
 
     child: Node
     type: pa.DataType
+    ansi: bool = True
+    zone: str = UTC_ZONE
 
     def __str__(self) -> str:
         return f"cast({self.child} as {format_type(self.type)})"
@@ -89,6 +95,7 @@ class Arithmetic(Node):
     left: Node
     right: Node
     type: pa.DataType
+    ansi: bool = True
 
     def __str__(self) -> str:
         return f"({self.left} {self.operator} {self.right})"
@@ -100,6 +107,7 @@ class Negate(Node):
 
     child: Node
     type: pa.DataType
+    ansi: bool = True
 
     def __str__(self) -> str:
         return f"(- {self.child})"

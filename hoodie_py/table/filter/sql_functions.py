@@ -1,4 +1,4 @@
-"""Bind calls of SQL functions: each becomes nodes of a filter. The rules are those of Spark in ANSI mode.
+"""Bind calls of SQL functions: each becomes nodes of a filter. The rules are Spark's.
 
 Most functions are written with CASE, so that an argument is computed only for the rows that need it, as in Spark.
 """
@@ -12,9 +12,10 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter.binding import make_case, make_comparison, make_concat, make_function
 from hoodie_py.table.filter.predicate import IsNull, Literal, Node, Not
+from hoodie_py.table.filter.sql_settings import SqlSettings
 
 
-def make_call(name: str, arguments: Sequence[Node]) -> Node:
+def make_call(name: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
     """Call a function by its name in upper case.
 
     Raises:
@@ -23,7 +24,7 @@ def make_call(name: str, arguments: Sequence[Node]) -> Node:
     least, most, build = _FUNCTIONS[name]
     if not least <= len(arguments) <= most:
         raise InvalidQueryError(f"The function {name.lower()} does not take {len(arguments)} arguments.")
-    return build(name.lower(), arguments)
+    return build(name.lower(), arguments, settings)
 
 
 def is_function(name: str) -> bool:
@@ -31,31 +32,31 @@ def is_function(name: str) -> bool:
     return name in _FUNCTIONS
 
 
-def _make_plain(name: str, arguments: Sequence[Node]) -> Node:
-    return make_function(name, arguments[0])
+def _make_plain(name: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
+    return make_function(name, arguments[0], settings)
 
 
-def _make_coalesce(_: str, arguments: Sequence[Node]) -> Node:
+def _make_coalesce(_: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
     *first, last = arguments
-    return make_case([Not(IsNull(each)) for each in first], first, last) if first else last
+    return make_case([Not(IsNull(each)) for each in first], first, last, settings) if first else last
 
 
-def _make_nullif(_: str, arguments: Sequence[Node]) -> Node:
+def _make_nullif(_: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
     value, other = arguments
-    return make_case([make_comparison("=", value, other)], [Literal(None, pa.null())], value)
+    return make_case([make_comparison("=", value, other, settings)], [Literal(None, pa.null())], value, settings)
 
 
-def _make_if(_: str, arguments: Sequence[Node]) -> Node:
+def _make_if(_: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
     condition, then, otherwise = arguments
-    return make_case([condition], [then], otherwise)
+    return make_case([condition], [then], otherwise, settings)
 
 
-def _make_concat(_: str, arguments: Sequence[Node]) -> Node:
-    return make_concat(arguments)
+def _make_concat(_: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
+    return make_concat(arguments, settings)
 
 
 _MANY = 1000
-_FUNCTIONS: Mapping[str, tuple[int, int, Callable[[str, Sequence[Node]], Node]]] = {
+_FUNCTIONS: Mapping[str, tuple[int, int, Callable[[str, Sequence[Node], SqlSettings], Node]]] = {
     **dict.fromkeys(("UPPER", "LOWER", "LENGTH", "TRIM", "LTRIM", "RTRIM"), (1, 1, _make_plain)),
     "COALESCE": (1, _MANY, _make_coalesce),
     "IFNULL": (2, 2, _make_coalesce),

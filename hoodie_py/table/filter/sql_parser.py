@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn, ParamSpec
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import HoodieError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.filter import binding as bind
 from hoodie_py.table.filter.binding import fold
 from hoodie_py.table.filter.datetime_text import parse_date, parse_timestamp
 from hoodie_py.table.filter.predicate import And, IsNull, Literal, Node, Not, Or, Predicate, count_levels
 from hoodie_py.table.filter.sql_functions import is_function, make_call
 from hoodie_py.table.filter.sql_lexer import Token, parse_hex, parse_number, tokenize
+from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 from hoodie_py.table.filter.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
-_P = ParamSpec("_P")
 FindColumn = Callable[[Sequence[str]], Node]
 """Finds a column by its names, each a field of the one before."""
 
@@ -49,26 +49,30 @@ _REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "SELEC
 _REFUSED_SYMBOLS = frozenset(["&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"])
 
 
-def parse_sql(text: str, schema: pa.Schema, find: FindColumn | None = None) -> Predicate:
+def parse_sql(
+    text: str, schema: pa.Schema, find: FindColumn | None = None, settings: SqlSettings = UTC_SESSION
+) -> Predicate:
     """Parse a Spark SQL condition on the columns of a schema. ``find`` finds columns by other rules.
 
     Raises:
+        UnsupportedFeatureError: it depends on a setting of a session that is not known.
         InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not fit, or uses
             syntax that filters do not support; ``where`` has the position (from 0) in the text.
     """
     try:
-        return _Parser(tokenize(text), find or partial(bind.find_column, schema=schema)).parse()
-    except InvalidQueryError as error:
+        find = find or partial(bind.find_column, schema=schema, settings=settings)
+        return _Parser(tokenize(text), find, settings).parse()
+    except (InvalidQueryError, UnsupportedFeatureError) as error:
         raise error.locate(filter=_shorten(text)) from None
     except RecursionError:
         raise InvalidQueryError("The filter is nested too deeply for the rest of the stack.") from None
 
 
-def parse_value(text: str, find: FindColumn) -> Node:
+def parse_value(text: str, find: FindColumn, settings: SqlSettings = UTC_SESSION) -> Node:
     """Parse a Spark SQL expression of any type; errors as for ``parse_sql``."""
     try:
-        return _Parser(tokenize(text), find).parse_value()
-    except InvalidQueryError as error:
+        return _Parser(tokenize(text), find, settings).parse_value()
+    except (InvalidQueryError, UnsupportedFeatureError) as error:
         raise error.locate(expression=_shorten(text)) from None
     except RecursionError:
         raise InvalidQueryError("The expression is nested too deeply for the rest of the stack.") from None
@@ -81,9 +85,11 @@ def _shorten(text: str) -> str:
 class _Parser:
     """One pass over the tokens. Every method leaves ``_at`` behind the tokens that it has parsed."""
 
-    def __init__(self, tokens: list[Token], find: FindColumn) -> None:
+    def __init__(self, tokens: list[Token], find: FindColumn, settings: SqlSettings) -> None:
+        settings.check()
         self._tokens = tokens
         self._find = find
+        self._settings = settings
         self._at = 0
         self._depth = 0
 
@@ -377,7 +383,7 @@ class _Parser:
         if word == "DATE":
             value, type_ = parse_date(text), pa.date32()
         elif word in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-            value, type_ = parse_timestamp(text, zoned=True), TIMESTAMP
+            return self._make_timestamp(text, word)
         elif word == "TIMESTAMP_NTZ":
             value, type_ = parse_timestamp(text, zoned=False), TIMESTAMP_NTZ
         elif word == "X":
@@ -386,9 +392,17 @@ class _Parser:
             self._at -= 2
             self._refuse(f"a literal of type {word}")
         if value is None:
-            self._at -= 1
-            self._fail(f"{text!r} is not a valid {word} literal.")
+            self._refuse_literal(text, word)
         return Literal(value, type_)
+
+    def _make_timestamp(self, text: str, word: str) -> Node:
+        if parse_timestamp(text, zoned=True) is None:
+            self._refuse_literal(text, word)
+        return fold(self._bind(bind.make_cast, Literal(text, pa.string()), TIMESTAMP))
+
+    def _refuse_literal(self, text: str, word: str) -> NoReturn:
+        self._at -= 1
+        self._fail(f"{text!r} is not a valid {word} literal.")
 
     def _parse_number(self, sign: str) -> Node:
         token = self._next
@@ -437,11 +451,11 @@ class _Parser:
         if self._depth > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
 
-    def _bind(self, build: Callable[_P, Node], *arguments: _P.args, **named: _P.kwargs) -> Node:
-        """Build a node, and add the position to its error."""
+    def _bind(self, build: Callable[..., Node], *arguments: Any) -> Node:
+        """Build a node by the session's settings, and add the position to its error."""
         try:
-            return build(*arguments, **named)
-        except InvalidQueryError as error:
+            return build(*arguments, settings=self._settings)
+        except HoodieError as error:
             raise error.locate(position=self._tokens[max(self._at - 1, 0)].position) from None
 
     def _refuse_next(self, expected: str = "") -> NoReturn:

@@ -44,9 +44,9 @@ def find_cast_from_string(target: pa.DataType) -> Kernel | None:
     if pat.is_floating(target):
         return _string_to_real
     if pat.is_decimal(target):
-        return lambda values, to: convert_distinct(values, lambda text: _parse_decimal(text, to), to)
+        return lambda values, to: convert_distinct(values, lambda text: parse_decimal(text, to), to)
     if pat.is_boolean(target):
-        return lambda values, to: convert_distinct(values, _parse_boolean, to)
+        return lambda values, to: convert_distinct(values, parse_boolean, to)
     if pat.is_date32(target):
         return lambda values, to: convert_distinct(values, parse_date, to)
     if pat.is_timestamp(target):
@@ -69,16 +69,19 @@ def find_cast_to_string(source: pa.DataType) -> Kernel | None:
     return None
 
 
-def convert_distinct(values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType) -> pa.Array:
+def convert_distinct(
+    values: pa.Array, convert: Callable[[Any], Any], target: pa.DataType, *, fails: bool = True
+) -> pa.Array:
     """Convert every distinct value in Python.
 
-    ``convert`` returns None for a value that does not fit, which is an error, and NotImplemented for null.
+    ``convert`` returns None for a value that does not fit, which is an error unless ``fails`` is False, and
+    NotImplemented for null.
     """
     coded = values.dictionary_encode()
     converted = []
     for value in coded.dictionary.to_pylist():
         result = convert(value)
-        if result is None:
+        if result is None and fails:
             raise make_cast_error(value, values.type, target)
         converted.append(None if result is NotImplemented else result)
     return pa.array(converted, target).take(coded.indices)
@@ -116,13 +119,14 @@ def _string_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
     if pat.is_float64(target):
         if pc.all(pc.match_substring_regex(values, _SHORT_FRACTION)).as_py():
             return values.cast(target)
-        return convert_distinct(values, _parse_real, target)
+        return convert_distinct(values, parse_real, target)
     return convert_distinct(
-        values, lambda text: None if (real := _parse_real(text)) is None else round_to_single(real, text), target
+        values, lambda text: None if (real := parse_real(text)) is None else round_to_single(real, text), target
     )
 
 
-def _parse_real(text: str) -> float | None:
+def parse_real(text: str) -> float | None:
+    """Read a number as a double; None if it is none."""
     text = text.strip(BLANKS)
     match = _REAL.fullmatch(text)
     if match is not None:
@@ -154,24 +158,27 @@ def round_to_single(real: float, text: str) -> float:
     return float(best)
 
 
-def _parse_boolean(text: str) -> bool | None:
+def parse_boolean(text: str) -> bool | None:
+    """Read a truth value; None if it is none."""
     word = text.strip(BLANKS).lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
-def _parse_decimal(text: str, target: pa.DataType) -> Decimal | None:
+def parse_decimal(text: str, target: pa.DataType) -> Decimal | None:
+    """Read a decimal; None if it is none, or does not fit."""
     text = text.strip(BLANKS)
     if _DECIMAL.fullmatch(text) is None:
         return None
-    return _fit_decimal(Decimal(text), target)
+    return fit_decimal(Decimal(text), target)
 
 
 def real_to_decimal(value: float, target: pa.DataType) -> Any:
     """Convert a double by its shortest digits; NaN and infinity become null."""
-    return _fit_decimal(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
+    return fit_decimal(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
 
 
-def _fit_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
+def fit_decimal(value: Decimal, target: pa.DataType) -> Decimal | None:
+    """Round a decimal half away from zero to a type; None if it does not fit."""
     if value and value.adjusted() > target.precision - target.scale:
         return None
     if value.adjusted() < -target.scale - 1:

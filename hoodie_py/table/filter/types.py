@@ -1,12 +1,14 @@
-"""Find the type that Spark's ANSI mode (the default of Spark 4) gives to an operation on two types.
+"""Find the type that Spark gives to an operation on two types.
 
-The rules are those of Spark's ``AnsiTypeCoercion`` and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` serves
-comparisons and ``in``, ``find_arithmetic_types`` arithmetic. None means that Spark refuses the pair of types, or that
+The rules are those of Spark's ``AnsiTypeCoercion`` (ANSI mode is the default of Spark 4), ``TypeCoercion`` (without it)
+and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` serves comparisons, ``find_wider_type`` lists and branches,
+``find_arithmetic_types`` arithmetic. None means that Spark refuses the pair of types, or that
 filters do not support it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -84,23 +86,43 @@ def find_literal_decimal(value: Decimal) -> pa.DataType | None:
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else None
 
 
-def find_common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which Spark compares two types (findWiderTypeForTwo); None when it does not."""
+def find_common_type(left: pa.DataType, right: pa.DataType, ansi: bool = True) -> pa.DataType | None:
+    """Return the type in which Spark compares two types; None when it does not.
+
+    In ANSI mode this is findWiderTypeForTwo, without it findCommonTypeForBinaryComparison.
+    """
     if left == right:
         return left
     if pat.is_null(left) or pat.is_null(right):
         return right if pat.is_null(left) else left
     if is_numeric(left) and is_numeric(right):
-        return _find_common_number(left, right)
+        return _find_common_number(left, right, ansi)
     if is_datetime(left) and is_datetime(right):
         return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
     if pat.is_string(left) or pat.is_string(right):
-        return _find_common_with_string(right if pat.is_string(left) else left)
+        return _find_common_with_string(right if pat.is_string(left) else left, ansi)
     return None
 
 
+def find_wider_type(types: Sequence[pa.DataType], ansi: bool = True) -> pa.DataType | None:
+    """Return the type that Spark gives to the members of a list, or to the branches of CASE; None when it gives none.
+
+    Types are joined from left to right; without ANSI mode texts come first, and what is beside a text becomes one.
+    """
+    found: pa.DataType | None = pa.null()
+    for type_ in types if ansi else sorted(types, key=lambda each: not pat.is_string(each)):
+        if found is None:
+            return None
+        if not ansi and pat.is_string(found) and not (pat.is_string(type_) or pat.is_null(type_)):
+            becomes_text = is_numeric(type_) or is_datetime(type_)
+            found = found if becomes_text else None
+        else:
+            found = find_common_type(found, type_, ansi)
+    return found
+
+
 def find_arithmetic_types(
-    operator: str, left: pa.DataType, right: pa.DataType
+    operator: str, left: pa.DataType, right: pa.DataType, ansi: bool = True
 ) -> tuple[pa.DataType, pa.DataType] | None:
     """Return (type of the operands, type of the result) of + - * / %; None when Spark refuses the types.
 
@@ -108,7 +130,9 @@ def find_arithmetic_types(
     """
     if pat.is_decimal(left) and pat.is_decimal(right):
         return pa.null(), _find_decimal_result(operator, left, right)
-    operands = find_common_type(left, right)
+    if not ansi:
+        left, right = (pa.float64() if pat.is_string(each) else each for each in (left, right))
+    operands = find_common_type(left, right, ansi)
     if operands is None or not is_numeric(operands):
         return None
     if operator == "/" and not pat.is_decimal(operands):
@@ -116,19 +140,19 @@ def find_arithmetic_types(
     return operands, operands
 
 
-def _find_common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _find_common_number(left: pa.DataType, right: pa.DataType, ansi: bool) -> pa.DataType:
     if pat.is_decimal(left) or pat.is_decimal(right):
         if pat.is_floating(left) or pat.is_floating(right):
             return pa.float64()
         return _find_wider_decimal(to_decimal_type(left), to_decimal_type(right))
     wider = _PRECEDENCE[max(_PRECEDENCE.index(left), _PRECEDENCE.index(right))]
-    return pa.float64() if wider == pa.float32() else wider
+    return pa.float64() if ansi and wider == pa.float32() else wider
 
 
-def _find_common_with_string(other: pa.DataType) -> pa.DataType | None:
-    if is_integral(other):
+def _find_common_with_string(other: pa.DataType, ansi: bool) -> pa.DataType | None:
+    if ansi and is_integral(other):
         return pa.int64()
-    if is_numeric(other):
+    if is_numeric(other) and (ansi or pat.is_decimal(other)):
         return pa.float64()
     return other if is_atomic(other) else None
 

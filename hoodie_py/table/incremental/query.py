@@ -17,9 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options.read import (
@@ -62,6 +60,9 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 from hoodie_py.table.view.file_system_view import FileSystemView
 
+if TYPE_CHECKING:
+    from hoodie_py.table.filter.sql_settings import SqlSettings
+
 
 def make_incremental_scan(
     snapshot: Snapshot,
@@ -69,6 +70,7 @@ def make_incremental_scan(
     end: AsOf | None = None,
     *,
     options: Mapping[str, Any] | None = None,
+    sql: SqlSettings | None = None,
     **arguments: Any,
 ) -> Scan:
     """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; others as ``make_query_scan``.
@@ -83,17 +85,19 @@ def make_incremental_scan(
     written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions are those in the whole base file, of which only the rows of some commits are read.
     settings = {**texts, MERGE_USE_POSITIONS: "false"}
-    made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
-    filters = _parse_filters(RANGE_FILTERS.read(texts), written.schema.arrow)
+    made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, sql=sql, **arguments)
+    filters = _parse_filters(RANGE_FILTERS.read(texts), written, sql)
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
 
 
-def _parse_filters(texts: Sequence[str], schema: pa.Schema) -> list[Predicate | None]:
+def _parse_filters(texts: Sequence[str], snapshot: Snapshot, sql: SqlSettings | None) -> list[Predicate | None]:
     if not texts:
         return []
     from hoodie_py.table.filter.as_predicate import as_predicate  # with the parser, which few ranges need
+    from hoodie_py.table.filter.sql_settings import of_process
 
-    return [as_predicate(each, schema) for each in texts]
+    settings = sql or of_process(snapshot.timezone)
+    return [as_predicate(each, snapshot.schema.arrow, settings=settings) for each in texts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.reader.read_info import ReadStats
     from hoodie_py.table.filter.predicate import Predicate
+    from hoodie_py.table.filter.sql_settings import SqlSettings
     from hoodie_py.table.scan.explanation import Explanation
     from hoodie_py.table.scan.measured import ReadReport
 
@@ -359,10 +360,12 @@ def make_query_scan(
     batch_rows: int | None = None,
     integrity: str = "default",
     options: Mapping[str, Any] | None = None,
+    sql: SqlSettings | None = None,
 ) -> Scan:
     """Return a scan of any kind of query; see ``HoodieTable.scan`` for the arguments.
 
-    The caller has looked at the options that say which kind.
+    The caller has looked at the options that say which kind. ``sql`` are the settings of the session whose SQL the
+    filter is; None for those of this process.
 
     Raises:
         InvalidQueryError: as ``make_scan``.
@@ -382,8 +385,9 @@ def make_query_scan(
     predicate = None
     if filter is not None:
         from hoodie_py.table.filter.as_predicate import as_predicate
+        from hoodie_py.table.filter.sql_settings import of_process
 
-        predicate = as_predicate(filter, schema)
+        predicate = as_predicate(filter, schema, settings=sql or of_process(snapshot.timezone))
     wanted = choose_columns(columns, schema)
     settings = ReadOptions(
         batch_rows or choose_batch_rows(len(wanted)),

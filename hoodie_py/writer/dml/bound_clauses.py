@@ -7,7 +7,7 @@ a check of their range, all simple values to text, dates and times to each other
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +16,11 @@ from pyarrow import types as pat
 from hoodie_py.arrow.layouts import make_plain_scalar
 from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.table.filter.binding import make_cast
+from hoodie_py.table.filter.binding import find_names_alike, make_cast
 from hoodie_py.table.filter.evaluate import evaluate_constant
 from hoodie_py.table.filter.predicate import Literal, Node, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql, parse_value
+from hoodie_py.table.filter.sql_settings import SqlSettings
 from hoodie_py.table.filter.sql_text import format_type
 from hoodie_py.table.filter.types import is_atomic, is_datetime, is_numeric, to_spark_type
 from hoodie_py.writer.dml.clauses import Clause, Clauses, Delete, Insert, Update
@@ -78,7 +79,7 @@ def _make_clause(given: Any, argument: str) -> Clause:
 
 
 def _bind(clause: Clause, names: Names, columns: pa.Schema) -> BoundClause:
-    condition = None if clause.where is None else parse_sql(clause.where, columns, names.find)
+    condition = None if clause.where is None else parse_sql(clause.where, columns, names.find, names.settings)
     if isinstance(clause, Delete):
         return BoundClause(condition, {}, deletes=True)
     given = clause.set if isinstance(clause, Update) else clause.values
@@ -90,14 +91,16 @@ def _bind(clause: Clause, names: Names, columns: pa.Schema) -> BoundClause:
 def _take_all(names: Names, columns: pa.Schema) -> dict[str, Node]:
     if names.source is None:
         raise InvalidQueryError("An update of rows without a source says which columns it sets.", hint="Give set=.")
-    missing = [name for name in columns.names if name not in names.source.names]
+    has = names.source.names
+    missing = [name for name in columns.names if not find_names_alike(name, has, names.settings)]
     if missing:
         raise InvalidQueryError(
             f"The source lacks the table's column {missing[0]!r}.",
             hint="Say which columns to set: Update(set={...}), Insert(values={...}).",
             column=missing[0],
         )
-    return {field.name: _assign(find_on_side(SOURCE, [field.name], names.source), field) for field in columns}
+    found = {field.name: find_on_side(SOURCE, [field.name], names.source, names.settings) for field in columns}
+    return {field.name: _assign(found[field.name], field, names.settings) for field in columns}
 
 
 def bind_values(given: Mapping[str, Any], names: Names, columns: pa.Schema) -> dict[str, Node]:
@@ -106,7 +109,7 @@ def bind_values(given: Mapping[str, Any], names: Names, columns: pa.Schema) -> d
         raise InvalidQueryError("There is no column to set.", hint="Give a mapping of columns to expressions.")
     values: dict[str, Node] = {}
     for key, value in given.items():
-        name = str(key).removeprefix(f"{names.target_alias}.")
+        name = _find_set_column(str(key), names, columns)
         if name in META_FIELDS or columns.get_field_index(name) < 0:
             raise InvalidQueryError(
                 f"{name[:100]!r} is no column of the table that can be set.",
@@ -116,15 +119,23 @@ def bind_values(given: Mapping[str, Any], names: Names, columns: pa.Schema) -> d
         if name in values:
             raise InvalidQueryError(f"The column {name!r} is set twice.", column=name)
         try:
-            values[name] = _assign(_parse(value, names), columns.field(name))
+            values[name] = _assign(_parse(value, names), columns.field(name), names.settings)
         except HoodieError as error:
             raise error.locate(column=name) from None
     return values
 
 
+def _find_set_column(key: str, names: Names, columns: pa.Schema) -> str:
+    """Return the table's name for a column that is set; the name as it is written if the table has none or several."""
+    alias, dot, rest = key.partition(".")
+    name = rest if dot and find_names_alike(alias, [names.target_alias], names.settings) else key
+    alike = find_names_alike(name, columns.names, names.settings)
+    return alike[0] if len(alike) == 1 else name
+
+
 def _parse(value: Any, names: Names) -> Node:
     if isinstance(value, str):
-        return parse_value(value, names.find)
+        return parse_value(value, names.find, names.settings)
     scalar = make_plain_scalar(value) if isinstance(value, pa.Scalar) else _make_scalar(value)
     type_ = to_spark_type(scalar.type)
     if not is_atomic(type_):
@@ -142,7 +153,7 @@ def _make_scalar(value: Any) -> pa.Scalar:
         raise InvalidQueryError(f"{value!r:.100} cannot be set.", hint="Give an SQL expression.") from error
 
 
-def _assign(node: Node, field: pa.Field) -> Node:
+def _assign(node: Node, field: pa.Field, settings: SqlSettings) -> Node:
     """Cast a value to its column. Nested values, and those of the same type, stay for ``fit_column``."""
     target = to_spark_type(field.type)
     if node.type == target or not is_atomic(target) or pat.is_nested(node.type):
@@ -153,7 +164,7 @@ def _assign(node: Node, field: pa.Field) -> Node:
             f"{node}",
             hint="Cast it.",
         )
-    cast = make_cast(node, target)
+    cast = make_cast(node, target, replace(settings, ansi=True))  # whatever the session's mode
     return evaluate_constant(cast) if isinstance(node, Literal) else cast
 
 

@@ -32,6 +32,7 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.filter.predicate import Predicate
+from hoodie_py.table.filter.sql_settings import SqlSettings, of_process
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
@@ -81,11 +82,15 @@ class _WholeRowsNeededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """Makes one update or merge. The merger is used instead of the table's merge mode; engine None: this process."""
+    """Makes one update or merge. The merger is used instead of the table's merge mode; engine None: this process.
+
+    ``sql`` are the settings of the session whose SQL the expressions are; None for those of this process.
+    """
 
     session: WriteSession
     merger: Merger | None = None
     engine: ChangeEngine | None = None
+    sql: SqlSettings | None = None
 
     @watch_calls("write", attrgetter("session.files"))
     def update(self, set: Mapping[str, Any], where: str | pc.Expression | None) -> WriteResult:  # noqa: A002 - as users know it
@@ -97,7 +102,7 @@ class Modifier:
         snapshot = build_wanted(self.session, undo_failed_writes(self.session))
         with turn_missing_into_conflict(self.session, snapshot):
             plan = self._prepare(snapshot)
-            names = Names(plan.columns)
+            names = Names(plan.columns, settings=plan.sql)
             clause = BoundClause(None, bind_values(set, names, plan.columns))
             return plan.run((clause,), (), (), None, None, where)
 
@@ -123,7 +128,7 @@ class Modifier:
         with turn_missing_into_conflict(self.session, snapshot):
             plan = self._prepare(snapshot)
             rows = _read_source(source, plan.columns)
-            names = Names(plan.columns, rows.schema, request.target_alias, request.source_alias)
+            names = Names(plan.columns, rows.schema, request.target_alias, request.source_alias, plan.sql)
             condition = bind_condition(request.on, names)
             bind = partial(bind_clauses, columns=plan.columns)
             matched = bind(request.matched, "when_matched", (Update, Delete), names)
@@ -151,7 +156,8 @@ class Modifier:
                 hint="Scan the rows, change them, and upsert.",
                 table=snapshot.config.name,
             )
-        return _Plan(session, snapshot, schema, generator, self.merger, self.engine)
+        sql = self.sql or of_process(snapshot.timezone)
+        return _Plan(session, snapshot, schema, generator, self.merger, self.engine, sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,7 @@ class _Plan:
     generator: KeyGenerator
     merger: Merger | None
     engine: ChangeEngine | None
+    sql: SqlSettings
 
     @property
     def columns(self) -> pa.Schema:
@@ -276,7 +283,7 @@ class _Plan:
             wanted = source.make_filter()
         names = self._list_read_columns(changes, condition)
         options = dict(self.session.settings.options)
-        scan = make_scan(self.snapshot, columns=names, filter=wanted, merger=self.merger, options=options)
+        scan = make_scan(self.snapshot, columns=names, filter=wanted, merger=self.merger, options=options, sql=self.sql)
         tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
         return [replace(each, info=self._as_stored(each.info)) for each in tasks]
 

@@ -11,20 +11,25 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.filter.binding import find_column, map_children
+from hoodie_py.table.filter.binding import find_column, find_names_alike, map_children
 from hoodie_py.table.filter.predicate import Column, Node, iterate_nodes
+from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 
 TARGET, SOURCE = "target", "source"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The columns of both sides, and the prefixes that users write for them; an update has no source."""
+    """The columns of both sides, and the prefixes that users write for them; an update has no source.
+
+    ``settings`` say whether names match by case.
+    """
 
     target: pa.Schema
     source: pa.Schema | None = None
     target_alias: str = TARGET
     source_alias: str = SOURCE
+    settings: SqlSettings = UTC_SESSION
 
     def find(self, path: Sequence[str]) -> Column:
         """Find a column.
@@ -35,10 +40,13 @@ class Names:
         sides = {self.target_alias: (TARGET, self.target)}
         if self.source is not None:
             sides[self.source_alias] = (SOURCE, self.source)
-        if len(path) > 1 and path[0] in sides:
-            side, schema = sides[path[0]]
-            return find_on_side(side, path[1:], schema)
-        having = [(side, schema) for side, schema in sides.values() if path[0] in schema.names]
+        aliases = find_names_alike(path[0], list(sides), self.settings) if len(path) > 1 else []
+        if len(aliases) == 1:
+            side, schema = sides[aliases[0]]
+            return find_on_side(side, path[1:], schema, self.settings)
+        having = [
+            (side, schema) for side, schema in sides.values() if find_names_alike(path[0], schema.names, self.settings)
+        ]
         if len(having) > 1:
             raise InvalidQueryError(
                 f"The column {path[0]!r} is in the target and in the source.",
@@ -46,12 +54,12 @@ class Names:
                 column=path[0],
             )
         side, schema = having[0] if having else (TARGET, self.target)
-        return find_on_side(side, path, schema)
+        return find_on_side(side, path, schema, self.settings)
 
 
-def find_on_side(side: str, path: Sequence[str], schema: pa.Schema) -> Column:
+def find_on_side(side: str, path: Sequence[str], schema: pa.Schema, settings: SqlSettings) -> Column:
     """Find a column of one side; errors as for ``find_column``."""
-    found = find_column(path, schema)
+    found = find_column(path, schema, settings)
     return Column((side, *found.path), found.type)
 
 

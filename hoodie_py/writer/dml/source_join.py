@@ -17,7 +17,7 @@ from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.table.filter.binding import make_comparison
+from hoodie_py.table.filter.binding import find_names_alike, make_comparison
 from hoodie_py.table.filter.evaluate import evaluate, evaluate_value
 from hoodie_py.table.filter.predicate import And, Comparison, InList, Literal, Node, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql
@@ -52,13 +52,19 @@ def bind_condition(on: str | Sequence[str], names: Names) -> JoinCondition:
     assert names.source is not None
     source = names.source
     columns = [on] if isinstance(on, str) else list(on)
-    if not isinstance(on, str) or (on in names.target.names and on in source.names):
+    settings = names.settings
+    if not isinstance(on, str) or all(find_names_alike(on, side.names, settings) for side in (names.target, source)):
         conjuncts = [
-            make_comparison("=", find_on_side(TARGET, [name], names.target), find_on_side(SOURCE, [name], source))
+            make_comparison(
+                "=",
+                find_on_side(TARGET, [name], names.target, settings),
+                find_on_side(SOURCE, [name], source, settings),
+                settings,
+            )
             for name in columns
         ]
     else:
-        conjuncts = [each.root for each in parse_sql(on, names.target, names.find).conjuncts]
+        conjuncts = [each.root for each in parse_sql(on, names.target, names.find, settings).conjuncts]
     found: dict[str, list[Node]] = {"target": [], "source": [], "on": [], "rest": []}
     for each in conjuncts:
         pair = _split_equality(each)
