@@ -62,7 +62,8 @@ class HoodieTable(
         Args:
             uri: a local path or anything fsspec knows, e.g. ``s3://bucket/table`` (``s3a://`` is the same).
             storage_options: fsspec keys or ``AWS_*`` names for the store.
-            timezone: zone of naive times where the table says LOCAL; UTC by default.
+            timezone: zone of naive times where the table says LOCAL, and of times without a zone in filters and other
+                SQL; UTC by default.
 
         Raises:
             TableNotFoundError: the path has no Hudi table.

@@ -15,8 +15,9 @@ from hoodie_py.errors import HoodieError, InvalidQueryError
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
-from tests.table.filter_examples import ANSWERED, LENIENT, RAISING
+from tests.table.filter_examples import ANSWERED, RAISING
 from tests.table.filter_rows import SCHEMA, rows
+from tests.table.lenient_filters import LENIENT
 
 pytestmark = pytest.mark.spark
 CHUNK = 50

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import from_texts
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.filter.bounds import ColumnBounds, find_candidates
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import (
@@ -135,7 +135,7 @@ def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
         arrays = [_make_single(values[name], types.get(name)) for name in columns]
         row = pa.RecordBatch.from_arrays(arrays, list(columns)) if columns else pa.RecordBatch.from_pydict({"row": [0]})
         return frozenset({evaluate(Predicate(node), row)[0].as_py()})
-    except (InvalidQueryError, pa.ArrowException, TypeError, ValueError, OverflowError):
+    except (InvalidQueryError, UnsupportedFeatureError, pa.ArrowException, TypeError, ValueError, OverflowError):
         return _ANY
 
 

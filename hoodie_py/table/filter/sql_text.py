@@ -34,7 +34,7 @@ def format_literal(value: Any, type_: pa.DataType) -> str:
     if pa.types.is_date(type_):
         return f"date'{format_date(value)}'"
     if pa.types.is_timestamp(type_):
-        return f"{format_type(type_)}'{format_timestamp(value)}'"
+        return f"{format_type(type_)}'{format_timestamp(value)}{'Z' if type_.tz else ''}'"  # the same in every session
     if pa.types.is_floating(type_):
         if not math.isfinite(value):
             return f"cast('{value}' as {format_type(type_)})"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidQueryError
@@ -19,6 +19,7 @@ from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Column, InList, Predicate
 from hoodie_py.table.filter.pruning import ColumnStatistics, lies_outside, may_match_partition, may_match_statistics
 from hoodie_py.table.filter.sql_parser import parse_sql
+from hoodie_py.table.filter.sql_settings import SqlSettings
 
 SCHEMA = pa.schema(
     [
@@ -268,3 +269,54 @@ def test_lists_of_values_are_outside_of_what_the_statistics_exclude(
     plain = all(type(each) is kind and (kind is not str or each.isascii()) for each in (*members, low, high))
     if plain and column in "sil" and low <= high:
         assert outside is not may_match
+
+
+ZONED = [
+    "cast(z as date) = date'{day}'",
+    "cast(z as date) < date'{day}'",
+    "z >= date'{day}'",
+    "cast(z as timestamp_ntz) < timestamp_ntz'{day} 00:30:00'",
+    "n > timestamp'{day} 00:30:00'",
+    "n = timestamp'{day} 02:30:00'",
+    "t <= timestamp'{day} 00:30:00'",
+    "not z < '{day}'",
+    "cast(i as tinyint) = 1",
+    "cast(l as int) < 0",
+    "not cast(l as int) is null",
+    "cast(c as decimal(3,2)) is null",
+    "i = '1.5'",
+]
+
+
+@given(
+    st.sampled_from(ZONED),
+    st.sampled_from(["America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Asia/Kolkata"]),
+    st.sampled_from(["2006-10-29", "2011-11-06", "2011-12-30", "2018-11-04"]),
+    st.lists(st.integers(-40, 40), min_size=1, max_size=4),
+    st.booleans(),
+)
+@settings(max_examples=300)
+def test_files_of_a_zone_with_rows_that_pass_are_kept(
+    text: str, zone: str, day: str, hours: list[int], ansi: bool
+) -> None:
+    """Clocks that are put back around midnight give an earlier day later on; without ANSI mode integers are cut."""
+    start = (date.fromisoformat(day) - date(1970, 1, 1)).days
+    times = [start * 86_400_000_000 + hour * 1_800_000_000 for hour in hours]
+    data: dict[str, pa.Array] = {
+        "z": pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "n": pa.array(times, pa.int64()).cast(pa.timestamp("us")),
+        "t": pa.array([start + hour // 20 for hour in hours], pa.int32()).cast(pa.date32()),
+        "i": pa.array([hour + (256 if hour % 2 else 0) for hour in hours], pa.int32()),
+        "l": pa.array([hour + 2**31 for hour in hours], pa.int64()),
+        "c": pa.array(hours, pa.int32()).cast(pa.decimal128(12, 2)),
+    }
+    arrays = [data.get(field.name, pa.nulls(len(hours), field.type)) for field in SCHEMA]
+    batch = pa.RecordBatch.from_arrays([a.cast(f.type) for a, f in zip(arrays, SCHEMA, strict=True)], schema=SCHEMA)
+    session = SqlSettings(zone, ansi=ansi)
+    try:
+        predicate = parse_sql(text.format(day=day), SCHEMA, settings=session)
+        passes = pc.any(evaluate(predicate, batch)).as_py()
+    except InvalidQueryError:
+        return
+    if passes:
+        assert may_match_statistics(predicate, statistics(batch, None, 2))
