@@ -62,7 +62,8 @@ def _may_cover(creation: Instant, instant: str) -> bool:
     """Say whether a commit that created a partition may have found the files of an instant."""
     if not creation.request_time.startswith(BEFORE_ALL):
         return find_covered_time(creation.request_time) >= instant
-    return creation.completion_time is None or creation.completion_time > instant
+    done = creation.completion_time
+    return done in (None, creation.request_time) or done > instant  # timeline layout 1 has no time of completion
 
 
 def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
