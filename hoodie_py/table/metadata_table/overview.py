@@ -103,15 +103,17 @@ class IndexOverview(Sequence[IndexInfo]):
         return f"<table><caption>Indexes</caption><tr>{head}</tr>{rows}</table>"
 
 
-def list_indexes(base: TableFiles, config: TableConfig) -> IndexOverview:
-    """Return the indexes of a table, those that are only defined or half built included; ``base`` are its files.
+def list_indexes(base: TableFiles, config: TableConfig, begun: Iterable[str] = ()) -> IndexOverview:
+    """Return the indexes of a table, those that are only defined or half built included.
+
+    ``base`` are its files, ``begun`` the partitions that pending instants of Java build.
 
     Raises:
         CorruptFileError, InvalidTableError: the metadata table, or the file of definitions, is damaged.
         StorageError: the store refused.
     """
     definitions = read_definitions(base, config)
-    unfinished = {*config.metadata_partitions_inflight} - {*config.metadata_partitions}
+    unfinished = {*config.metadata_partitions_inflight, *begun} - {*config.metadata_partitions}
     defined = {each.name for each in definitions} - {*config.metadata_partitions, *unfinished}
     states = {
         **dict.fromkeys(config.metadata_partitions, COMPLETE),

@@ -34,7 +34,7 @@ def check_nothing_pending(snapshot: Snapshot, *, indexing_too: bool = True) -> N
     if indexing_too and len(building):
         raise ConflictError(
             "Java Hudi is building an index, or was killed while it did.",
-            hint="Let it finish, or drop that index, which removes its plan, too.",
+            hint="Let it finish, or drop that index, which removes its plan: `hoodie index TABLE` shows which it is.",
             instant=building.instants[0].request_time,
         )
     others = [each for each in pending if each.action != INDEXING]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hoodie_py.formats.metadata_table import index_definitions as names
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.metadata_table.overview import IndexOverview, list_indexes
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.lock.lock import Lock
 from hoodie_py.writer.metadata_build.build import BuiltIndex, OnRecords, build_index
-from hoodie_py.writer.metadata_build.drop import drop_index
+from hoodie_py.writer.metadata_build.drop import drop_index, list_planned
 from hoodie_py.writer.metadata_build.requests import define_index
 from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.timeline.session import WriteSession
@@ -94,12 +93,10 @@ class TableIndexes:
     def drop(self, name: str, *, options: Mapping[str, Any] | None = None, lock: Lock | None = None) -> tuple[str, ...]:
         """Drop an index, complete or not, and return the names of the partitions that went.
 
-        ``column_stats`` takes ``partition_stats`` with it, and ``files`` takes all. Arguments and errors as for
-        ``build``.
+        ``column_stats`` takes ``partition_stats`` with it, and ``files`` takes all. What a build of Java
+        left that ended in an error is dropped, too. Arguments and errors as for ``build``.
         """
-        session = self._open_session(options, lock, None)
-        there = list_indexes(session.files, session.look().config)
-        dropped = drop_index(session, _find_name(there, name))
+        dropped = drop_index(self._open_session(options, lock, None), name)
         result: tuple[str, ...] = self._refresh(tuple(dropped))
         return result
 
@@ -111,16 +108,8 @@ class TableIndexes:
             StorageError: the store refused.
         """
         snapshot = self._look()
-        return list_indexes(snapshot.files, snapshot.config)
+        begun = [name for some in list_planned(snapshot).values() for name in some]
+        return list_indexes(snapshot.files, snapshot.config, begun)
 
     def __repr__(self) -> str:
         return f"TableIndexes({', '.join(each.name for each in self.show()) or 'none'})"
-
-
-def _find_name(known: IndexOverview, name: str) -> str:
-    """Return the partition that a user's name stands for: it may lack the prefix."""
-    there = [each.name for each in known]
-    for full in (name, names.SECONDARY_PREFIX + name, names.EXPRESSION_PREFIX + name):
-        if full in there:
-            return full
-    return name

@@ -195,7 +195,10 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
         return None, None
     building = _find_part_without_groups(snapshot)
     if building is not None:
-        return building, "Let Java Hudi finish that."
+        return building, (
+            "Let Java Hudi finish that; where its build ended in an error, drop the index that `hoodie index TABLE` "
+            "shows as unfinished."
+        )
     if FILES_PARTITION not in config.metadata_partitions:
         return f"it has no partition {FILES_PARTITION!r}", disable
     unknown = [name for name in config.metadata_partitions if find_maker(name) is None]
