@@ -83,6 +83,11 @@ class MetadataView:
         """The partitions that are complete."""
         return self._partitions
 
+    @property
+    def partitions_inflight(self) -> tuple[str, ...]:
+        """The partitions that are being built."""
+        return self._around.config.metadata_partitions_inflight
+
     def has(self, partition: str) -> bool:
         """Say whether there is a partition, and it is complete."""
         return partition in self._partitions

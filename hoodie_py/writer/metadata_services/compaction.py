@@ -11,7 +11,7 @@ instant in a file group would be ambiguous.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,9 +19,10 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.metadata_table.own_instants import creates_partition
 from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
-from hoodie_py.formats.timeline.instants import COMPACTION, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import COMPACTION, DELTA_COMMIT, INFLIGHT, REQUESTED, Instant
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.formats.timeline.writers import write_commit_metadata, write_compaction_plan
 from hoodie_py.reader.file_slice import FileSlice
@@ -73,14 +74,15 @@ class MetadataCompaction:
                 writer begins it anew, and readers see nothing of it.
         """
         plan = self._view.timeline.read_compaction_plan(pending)
+        operations = [each for each in plan.operations if not self._is_dropped(each, pending)]
         schema = PartitionFiles(self._files, self._view.config, FILES_PARTITION).read_schema()
         if schema is None:
             raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
         ensure_held()
         inflight = pending if pending.state == INFLIGHT else self._timeline.begin(replace(pending, state=REQUESTED))
-        self._remove_attempt(plan, pending.request_time)
+        self._remove_attempt(operations, pending.request_time)
         stats: dict[str, tuple[WriteStat, ...]] = {}
-        for operation in plan.operations:
+        for operation in operations:
             stat = self._compact(operation, pending.request_time, AvroSchema.parse(schema))
             stats[stat.partition_path] = (*stats.get(stat.partition_path, ()), stat)
         metadata = CommitMetadata(
@@ -95,9 +97,31 @@ class MetadataCompaction:
         self._timeline.complete(inflight, completion_time, content)
         Markers(self._files, pending.request_time).remove_all()
 
-    def _remove_attempt(self, plan: CompactionPlan, instant: str) -> None:
+    def _is_dropped(self, operation: CompactionOperation, pending: Instant) -> bool:
+        """Whether a partition was dropped since the plan, and maybe created again: its new files are not the plan's.
+
+        The plan stays, as up to table version 6 log files of the other partitions are named after it.
+        """
+        partition = operation.partition_path
+        if partition == FILES_PARTITION:
+            return False
+        if partition not in (*self._view.partitions, *self._view.partitions_inflight):
+            return True
+        groups = self._view.list_file_groups(partition)
+        there = {log.name.name for each in groups for log in each.log_files}
+        there |= {base.name for each in groups for base in each.base_files}
+        if not there.isdisjoint({operation.data_file, *operation.delta_files}):
+            return False
+        times = {log.name.instant for each in groups for log in each.log_files if creates_partition(log.name.instant)}
+        creations = (self._view.timeline.timeline.find(each, DELTA_COMMIT) for each in times)
+        return any(
+            each is not None and (each.completion_time or each.request_time) > pending.request_time
+            for each in creations
+        )
+
+    def _remove_attempt(self, operations: Sequence[CompactionOperation], instant: str) -> None:
         """Remove base files that an earlier attempt left."""
-        for partition in sorted({each.partition_path for each in plan.operations}):
+        for partition in sorted({each.partition_path for each in operations}):
             place = PartitionFiles(self._files, self._view.config, partition)
             for path in place.list_base_files_of(instant):
                 self._files.delete_with_checksum(path)
