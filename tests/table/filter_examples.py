@@ -124,6 +124,13 @@ bo like 't%'
 dt like '2020%'
 s between 'a' and 'b'
 s not between 'a' and 'b'
+year(dt) = 2020
+month(ts) = 1
+day(ntz) > 3
+hour(ts) = 1
+minute(st_) is not null
+second(dt) = 0
+quarter(sd) = 1
 upper(s) = 'SS'
 upper(s) = 'HI'
 lower(s) = 'hi'

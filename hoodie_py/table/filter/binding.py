@@ -23,6 +23,7 @@ from hoodie_py.arrow.fields import find_similar_names
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.table.filter.ansi_casts import can_cast, cannot_fail
 from hoodie_py.table.filter.arithmetic import can_fail
+from hoodie_py.table.filter.date_parts import DATE_PARTS
 from hoodie_py.table.filter.datetime_text import names_moment, split_timestamp
 from hoodie_py.table.filter.evaluate import evaluate_constant
 from hoodie_py.table.filter.predicate import (
@@ -46,11 +47,14 @@ from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 from hoodie_py.table.filter.sql_text import format_type
 from hoodie_py.table.filter.time_zones import UTC_ZONE
 from hoodie_py.table.filter.types import (
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
     find_arithmetic_types,
     find_common_type,
     find_narrowest_decimal,
     find_wider_type,
     is_atomic,
+    is_datetime,
     is_integral,
     is_numeric,
     to_decimal_type,
@@ -301,6 +305,16 @@ def make_function(name: str, argument: Node, settings: SqlSettings) -> Node:
         child = argument if pat.is_binary(argument.type) else make_cast(argument, pa.string(), settings)
         return Function(name, child, pa.int32())
     return Function(name, make_cast(argument, pa.string(), settings), pa.string())
+
+
+def make_date_part(name: str, argument: Node, settings: SqlSettings) -> Node:
+    """Take a part of a date or time; that of a timestamp is what the clocks of the session's time zone show."""
+    if not (is_datetime(argument.type) or pat.is_string(argument.type) or pat.is_null(argument.type)):
+        raise InvalidQueryError(f"The function {name} needs a date or time, not {format_type(argument.type)}.")
+    if name in DATE_PARTS:
+        return Function(name, make_cast(argument, pa.date32(), settings), pa.int32())
+    moment = argument if pat.is_timestamp(argument.type) else make_cast(argument, TIMESTAMP, settings)
+    return Function(name, make_cast(moment, TIMESTAMP_NTZ, settings), pa.int32())
 
 
 def _narrow_beside_decimal(node: Node, other: Node, settings: SqlSettings) -> Node:

@@ -24,6 +24,7 @@ from hoodie_py.arrow.arrays import from_texts, make_text, to_booleans
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import ansi_casts, arithmetic
 from hoodie_py.table.filter.arrow_expression import evaluate_expression
+from hoodie_py.table.filter.date_parts import DATE_PARTS, TIME_PARTS, compute_part
 from hoodie_py.table.filter.lenient_casts import cast_leniently
 from hoodie_py.table.filter.like_pattern import match_pattern
 from hoodie_py.table.filter.predicate import (
@@ -121,6 +122,8 @@ def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
 
 def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate_node(node.child, batch)
+    if node.name in DATE_PARTS or node.name in TIME_PARTS:
+        return compute_part(node.name, values)
     trim = _TRIMS.get(node.name)
     if trim is not None:
         return trim(values, characters=" ")

@@ -115,7 +115,7 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """``upper``, ``lower``, ``length``, ``trim``, ``ltrim`` or ``rtrim`` of one argument."""
+    """``upper``, ``lower``, ``length``, ``trim``, ``ltrim`` or ``rtrim`` of a text, or a part of a date or time."""
 
     name: str
     child: Node

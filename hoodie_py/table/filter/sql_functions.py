@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.filter.binding import make_case, make_comparison, make_concat, make_function
+from hoodie_py.table.filter.binding import make_case, make_comparison, make_concat, make_date_part, make_function
+from hoodie_py.table.filter.date_parts import DATE_PARTS, TIME_PARTS
 from hoodie_py.table.filter.predicate import IsNull, Literal, Node, Not
 from hoodie_py.table.filter.sql_settings import SqlSettings
 
@@ -36,6 +37,10 @@ def _make_plain(name: str, arguments: Sequence[Node], settings: SqlSettings) -> 
     return make_function(name, arguments[0], settings)
 
 
+def _make_date_part(name: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
+    return make_date_part(name, arguments[0], settings)
+
+
 def _make_coalesce(_: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
     *first, last = arguments
     return make_case([Not(IsNull(each)) for each in first], first, last, settings) if first else last
@@ -58,6 +63,7 @@ def _make_concat(_: str, arguments: Sequence[Node], settings: SqlSettings) -> No
 _MANY = 1000
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[[str, Sequence[Node], SqlSettings], Node]]] = {
     **dict.fromkeys(("UPPER", "LOWER", "LENGTH", "TRIM", "LTRIM", "RTRIM"), (1, 1, _make_plain)),
+    **dict.fromkeys((each.upper() for each in (*DATE_PARTS, *TIME_PARTS)), (1, 1, _make_date_part)),
     "COALESCE": (1, _MANY, _make_coalesce),
     "IFNULL": (2, 2, _make_coalesce),
     "NVL": (2, 2, _make_coalesce),

@@ -1,8 +1,8 @@
 """expr_index_*: leave out file slices by ranges of an expression's values (Hudi ``ExpressionIndexSupport``).
 
 The index has statistics of files as ``column_stats`` has, of ``upper(name)`` instead of ``name``; they are joined in
-the same way. Java knows many functions. These are those that filters have, too: ``upper``, ``lower``, and ``identity``,
-which is the column itself.
+the same way. Java knows many functions. Filters are answered by ``upper``, ``lower``, and ``identity``, which is the
+column itself. Parts of times, such as ``hour``, are in the index by the time zone of the session that wrote it.
 
 Java and Python may not agree about the case of rare letters. Comparisons with texts of ASCII are the same in both, so
 an index of upper or lower case is asked for those alone.
