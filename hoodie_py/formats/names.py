@@ -257,7 +257,7 @@ def unescape_partition_value(text: str) -> str:
 
 
 def split_partition_path(
-    path: str, fields: tuple[str, ...], *, legacy_default: bool = False, whole: bool = False
+    path: str, fields: tuple[str, ...], *, legacy_default: bool = False, whole: bool = False, hive_style: bool = False
 ) -> tuple[str | None, ...] | None:
     """Return the text of each partition field from a partition path, as Hudi's Spark reader does.
 
@@ -269,13 +269,16 @@ def split_partition_path(
     Fields are in path order; without fields the result is ``()``. It is None if the path does not match the fields.
     With ``legacy_default``, ``default`` is read as null, too: Hudi wrote it before 0.12 and does not upgrade tables
     with it past version 4, so from version 6 on, the rows of a partition called ``default`` have the value ``default``.
-    With ``whole``, segments are returned unchanged if the path has one for each field.
+    With ``whole``, segments are returned unchanged if the path has one for each field, in ``hive_style`` without
+    ``field=``.
     """
     if not fields:
         return ()
     segments = path.split("/")
     if len(segments) == len(fields):
         texts = segments if whole else [unescape_partition_value(each.split("=", 1)[-1]) for each in segments]
+        if whole and hive_style:
+            texts = [each.removeprefix(f"{field}=") for each, field in zip(segments, fields, strict=True)]
     elif len(fields) == 1:
         texts = [path.removeprefix(f"{fields[0]}=")]
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from hoodie_py.table.view.cleaned_slices import CleanedSlices
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import is_formatted_time, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import FolderListings, Keep, MayLead, PartitionListing, parse_partition
+from hoodie_py.table.view.partitions import FolderListings, Keep, MayLead, PartitionListing
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
@@ -182,7 +182,7 @@ class Snapshot:
         """
         view = self.choose_view(options)
         found = self._list_kind(view, query_type, self._list_partitions(view, predicate))
-        self._check_not_cleaned(found, partial(self._may_match, predicate))
+        self._check_not_cleaned(found, self._make_path_filter(predicate))
         return found
 
     def iterate_file_slices(
@@ -197,7 +197,8 @@ class Snapshot:
             self._check_not_cleaned(found, paths.__contains__)
             seen |= paths
             yield found
-        self._check_not_cleaned((), lambda path: path not in seen and self._may_match(predicate, path))
+        wanted = self._make_path_filter(predicate)
+        self._check_not_cleaned((), lambda path: path not in seen and wanted(path))
 
     def _list_kind(
         self, view: FileSystemView, query_type: str, partitions: Iterable[PartitionListing]
@@ -219,7 +220,7 @@ class Snapshot:
         listings = view.list_partitions() if predicate is None else self._list_partitions(view, predicate)
         paths = [listing.partition.path for listing in listings]
         found = view.list_named_slices(self._as_of, paths)
-        self._check_not_cleaned(found, partial(self._may_match, predicate))
+        self._check_not_cleaned(found, self._make_path_filter(predicate))
         return view.add_known_sources(found)
 
     def _check_not_cleaned(self, found: Sequence[FileSlice], wanted: Callable[[str], bool]) -> None:
@@ -243,7 +244,7 @@ class Snapshot:
         """
         from hoodie_py.table.view.integrity import check_nothing_missing
 
-        wanted = partial(self._may_match, predicate)
+        wanted = self._make_path_filter(predicate)
         for view in dict.fromkeys((self.view, self.choose_view(options))):
             check_nothing_missing(view, self._as_of, wanted, base_files_only=query_type == "read_optimized")
 
@@ -260,14 +261,13 @@ class Snapshot:
         wanted = PartitionFilter(predicate, self.config, self.schema.arrow)
         return lambda partition: wanted.may_match(partition.path), wanted.may_lead
 
-    def _may_match(self, predicate: Predicate | None, path: str) -> bool:
-        """Say whether a partition may hold rows that pass a filter."""
+    def _make_path_filter(self, predicate: Predicate | None) -> Callable[[str], bool]:
+        """Return which partitions, by path, may hold rows that pass a filter."""
         if predicate is None:
-            return True
-        from hoodie_py.table.filter.pruning import may_match_partition
+            return lambda _: True
+        from hoodie_py.table.view.partition_filter import PartitionFilter
 
-        partition = parse_partition(self.config, self.schema.arrow, path, whole=self._names_partition(predicate))
-        return may_match_partition(predicate, partition.values_by_field)
+        return PartitionFilter(predicate, self.config, self.schema.arrow).may_match
 
     def _names_partition(self, predicate: Predicate | None) -> bool:
         if predicate is None:

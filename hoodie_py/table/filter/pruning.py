@@ -21,6 +21,7 @@ from hoodie_py.table.filter.predicate import (
     And,
     Column,
     Comparison,
+    InList,
     ListedValues,
     Literal,
     Node,
@@ -59,16 +60,25 @@ def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
     """Say whether a filter fixes the value of every partition field.
 
     Java then builds the partition's path from these values (``HoodieFileIndex``). So the values are compared with whole
-    path segments, also with those that have an equals sign.
+    path segments, also with those that have an equals sign or ``%XX``.
     """
-    named = set()
+    return bool(fields) and find_fixed_values(predicate).keys() >= set(fields)
+
+
+def find_fixed_values(predicate: Predicate) -> dict[str, Any]:
+    """Return the columns that a filter compares with one value each by ``=``, or by ``in`` with one value, which Spark
+    makes an equality.
+    """
+    fixed: dict[str, Any] = {}
     for part in predicate.conjuncts:
         node = part.root
         if isinstance(node, Comparison) and node.operator == "=":
             sides = (node.left, node.right) if isinstance(node.left, Column) else (node.right, node.left)
             if isinstance(sides[0], Column) and isinstance(sides[1], Literal):
-                named.add(".".join(sides[0].path))
-    return bool(fields) and named.issuperset(fields)
+                fixed[".".join(sides[0].path)] = sides[1].value
+        elif isinstance(node, InList) and isinstance(node.child, Column) and len(set(node.values)) == 1:
+            fixed[".".join(node.child.path)] = node.values[0]
+    return fixed
 
 
 def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[Any, ...]]) -> bool:

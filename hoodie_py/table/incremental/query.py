@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import (
     AS_OF_INSTANT,
     FALLBACK_TO_FULL_SCAN,
@@ -59,6 +60,7 @@ from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.partition_values import list_decoded_fields
 
 if TYPE_CHECKING:
     from hoodie_py.table.filter.sql_settings import SqlSettings
@@ -109,7 +111,8 @@ class IncrementalQuery(SnapshotQuery):
         assert isinstance(request.snapshot, RangeSnapshot)
         found = request.snapshot.find_slices(request.predicate)
         planned = None if found.are_whole else _find_last_time(request.snapshot)
-        tasks = make_slice_tasks(request, self.kind, found.slices)
+        config = request.snapshot.config
+        tasks = [_show_stored_values(each, config) for each in make_slice_tasks(request, self.kind, found.slices)]
         return [RangeTask.from_task(each, planned, found.rules) for each in tasks]
 
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
@@ -130,6 +133,23 @@ class RangeSlices:
     slices: list[FileSlice]
     are_whole: bool = False
     rules: BlockRules | None = None
+
+
+def _show_stored_values(task: ScanTask, config: TableConfig) -> ScanTask:
+    """Return a task whose rows show partition values as files have them, if readers decode those of the path.
+
+    Java's ranges do so: conditions on partition columns alone choose partitions, by the decoded values of their paths,
+    and rows show what files have.
+    """
+    names = list_decoded_fields(config, task.file_slice.partition_path)
+    decoded = {name: value for name, value in task.info.constants.items() if name in names}
+    if not decoded:
+        return task
+    known = task.info.constants.keys()
+    rest = () if task.predicate is None else task.predicate.conjuncts
+    left = [each for each in rest if not each.columns or not each.columns <= known]
+    constants = {name: value for name, value in task.info.constants.items() if name not in decoded}
+    return replace(task, info=replace(task.info, constants=constants), predicate=join_filters(*left))
 
 
 def _find_last_time(snapshot: RangeSnapshot) -> str:
@@ -254,7 +274,7 @@ class RangeSnapshot(Snapshot):
             return self._find_table_slices(predicate, options)
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
         commits = read_range_metadata(self.timeline, span)
-        written = find_written_files(commits, lambda path: self._may_match(predicate, path))
+        written = find_written_files(commits, self._make_path_filter(predicate))
         listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
         slices = make_touched_slices(
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import DEFAULT_PARTITION, unescape_partition_value
 from hoodie_py.table.filter.predicate import And, Predicate
-from hoodie_py.table.filter.pruning import may_match_partition, may_match_statistics, names_partition
+from hoodie_py.table.filter.pruning import find_fixed_values, may_match_partition, may_match_statistics, names_partition
 from hoodie_py.table.view.partition_values import (
     UnreadableValueError,
     parse_partition_constants,
@@ -50,6 +50,7 @@ class PartitionFilter:
         self._texts = frozenset(name for name, type_ in self._types.items() if pa.types.is_string(type_))
         self._joined = frozenset(name for name in self._fields if not self._is_one_segment(name))
         self._whole = names_partition(predicate, self._fields)
+        self._prefix = () if self._whole else tuple(self._list_fixed(predicate))
         self._listed: dict[str, frozenset[Any]] = {}
         rest = [part for part in predicate.conjuncts if not self._add_listed(part)]
         self._rest = (
@@ -66,6 +67,9 @@ class PartitionFilter:
 
     def may_match(self, path: str) -> bool:
         """Say whether rows of a partition may pass."""
+        segments = path.split("/") if self._prefix else ()
+        if len(segments) == len(self._fields) and not all(map(str.__eq__, self._prefix, segments)):
+            return False
         values = parse_partition_constants(self._config, self._schema, path, whole=self._whole)
         for name, listed in self._listed.items():
             if name in values and values[name] not in listed:
@@ -82,6 +86,20 @@ class PartitionFilter:
             for spelled in _iterate_spellings(segments)
             for values in self._spread(spelled, segments, self._fields)
         )
+
+    def _list_fixed(self, predicate: Predicate) -> Iterator[str]:
+        """Yield the leading segments of the paths with rows that pass, as far as the filter fixes texts.
+
+        Java lists the folder of these segments alone. So where readers show other values of them, no row passes.
+        """
+        if self._config.url_encode_partitioning or not spells_values(self._config):
+            return
+        fixed = find_fixed_values(predicate)
+        for name in self._fields:
+            value = fixed.get(name)
+            if name not in self._texts or not isinstance(value, str) or not value:
+                return
+            yield f"{name}={value}" if self._config.hive_style_partitioning else value
 
     def _is_one_segment(self, name: str) -> bool:
         """Say whether a field's value is one folder: its type has no slash in any text."""

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.names import split_partition_path
+from hoodie_py.formats.names import split_partition_path, unescape_partition_value
 
 _PATH_SPELLS_VALUE = frozenset({
     None, "SIMPLE", "COMPLEX", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD", "SPARK_SQL", "SPARK_SQL_UUID",
@@ -47,13 +47,13 @@ def parse_partition_constants(
     """Parse the columns whose value in every row of a partition is the value in the path.
 
     Values are Python's by column name (None is null); all other columns take the value in the files. Partition fields
-    that are nested, or that the schema lacks, are left out. ``whole`` takes a path segment with an equals sign as a
-    value, not as ``field=value``, where paths are neither in hive style nor encoded. Java does so for filters that name
-    a partition (``names_partition``).
+    that are nested, or that the schema lacks, are left out. ``whole`` takes a path segment, in hive style what is
+    behind ``field=``, as the value itself where paths are not encoded: ``%XX`` is not decoded, and without hive style
+    an equals sign is part of the value. Java does so for filters that name a partition (``names_partition``).
     """
     if not spells_values(config):
         return {}
-    whole = whole and not config.hive_style_partitioning and not config.url_encode_partitioning
+    whole = whole and not config.url_encode_partitioning
     values = parse_partition_values(config, schema, path, whole=whole)
     return {field: value for field, value in values.items() if not isinstance(value, datetime)}
 
@@ -61,6 +61,15 @@ def parse_partition_constants(
 def spells_values(config: TableConfig) -> bool:
     """Say whether the key generator writes partition values into paths as they are, not as formatted times."""
     return config.key_generator in _PATH_SPELLS_VALUE
+
+
+def list_decoded_fields(config: TableConfig, path: str) -> tuple[str, ...]:
+    """Return the partition fields whose values readers decode from a path, although the table does not encode paths."""
+    segments = path.split("/")
+    fields = config.partition_fields
+    if config.url_encode_partitioning or not spells_values(config) or len(segments) != len(fields):
+        return ()
+    return tuple(name for name, text in zip(fields, segments, strict=True) if unescape_partition_value(text) != text)
 
 
 def is_formatted_time(config: TableConfig, field: str) -> bool:
@@ -84,7 +93,8 @@ def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
 
 def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> dict[str, Any]:
     """Parse the value of every partition column, for files that lack the column."""
-    texts = split_partition_path(path, config.partition_fields, whole=whole)
+    hive_style = config.hive_style_partitioning
+    texts = split_partition_path(path, config.partition_fields, whole=whole, hive_style=hive_style)
     values: dict[str, Any] = {}
     for field, text in zip(config.partition_fields, texts or (), strict=False):
         index = schema.get_field_index(field)

@@ -46,11 +46,6 @@ class Partition:
     fields: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
 
-    @property
-    def values_by_field(self) -> dict[str, Any]:
-        """The values by column; any other column may have any value."""
-        return dict(zip(self.fields, self.values, strict=True))
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionListing:
@@ -106,9 +101,9 @@ class FolderListings:
         return list_named_folders(self.files, paths)
 
 
-def parse_partition(config: TableConfig, schema: pa.Schema, path: str, *, whole: bool = False) -> Partition:
-    """Return the partition at ``path`` with its typed values; ``whole`` as for ``parse_partition_constants``."""
-    known = parse_partition_constants(config, schema, path, whole=whole)
+def parse_partition(config: TableConfig, schema: pa.Schema, path: str) -> Partition:
+    """Return the partition at ``path`` with its typed values."""
+    known = parse_partition_constants(config, schema, path)
     return Partition(path, tuple(known), tuple(known.values()))
 
 

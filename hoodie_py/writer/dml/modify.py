@@ -48,6 +48,7 @@ from hoodie_py.writer.dml.new_rows import NewRows, place_new_rows
 from hoodie_py.writer.dml.source_join import JoinCondition, SourceRows, bind_condition
 from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.index.misread_partitions import refuse_changes
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.input.conform import check_names, find_write_schema
 from hoodie_py.writer.input.input_data import read_input
@@ -228,6 +229,7 @@ class _Plan:
         engine = self.engine or LocalEngine(self.session.settings.options, self.merger)
         with engine:
             found = engine.find(changes, self._plan_reads(changes, condition, where))
+            refuse_changes(self.snapshot.config, sorted({key[0] for key, each in found.groups.items() if each.updates}))
             fresh = NewRows(self.session, self.snapshot, self.schema, self.merger)
             routed = place_new_rows(fresh, new, changes.source, condition, found.moved)
             if is_partial and any(_needs_whole_rows(each, found) for each in routed.assignments):

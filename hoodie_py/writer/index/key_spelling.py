@@ -28,6 +28,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index.misread_partitions import refuse_twins
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import load_output_schema
 
@@ -46,10 +47,12 @@ def check_spelling(
 
     Raises:
         InvalidQueryError: keys differ; names both texts and the option to set.
+        UnsupportedFeatureError: readers show the rows of another partition with the same value.
         HoodieError: the table cannot be read.
     """
     if snapshot.instant is None or not made_of:
         return
+    refuse_twins(snapshot, partitions)
     generator = KeyGenerator.from_snapshot(snapshot, options)
     schema = snapshot.schema.arrow
     known = {name for name in made_of if find_field_type(schema, name) is not None}

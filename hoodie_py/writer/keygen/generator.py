@@ -45,6 +45,7 @@ _FIRST_WITH_NAMED_KEYS = 9  # from this table version on, a complex key of one f
 _BAD_PATH = (
     r"(^|[/\\])\.{0,2}([/\\]|$)|^\.hoodie([/\\]|$)|[:\x00]"  # empty, . or .., Hudi's own folder, no path in Java
 )
+_LOOKS_ENCODED = "%[0-9A-Fa-f]{2}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +196,14 @@ class KeyGenerator:
         bad = pc.match_substring_regex(spelt, _BAD_PATH)
         if time is None and not self.hive_style and not self.url_encode:
             bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java takes it for hive style, shows the text behind it
+        if time is None and not self.url_encode:
+            bad = pc.or_(bad, pc.match_substring_regex(spelt, _LOOKS_ENCODED))  # Java decodes it in what it shows
         if pc.any(bad).as_py():
             refuse_rows(
                 bad.take(pc.fill_null(coded.indices, len(distinct))),
                 "Values that cannot be part of a partition path: empty folders, '.', '..', '.hoodie', colons, NUL, '=' "
-                "in a table whose paths are not in hive style.",
+                "in a table whose paths are not in hive style, '%' before two hex digits in one whose paths are not "
+                "encoded.",
                 column=name,
                 values=values,
                 hint="Make the table with URL-encoded partition paths, or change the values.",

@@ -19,12 +19,17 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.table.schema.resolver import resolve_schema
 from hoodie_py.table.view.partition_values import may_hold_slash, parse_partition_constants, parse_partition_values
-from hoodie_py.table.view.partitions import discover_partitions, parse_partition
+from hoodie_py.table.view.partitions import Partition, discover_partitions, parse_partition
 from tests.corpus import case_folder, corpus_names, load_case
 from tests.formats.partition_paths import make_partition_path
 from tests.table.tables import make_table, open_view, properties_text
 
 METAFILE = ".hoodie_partition_metadata"
+
+
+def values_of(partition: Partition) -> dict[str, Any]:
+    """The values that a path fixes, by column."""
+    return dict(zip(partition.fields, partition.values, strict=True))
 
 
 def config_of(**extra: str) -> TableConfig:
@@ -73,7 +78,7 @@ def test_pruned_partitions_are_not_listed_where_depth_tells(tmp_path: Path, monk
     listed: list[str] = []
     plain = TableFiles.list_many
     monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: listed.extend(paths) or plain(self, paths))
-    arguments = {"keep": lambda partition: partition.values_by_field.get("p") in (1, 3)}
+    arguments = {"keep": lambda partition: values_of(partition).get("p") in (1, 3)}
     assert found(tmp_path, fields("p"), schema=pa.schema({"p": pa.int32()}), **arguments) == ["1", "3"]
     assert listed == ["", "1", "3"]
 
@@ -81,7 +86,7 @@ def test_pruned_partitions_are_not_listed_where_depth_tells(tmp_path: Path, monk
 def test_pruning_by_text_looks_at_whole_partitions_only(tmp_path: Path):
     make_table(tmp_path, {f"a/b/{METAFILE}": b"", f"c/{METAFILE}": b""})
     arguments = {
-        "keep": lambda partition: partition.values_by_field["p"] == "a/b",
+        "keep": lambda partition: values_of(partition)["p"] == "a/b",
         "schema": pa.schema({"p": pa.string()}),
     }
     assert found(tmp_path, fields("p"), **arguments) == ["a/b"]
@@ -116,11 +121,11 @@ def test_timestamps_are_read_off_paths_only_for_files_without_the_column():
 
 def test_paths_that_do_not_fit_the_fields_tell_nothing():
     schema = pa.schema({"p": pa.string(), "q": pa.int32()})
-    assert parse_partition(fields("p,q"), schema, "a/b/1").values_by_field == {}
-    assert parse_partition(fields("p,q"), schema, "p=a/b/q=1").values_by_field == {"p": "a/b", "q": 1}
-    assert parse_partition(fields("p,q"), schema, "a/1").values_by_field == {"p": "a", "q": 1}
-    assert parse_partition(fields("p,missing"), schema, "a/1").values_by_field == {"p": "a"}
-    assert parse_partition(config_of(), schema, "").values_by_field == {}
+    assert values_of(parse_partition(fields("p,q"), schema, "a/b/1")) == {}
+    assert values_of(parse_partition(fields("p,q"), schema, "p=a/b/q=1")) == {"p": "a/b", "q": 1}
+    assert values_of(parse_partition(fields("p,q"), schema, "a/1")) == {"p": "a", "q": 1}
+    assert values_of(parse_partition(fields("p,missing"), schema, "a/1")) == {"p": "a"}
+    assert values_of(parse_partition(config_of(), schema, "")) == {}
 
 
 @pytest.mark.parametrize("generator", ["TIMESTAMP", "CUSTOM", "com.example.Mine"])
