@@ -108,7 +108,8 @@ class Lake:
         for name, type_ in types.items():
             at = schema.get_field_index(name)
             schema = schema.append(pa.field(name, type_)) if at < 0 else schema.set(at, pa.field(name, type_))
-        self.open().upsert(pa.Table.from_pylist(list(rows), schema), options=self.options)
+        rows_of_all = pa.Table.from_pylist(list(rows), schema)
+        self.open().upsert(rows_of_all, options=self.options, allow_loss=bool(types))  # Java asks for no word
 
     def compact(self, by: str) -> None:
         """Compact what log files there are; rows stay as they are."""
