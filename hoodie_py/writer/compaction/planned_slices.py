@@ -8,14 +8,19 @@ the new base file, as the rows of others would be lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
 from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
-from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.reader.log.log_files import ScannedBlock
+from hoodie_py.reader.log.scan import scan_log_files
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.bootstrap import locate_source
 from hoodie_py.table.view.committed_logs import CommittedLogs
@@ -178,4 +183,14 @@ def _iterate_lost_logs(
 def has_records(snapshot: Snapshot, planned: FileSlice, log: LogFile) -> bool:
     """Whether a log file holds committed records. Up to version 6 its name does not tell."""
     alone = FileSlice(planned.partition_path, planned.file_id, planned.base_instant, None, (log,))
-    return next(FileGroupReader(alone, snapshot).log_records(), None) is not None
+    return bool(read_blocks(alone, snapshot.read_info(alone), ReadOptions()))
+
+
+def read_blocks(file_slice: FileSlice, info: ReadInfo, options: ReadOptions) -> list[ScannedBlock]:
+    """Return the log blocks of a slice that count, in merge order, without their contents."""
+    stats = ReadStats()
+    with closing(Spill(MemoryBudget.from_options(options), stats)) as spill:
+        found = scan_log_files(
+            info.files, file_slice.log_files, info.rules, stats, spill, strict=False, committed=info.committed
+        )
+        return [each.drop_content() for each in found]

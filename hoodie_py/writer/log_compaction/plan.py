@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from uuid import uuid4
 
 from hoodie_py.errors import UnsupportedFeatureError
@@ -17,13 +16,10 @@ from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.formats.timeline.writers import write_compaction_plan
 from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log.log_files import ScannedBlock
-from hoodie_py.reader.log.scan import scan_log_files
-from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.compaction.planned_slices import read_blocks
 from hoodie_py.writer.compaction.strategy import measure_operation
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
@@ -100,16 +96,6 @@ def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Compac
         strategy=EXECUTOR,
         preserve_hoodie_metadata=True,
     )
-
-
-def read_blocks(file_slice: FileSlice, info: ReadInfo, options: ReadOptions) -> list[ScannedBlock]:
-    """Return the log blocks of a slice that count, in merge order, without their contents."""
-    stats = ReadStats()
-    with closing(Spill(MemoryBudget.from_options(options), stats)) as spill:
-        found = scan_log_files(
-            info.files, file_slice.log_files, info.rules, stats, spill, strict=False, committed=info.committed
-        )
-        return [each.drop_content() for each in found]
 
 
 def _make_operation(file_slice: FileSlice, new_bytes: int) -> CompactionOperation:

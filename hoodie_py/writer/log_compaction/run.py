@@ -32,12 +32,12 @@ from hoodie_py.writer.compaction.planned_run import (
     make_run_facts,
     with_schema_of,
 )
-from hoodie_py.writer.compaction.planned_slices import find_planned_slices
+from hoodie_py.writer.compaction.planned_slices import find_planned_slices, read_blocks
 from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.log_compaction.plan import check_foldable, read_blocks
+from hoodie_py.writer.log_compaction.plan import check_foldable
 from hoodie_py.writer.log_compaction.task import LogCompactionTask, UnjoinableLogError
 from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
 from hoodie_py.writer.metadata_table.undo import undo_metadata_commit

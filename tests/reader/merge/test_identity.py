@@ -156,3 +156,19 @@ def test_a_column_that_was_added_later_is_null_in_older_rows(tmp_path: Path) -> 
     merger = Rows(lambda a, b, c: seen.append((c.get_value(a, "added"), c.get_value(b, "added"))) or b)
     assert table.scan(["added"], merger=merger).to_arrow()["added"].to_pylist() == [7]
     assert seen == [(None, 7)]
+
+
+def test_a_row_that_is_made_from_nothing_keeps_the_meta_columns_of_the_newer_version(tmp_path: Path) -> None:
+    class Builds(Rows):
+        def __init__(self) -> None:
+            super().__init__(lambda older, newer, context: context.construct(newer.record_key, row(1, 9)))
+
+    table = HoodieTable.open(Kind(9, merge_on_read=True).create(tmp_path / "table", merger=Builds()))
+    table.upsert([row(1)], QUICK, merger=Builds())
+    done = table.upsert([row(1)], QUICK, merger=Builds())
+    for _ in range(2):
+        (found,) = table.scan(merger=Builds()).to_arrow().to_pylist()
+        assert found["_hoodie_commit_time"] == done.instant
+        assert found["_hoodie_commit_seqno"]
+        assert (found["_hoodie_partition_path"], found["ts"]) == (found["part"], 9)
+        table.compact(merger=Builds(), options=QUICK)

@@ -12,8 +12,10 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.formats.timeline.writers import write_compaction_plan
+from tests.reader.mergers import Dearest
 from tests.writer.bootstrapped_tables import Bootstrapped
 from tests.writer.compaction_tables import QUICK, writable
+from tests.writer.written_tables import Kind, row
 
 Change = Callable[[CompactionOperation], CompactionOperation]
 
@@ -129,3 +131,18 @@ def test_a_damaged_plan(tmp_path: Path) -> None:
     (base / f".hoodie/timeline/{instant}.compaction.requested").write_bytes(b"Obj\x01junk")
     with pytest.raises(HoodieError, match=instant):
         HoodieTable.open(base).run_compaction(instant, options=QUICK)
+
+
+def test_a_log_file_that_a_plan_leaves_out_is_found_without_the_merger_of_the_table(tmp_path: Path) -> None:
+    base = tmp_path / "table"
+    table = HoodieTable.open(
+        Kind(6, merge_on_read=True, partitioned=False).create(base, merge_strategy_id=Dearest.strategy_id)
+    )
+    table.upsert([row(1)], QUICK, merger=Dearest)
+    table.upsert([row(1)], QUICK, merger=Dearest)
+    instant = table.schedule_compaction(options=QUICK)
+    log = table.file_slices()[0].log_files[0]
+    late = base / log.path.replace(".log.1_", ".log.2_")
+    late.write_bytes((base / log.path).read_bytes())
+    with pytest.raises(InvalidTableError, match="leaves out a log file"):
+        HoodieTable.open(base).run_compaction(instant, options=QUICK, merger=Dearest)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hoodie_py import HoodieTable
-from hoodie_py.errors import ConflictError, UnsupportedFeatureError
+from hoodie_py import HoodieTable, RecordMerger
+from hoodie_py.errors import ConflictError, InvalidQueryError, MergeError, UnsupportedFeatureError
 from hoodie_py.writer.log_compaction import plan, run
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK, copied, leftovers, orphans
@@ -209,3 +209,78 @@ def test_a_new_log_file_that_changed_before_the_commit_is_a_conflict(damage: str
     assert data(table) == before
     assert table.log_compact(options=SMALL).instant is not None
     assert data(table) == before
+
+
+class _Adds(RecordMerger):
+    """Adds the times up."""
+
+    strategy_id = "c4000000-0000-4000-8000-000000000000"
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        if older.record is None or newer.record is None:
+            return newer
+        return context.replace(newer, ts=context.get_value(older, "ts") + context.get_value(newer, "ts"))
+
+
+class _Buries(_Adds):
+    """The same; a sum above a limit is a delete that keeps its data."""
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        merged = super().merge(older, newer, context, props)
+        return context.delete(merged) if (context.get_value(merged, "ts") or 0) > 25 else merged
+
+
+class _Narrows(_Adds):
+    """Makes a row of some columns."""
+
+    def merge(self, older: Any, newer: Any, context: Any, props: Any) -> Any:
+        if newer.record is None:
+            return newer
+        names = ("_hoodie_record_key", "id", "part")
+        return context.buffered({name: context.get_value(newer, name) for name in names})
+
+
+def custom(base: Path, kind: Kind, merger: type[RecordMerger], turns: int = 4) -> HoodieTable:
+    table = HoodieTable.open(kind.create(base, merger=merger))
+    table.insert([row(number, 1) for number in range(4)], SMALL, merger=merger)
+    for turn in range(turns):
+        table.upsert([row(number, 10, f"t{turn}") for number in range(3)], SMALL, merger=merger)
+    return table
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_merger_folds_the_log_as_readers_do(kind: Kind, tmp_path: Path) -> None:
+    table = custom(tmp_path / "t", kind, _Adds)
+    table.delete([row(2)["id"]], SMALL, merger=_Adds)
+    assert table.log_compact(options=SMALL, merger=_Adds).file_groups > 0
+    rows = table.scan(["ts"], merger=_Adds).to_arrow()["ts"].to_pylist()
+    assert sorted(rows) == [1, 41, 41]
+    table.upsert([row(number, 10) for number in range(3)], SMALL, merger=_Adds)
+    rows = table.scan(["ts"], merger=_Adds).to_arrow()["ts"].to_pylist()
+    assert sorted(rows) == [1, 11, 51, 51]
+
+
+def test_the_merger_of_a_log_compaction_is_the_tables(tmp_path: Path) -> None:
+    table = custom(tmp_path / "t", KINDS[2], _Adds)
+    with pytest.raises(MergeError, match="needs a merger"):
+        table.log_compact(options=SMALL)
+    with pytest.raises(InvalidQueryError, match="not the merger of this table"):
+        filled(tmp_path / "other", KINDS[2]).log_compact(options=SMALL, merger=_Adds)
+    assert list(table.timeline.select_pending()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(("merger", "text"), [(_Buries, "a delete with data"), (_Narrows, "lacks a column")])
+def test_what_no_log_block_can_say_is_refused_and_the_plan_goes(
+    kind: Kind, merger: type[RecordMerger], text: str, tmp_path: Path
+) -> None:
+    table = custom(tmp_path / "t", kind, merger)
+    before = table.scan(merger=merger).to_arrow().sort_by("id")
+    with pytest.raises(UnsupportedFeatureError, match=text) as caught:
+        table.log_compact(options=SMALL, merger=merger)
+    assert caught.value.where["key"]
+    table = HoodieTable.open(tmp_path / "t")
+    assert list(table.timeline.select_pending()) == []
+    assert table.scan(merger=merger).to_arrow().sort_by("id").equals(before)
+    assert orphans(tmp_path / "t") == []
+    assert table.compact(merger=merger, options=QUICK).file_groups > 0
