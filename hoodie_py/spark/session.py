@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.spark.catalog_entries import watch_catalog
 from hoodie_py.spark.load_options import read_s3_settings
-from hoodie_py.spark.mergers import remember_mergers
 from hoodie_py.spark.process import is_connect
 from hoodie_py.spark.session_options import add_session_options, call_on_change, read_session_options
 from hoodie_py.spark.worker_python import warn_of_worker_python
@@ -56,6 +55,8 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
         >>> spark.read.format("hoodie").load(trips.uri).count()
         3
     """
+    from hoodie_py.spark.mergers import remember_mergers
+
     warn_of_worker_python(spark)
     settings = read_s3_settings(spark)
     also = _NAMES_OF_HUDI if name == _NAME and not _may_have_java_hudi(spark) else ()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hoodie_py.spark as spark_functions
 from hoodie_py import HoodieTable, RecordMerger, UnsupportedFeatureError
 from integration.mergers.catalogue import RANKS, RULES, SCHEMA, Row, StaysDead
 from integration.mergers.model import Layout, Model
@@ -74,6 +75,7 @@ class Run:
         self.merger = merger
         self.layout = layout
         self.engine = engine
+        self.own = merger if engine is None else None  # a session has it
         self.model = Model(RULES[merger], layout)
         self.rows = _Rows(f"{merger.__name__}-{layout}")
         self.options = {"hoodie.index.type": layout.index}
@@ -119,6 +121,9 @@ class Run:
 
     def update(self, key: str) -> None:
         self.table.update({"b": "'u'", "ts": "ts + 1"}, f"id = '{key}'", self.options, merger=self.merger)
+        self._apply_update(key)
+
+    def _apply_update(self, key: str) -> None:
         found = self.model.rows().get(key)
         if found is not None:
             self.model.upsert([{**found, "b": "u", "ts": found["ts"] + 1}])
@@ -139,7 +144,7 @@ class Run:
 
     def compact(self) -> None:
         if self.layout.merge_on_read:
-            self.table.compact(self.engine, merger=self.merger)
+            self.table.compact(self.engine, merger=self.own)
             self.model.compact()
             self.check("compact")
 
@@ -148,7 +153,7 @@ class Run:
             return
         few = {"hoodie.log.compaction.blocks.threshold": "2"}
         try:
-            self.table.log_compact(self.engine, few, merger=self.merger)
+            self.table.log_compact(self.engine, few, merger=self.own)
         except UnsupportedFeatureError as error:
             assert "in which a merger made" in str(error)  # noqa: PT017 - only some rules make what no block can say
         else:
@@ -157,14 +162,16 @@ class Run:
 
     def cluster(self) -> None:
         if self.layout.index != "BUCKET":
-            self.table.cluster(self.engine, merger=self.merger)
+            self.table.cluster(self.engine, merger=self.own)
             self.model.compact()
             self.check("cluster")
 
     def check(self, step: str, **how: Any) -> None:
         found = self.table.scan(SCHEMA.names, merger=self.merger, **how).to_arrow().sort_by("id").to_pylist()
-        wanted = sorted(self.model.rows().values(), key=lambda row: row["id"])
-        assert found == wanted, f"after {step}"
+        assert found == self._list_wanted(), f"after {step}"
+
+    def _list_wanted(self) -> list[Row]:
+        return sorted(self.model.rows().values(), key=lambda row: row["id"])
 
     def take_all_steps(self) -> None:
         rows = self.rows
@@ -194,6 +201,50 @@ class Run:
 @pytest.mark.parametrize(("merger", "layout"), [*_list_pairs()])
 def test_a_table_holds_the_fold_of_the_model(tmp_path: Path, merger: type[RecordMerger], layout: Layout) -> None:
     Run(tmp_path / "table", merger, layout).take_all_steps()
+
+
+class SparkRun(Run):
+    """The same on the workers of a Spark session, which has the merger."""
+
+    def upsert(self, rows: list[Row]) -> None:
+        before = self._list_groups()
+        # Spark shuffles the rows of a batch, so each key comes once.
+        rows = list({row["id"]: row for row in rows}.values())
+        frame = self.engine.createDataFrame(pa.Table.from_pylist(rows, SCHEMA))
+        done = spark_functions.write(frame, self.table.uri, options=self.options)
+        self.table = self.table.refresh()
+        self.model.upsert(rows, self._read_rewritten(before, done.instant))
+        self.check("upsert")
+
+    def update(self, key: str) -> None:
+        set_ = {"b": "'u'", "ts": "ts + 1"}
+        spark_functions.update(self.engine, self.table.uri, set_, f"id = '{key}'", options=self.options)
+        self.table = self.table.refresh()
+        self._apply_update(key)
+
+    def check(self, step: str, **how: Any) -> None:
+        super().check(step, **how)
+        rows = spark_functions.read(self.engine, self.table.uri, SCHEMA.names).toArrow().sort_by("id").to_pylist()
+        assert rows == self._list_wanted(), f"on Spark after {step}"
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("merger", "layout"),
+    [
+        pytest.param(merger, LAYOUTS[at % 18], id=f"{merger.__name__}-{LAYOUTS[at % 18]}")
+        for at, merger in enumerate(RULES)
+    ],
+)
+def test_a_table_on_spark_holds_the_fold_of_the_model(
+    spark: Any, tmp_path: Path, merger: type[RecordMerger], layout: Layout
+) -> None:
+    spark_functions.register(spark, mergers=[merger], name="folding")
+    try:
+        SparkRun(tmp_path / "table", merger, layout, spark).take_all_steps()
+    finally:
+        spark_functions.register(spark, name="folding")
 
 
 @pytest.mark.parametrize("index", INDEXES)

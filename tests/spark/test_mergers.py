@@ -15,7 +15,13 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import BufferedRecord, MergeError, RecordContext, RecordMerger
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.spark.mergers import choose_merger, dump_mergers, load_mergers
+from hoodie_py.spark.mergers import (
+    choose_merger,
+    dump_mergers,
+    find_session_merger,
+    load_mergers,
+    remember_mergers,
+)
 
 HELPER = 41
 
@@ -104,3 +110,41 @@ def test_a_table_gets_the_merger_it_names_and_no_other() -> None:
     assert choose_merger(config(MergeMode.CUSTOM, "0", "com.example.Payload"), mergers) is StandsIn
     assert choose_merger(config(MergeMode.CUSTOM, KeepsOlder.strategy_id, "com.example.Other"), mergers) is None
     assert choose_merger(config(MergeMode.EVENT_TIME_ORDERING, KeepsOlder.strategy_id), mergers) is None
+
+
+class _Session:
+    """What of a Spark session counts here: its configuration."""
+
+    def __init__(self) -> None:
+        self.conf = self
+        self.values: dict[str, str] = {}
+
+    def get(self, key: str, default: str | None) -> str | None:
+        return self.values.get(key, default)
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+
+def test_a_session_has_the_mergers_that_were_registered_in_it_and_no_other_has_them() -> None:
+    class Twin(KeepsOlder):
+        pass
+
+    wanted = config(MergeMode.CUSTOM, KeepsOlder.strategy_id)
+    one, other = _Session(), _Session()
+    remember_mergers(one, "hoodie", [])
+    assert one.values == {}
+    remember_mergers(one, "hoodie", [KeepsOlder])
+    assert find_session_merger(one, wanted, {}) is KeepsOlder
+    assert find_session_merger(other, wanted, {}) is None
+    assert find_session_merger(one, config(MergeMode.CUSTOM, "another"), {}) is None
+    assert find_session_merger(one, wanted, {}, StandsIn) is StandsIn
+    again = _Session()
+    again.values = one.values  # another object of the same session
+    assert find_session_merger(again, wanted, {}) is KeepsOlder
+    remember_mergers(one, "named", [Twin])
+    assert find_session_merger(one, wanted, {}) is Twin
+    remember_mergers(one, "named", [])
+    assert find_session_merger(one, wanted, {}) is KeepsOlder
+    remember_mergers(one, "hoodie", [])
+    assert find_session_merger(one, wanted, {}) is None
