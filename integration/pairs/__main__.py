@@ -144,14 +144,15 @@ def _run(jobs: list[Job], asked: argparse.Namespace, summary: Summary, until: fl
             summary.add(said)
         else:
             left -= 1
-            summary.states += said
+            summary.states += said[0]
+            summary.refused |= said[1]
     for worker in workers:
         worker.join()
     return [worker.name for worker in workers if worker.exitcode]
 
 
 def _work(todo: Any, news: Any, store: str, until: float, done: frozenset[tuple[str, ...]]) -> None:
-    states = 0
+    said: tuple[int, dict[tuple[str, str], str]] = (0, {})
     with tempfile.TemporaryDirectory(prefix="hoodie-pairs-", dir=_memory()) as name:
         base = Path(name) / "t"
         base.mkdir()
@@ -161,11 +162,11 @@ def _work(todo: Any, news: Any, store: str, until: float, done: frozenset[tuple[
             while (job := todo.get()) is not None:
                 for trial in run(bench, job, until, done):
                     news.put(trial)
-            states = bench.states
+            said = (bench.states, bench.refused)
         finally:
             if isinstance(place, Bucket):
                 place.close()
-            news.put(states)
+            news.put(said)
 
 
 def run(bench: Bench, job: Job, until: float, done: frozenset[tuple[str, ...]] = frozenset()) -> Iterator[Trial]:
@@ -192,6 +193,7 @@ class Summary:
         self._seed, self._path = seed, path
         self._trials: list[Trial] = []
         self.states = 0
+        self.refused: dict[tuple[str, str], str] = {}
 
     def add(self, trial: Trial) -> None:
         """Take up a trial, and tell at once what is wrong."""
@@ -249,6 +251,7 @@ class Summary:
         ]
         for title in ("windows", "kinds", "answers"):
             lines += [f"  {name}: {count}" for name, count in said[title].items()]
+        lines += [f"NOT TRIED {name} of {kind}: {why}" for (kind, name), why in sorted(self.refused.items())]
         lines.append(f"{said['violations']} violations")
         return "\n".join(lines)
 

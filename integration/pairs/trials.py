@@ -64,10 +64,13 @@ class Meeting:
 
 @dataclass
 class Bench:
-    """A place on a store that tables are tried at; what was judged once is not judged again."""
+    """A place on a store that tables are tried at; what was judged once is not judged again. ``refused`` says which
+    operations some kinds of tables refuse, and why.
+    """
 
     place: Place
-    _traces: dict[tuple[Kind, str], Trace] = field(default_factory=dict)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    _traces: dict[tuple[Kind, str], Trace | None] = field(default_factory=dict)
     _verdicts: dict[bytes, Verdict] = field(default_factory=dict)
 
     @property
@@ -75,21 +78,23 @@ class Bench:
         """How many different ends were judged."""
         return len(self._verdicts)
 
-    def trace(self, prepared: Prepared, operation: Operation) -> Trace:
-        """Do an operation undisturbed and return what it did."""
+    def trace(self, prepared: Prepared, operation: Operation) -> Trace | None:
+        """Do an operation undisturbed and return what it did; None where it is refused."""
         key = (prepared.kind, operation.name)
         if key not in self._traces:
             self._load(prepared)
             work = self._first(prepared, operation, Gate())
             how, answer = in_a_child(work, MOMENT, f"{prepared.kind} {FIRST}")
             assert how == DONE, answer
-            assert not answer[0].refused, f"{operation.name} of {prepared.kind} is refused: {answer[0].text}"
-            self._traces[key] = answer[1]
+            self._traces[key] = None if answer[0].refused else answer[1]
+            if answer[0].refused:
+                self.refused[str(prepared.kind), operation.name] = answer[0].text
         return self._traces[key]
 
     def windows(self, prepared: Prepared, operation: Operation) -> tuple[str, ...]:
         """Return where an operation can be stopped."""
-        return self.trace(prepared, operation).windows()
+        trace = self.trace(prepared, operation)
+        return () if trace is None else trace.windows()
 
     def trial(self, prepared: Prepared, first: Operation, window: str, second: Operation) -> Trial:
         """Stop the first operation in a window, do the second, let the first go on, and judge."""
