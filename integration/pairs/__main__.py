@@ -119,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--second", action="append", choices=OPERATIONS, metavar="OPERATION", help="that runs whole")
     parser.add_argument("--window", action="append", choices=WINDOWS)
     parser.add_argument("--store", choices=("local", "s3"), default="local")
+    parser.add_argument("--lock", choices=("machine", "file", "object"), default="", help="of all writers")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no trial after so long")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", type=Path, help="file for the summary and all trials")
@@ -134,7 +135,10 @@ def _run(jobs: list[Job], asked: argparse.Namespace, summary: Summary, until: fl
     for each in [*jobs, *[None] * asked.workers]:
         todo.put(each)
     done = summary.places()
-    workers = [context.Process(target=_work, args=(todo, news, asked.store, until, done)) for _ in range(asked.workers)]
+    workers = [
+        context.Process(target=_work, args=(todo, news, asked.store, asked.lock, until, done))
+        for _ in range(asked.workers)
+    ]
     for worker in workers:
         worker.start()
     left = len(workers)
@@ -151,14 +155,14 @@ def _run(jobs: list[Job], asked: argparse.Namespace, summary: Summary, until: fl
     return [worker.name for worker in workers if worker.exitcode]
 
 
-def _work(todo: Any, news: Any, store: str, until: float, done: frozenset[tuple[str, ...]]) -> None:
+def _work(todo: Any, news: Any, store: str, lock: str, until: float, done: frozenset[tuple[str, ...]]) -> None:
     said: tuple[int, dict[tuple[str, str], str]] = (0, {})
     with tempfile.TemporaryDirectory(prefix="hoodie-pairs-", dir=_memory()) as name:
         base = Path(name) / "t"
         base.mkdir()
         place: Place = Bucket() if store == "s3" else Folder(base)
         try:
-            bench = Bench(place)
+            bench = Bench(place, lock)
             while (job := todo.get()) is not None:
                 for trial in run(bench, job, until, done):
                     news.put(trial)
@@ -176,7 +180,7 @@ def run(bench: Bench, job: Job, until: float, done: frozenset[tuple[str, ...]] =
     prepared, first = prepare(job.kind), OPERATIONS[job.first]
     windows = bench.windows(prepared, first)
     for window, second in job.seconds:
-        place = (str(job.kind), bench.place.store, job.first, window, second)
+        place = (str(job.kind), bench.place.store, job.first, window, second, bench.lock)
         if window in windows and place not in done and time.monotonic() < until:
             yield bench.trial(prepared, first, window, OPERATIONS[second])
 

@@ -65,9 +65,11 @@ class Prepared:
     failed: str = ""
 
 
-def options_of(store: str) -> dict[str, str]:
-    """Return the options of all writers: several, with a lock that all processes of the store can share."""
-    return {**QUICK, **LOCKS[LOCK_OF[store]], **_FEW_GROUPS, "hoodie.write.lock.wait_time_ms": "20000"}
+def options_of(lock: str) -> dict[str, str]:
+    """Return the options of all writers: "machine" is Hudi's default, each writer taking itself for the only one; with
+    "file", on disks, and "object", on S3, they know of each other.
+    """
+    return {**QUICK, **LOCKS[lock], **_FEW_GROUPS, "hoodie.write.lock.wait_time_ms": "20000"}
 
 
 def make_row(number: int, ts: int) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def _leave_a_failed_write(place: Folder) -> str:
     def write(plan: Plan) -> list[tuple[str, str]]:
         table = open_table(faulty(files_at(place), plan))
         plan.armed = True
-        table.upsert([make_row(number, 9) for number in (0, 5)] + [make_row(20, 9)], options_of("local"))
+        table.upsert([make_row(number, 9) for number in (0, 5)] + [make_row(20, 9)], options_of(LOCK_OF["local"]))
         return plan.calls
 
     state = place.dump()

@@ -21,7 +21,7 @@ from integration.crash.faults import faulty
 from integration.crash.stores import HEARTBEATS, LOCK_FILE, LOCK_OBJECT, Place, files_at, open_table
 from integration.pairs.judge import Answer, Verdict, allowed_rows, judge, problems_of_answers
 from integration.pairs.operations import FIRST, SECOND, Operation, Turn
-from integration.pairs.tables import MOMENT, Kind, Prepared, Rows, options_of
+from integration.pairs.tables import LOCK_OF, MOMENT, Kind, Prepared, Rows, options_of
 from integration.pairs.windows import LOCKED, OPENED, Gate, Trace
 
 _GO = b"!"
@@ -43,11 +43,12 @@ class Trial:
     answers: tuple[str, str]
     texts: tuple[str, str]
     problems: tuple[str, ...]
+    lock: str = LOCK_OF["local"]
 
     @property
-    def place(self) -> tuple[str, str, str, str, str]:
+    def place(self) -> tuple[str, ...]:
         """What tells one trial from another."""
-        return self.kind, self.store, self.first, self.window, self.second
+        return self.kind, self.store, self.first, self.window, self.second, self.lock
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,9 +70,13 @@ class Bench:
     """
 
     place: Place
+    lock: str = ""
     refused: dict[tuple[str, str], str] = field(default_factory=dict)
     _traces: dict[tuple[Kind, str], Trace | None] = field(default_factory=dict)
     _verdicts: dict[bytes, Verdict] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.lock = self.lock or LOCK_OF[self.place.store]
 
     @property
     def states(self) -> int:
@@ -113,7 +118,15 @@ class Bench:
         outcomes = (met.answers[0].outcome, met.answers[1].outcome)
         texts = (met.answers[0].text, met.answers[1].text)
         return Trial(
-            str(prepared.kind), self.place.store, first.name, window, second.name, outcomes, texts, tuple(found)
+            str(prepared.kind),
+            self.place.store,
+            first.name,
+            window,
+            second.name,
+            outcomes,
+            texts,
+            tuple(found),
+            self.lock,
         )
 
     def meet(self, prepared: Prepared, first: Operation, window: str, second: Operation) -> Meeting:
@@ -151,7 +164,7 @@ class Bench:
         self.place.let_time_pass(3600)
 
     def _first(self, prepared: Prepared, operation: Operation, gate: Gate) -> Callable[[], tuple[Answer, Trace]]:
-        options = options_of(self.place.store)
+        options = options_of(self.lock)
 
         def work() -> tuple[Answer, Trace]:
             gate.watch_lock()
@@ -165,7 +178,7 @@ class Bench:
         return work
 
     def _second(self, prepared: Prepared, operation: Operation, asks: int) -> Callable[[], Answer]:
-        options = options_of(self.place.store)
+        options = options_of(self.lock)
 
         def work() -> Answer:
             gate = Gate(asks=asks)
@@ -185,7 +198,7 @@ class Bench:
         key = lot.digest()
         if key not in self._verdicts:
             how, answer = in_a_child(
-                lambda: judge(self.place, options_of(self.place.store), twice=key[0] < 64), MOMENT + _JUDGED, "judge"
+                lambda: judge(self.place, options_of(self.lock), twice=key[0] < 64), MOMENT + _JUDGED, "judge"
             )
             self._verdicts[key] = answer if how == DONE else Verdict({}, (f"the judge {how}: {answer}",))
         return self._verdicts[key]
