@@ -145,7 +145,6 @@ WRITES = (upsert, insert, bulk_insert, delete, overwrite, merge, update, delete_
 QUICK_CASES = {
     ("record_index", "upsert", "v9-mor-part"),
     ("record_index", "delete", "v6-cow-part"),
-    ("record_index", "overwrite", "v8-mor-part"),
     ("secondary", "update", "v9-cow-part"),
     ("expression", "merge", "v8-cow-part"),
     ("bloom_filters", "upsert", "v6-mor-part"),
