@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hoodie_py.formats.names import LogFileName
+    from hoodie_py.reader.instant_range import InstantRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,8 @@ class BlockRules:
     If ``only`` is given, no other instants count: log files of a metadata table may have blocks of commits that the
     table around it does not have.
 
+    With ``parquet`` only Parquet blocks of these commits count.
+
     With ``originals`` a log compaction's blocks are left out, so that each row is read from the commit that wrote it.
     """
 
@@ -135,6 +138,7 @@ class BlockRules:
     check_commits: bool = False
     originals: bool = False
     only: frozenset[str] | None = None
+    parquet: InstantRange | None = None
 
     def accepts(self, instant_time: str) -> bool:
         """Whether a data or delete block of that instant counts."""

@@ -33,6 +33,13 @@ class InstantRange:
     others: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
 
+    def contains(self, time: str) -> bool:
+        """Say whether a commit time is in the range."""
+        if self.only is not None:
+            return time in self.only
+        after = time > self.first if self.is_open else time >= self.first
+        return after and time <= self.last and time not in self.others
+
     def make_mask(self, times: pa.Array) -> pa.Array:
         """Return for each commit time whether it is in the range; null for a null time."""
         if self.only is not None:

@@ -81,6 +81,41 @@ def test_a_cleaned_range_has_the_rows_that_java_has_and_those_that_it_loses(
     assert ask_java(java, table, writes[1], "false") is None
 
 
+@pytest.mark.parametrize("block", ["parquet", "avro"])
+def test_options_of_java_have_its_answer(java: JavaSession, tmp_path: Path, block: str) -> None:
+    """Java reads Parquet blocks by the range's filter, so that later rows in them hide none."""
+    options = {
+        **Kind(9, False, False).write_options,
+        "hoodie.clean.automatic": "false",
+        "hoodie.logfile.data.block.format": block,
+    }
+    path = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
+
+    def upsert(value: int, *keys: str, mode: str = "append") -> None:
+        java.write(path, [{"id": key, "v": value, "ts": value} for key in keys], options, schema=schema, mode=mode)
+
+    upsert(1, "a", "b", mode="overwrite")
+    for value, key in ((2, "a"), (3, "b")):
+        upsert(value, key)
+        HoodieTable.open(path).compact(options=OFF)
+    HoodieTable.open(path).clean(options={**OFF, **ONE_VERSION})
+    end = str(list(HoodieTable.open(path).timeline.select_writes())[-1].completion_time)
+    upsert(9, "a")
+    table = HoodieTable.open(path)
+    theirs = {("a", 2), ("b", 3)} if block == "parquet" else {("b", 3)}
+    assert ask_java(java, table, end, "true") == theirs
+    by_options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "000",
+        "hoodie.datasource.read.end.instanttime": end,
+    }
+    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+        found = table.scan(options=by_options).to_arrow().to_pylist()
+    assert {(each["id"], each["v"]) for each in found} == theirs
+    assert ask(table, end, "true") == {("a", 2), ("b", 3)}
+
+
 @pytest.mark.parametrize("version", [8, 6])
 def test_days_that_java_stores_late_are_found(java: JavaSession, tmp_path: Path, version: int) -> None:
     days = [dt.date(1582, 10, day) for day in (4, 5, 14, 15, 24, 25)]

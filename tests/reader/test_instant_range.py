@@ -24,4 +24,7 @@ TIMES = pa.array(["1", "2", None, "3", "4", "2"], pa.string())
 def test_masks(instants: InstantRange, expected: list[bool | None]) -> None:
     mask = instants.make_mask(TIMES).to_pylist()
     assert [each or False for each in mask] == [each or False for each in expected]
+    assert [each is not None and instants.contains(each) for each in TIMES.to_pylist()] == [
+        each or False for each in mask
+    ]
     assert pickle.loads(pickle.dumps(instants)) == instants

@@ -105,10 +105,15 @@ def _collect(collected: _Blocks, scanned: ScannedBlock, rules: BlockRules, stats
         collected.pop(target, None)
     elif block.type not in _DATA:
         stats.skipped_blocks += 1
-    elif rules.accepts(scanned.instant):
+    elif rules.accepts(scanned.instant) and _is_of_range(scanned, rules):
         collected.setdefault(scanned.instant, []).append(scanned)
     else:
         stats.skipped_blocks += 1
+
+
+def _is_of_range(scanned: ScannedBlock, rules: BlockRules) -> bool:
+    is_parquet = scanned.block.type is BlockType.PARQUET_DATA
+    return rules.parquet is None or not is_parquet or rules.parquet.contains(scanned.instant)
 
 
 def _report_corrupt(block: CorruptBlock, path: str, stats: ReadStats, strict: bool) -> None:

@@ -21,7 +21,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.config.table_config import FIRST_VERSION_WITH_COMPLETION_TIMES, TableConfig
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, REPLACE_COMMIT, Instant
-from hoodie_py.options.read import HOLES_POLICY, RANGE_TABLE_VERSION, SKIP_COMPACTION
+from hoodie_py.options.read import HOLES_POLICY, RANGE_END, RANGE_START, RANGE_TABLE_VERSION, SKIP_COMPACTION
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_instant
 
@@ -130,6 +130,11 @@ def compares_request_times(config: TableConfig, options: Mapping[str, str]) -> b
             hint=f"Leave out {RANGE_TABLE_VERSION}, or upgrade the table.",
         )
     return version < FIRST_VERSION_WITH_COMPLETION_TIMES
+
+
+def is_asked_as_java(options: Mapping[str, str]) -> bool:
+    """Say whether a range is given by Java Hudi's options: then it has Java's answer."""
+    return RANGE_START.find_text(options) is not None or RANGE_END.find_text(options) is not None
 
 
 def parse_time(value: AsOf, zone: datetime.tzinfo) -> str:

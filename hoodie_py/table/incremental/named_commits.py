@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.incremental.commit_range import compares_request_times
+from hoodie_py.table.incremental.commit_range import compares_request_times, is_asked_as_java
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf
 
@@ -54,7 +54,9 @@ def find_time(timeline: TableTimeline, value: RangeEnd | None, options: Mapping[
         InvalidQueryError: a result without a commit, an instant that has not completed, or something else.
     """
     if value is None or isinstance(value, (str, int, datetime.date)):
-        return value if value is None or compares_request_times(timeline.config, options) else _find(timeline, value)
+        if value is None or is_asked_as_java(options) or compares_request_times(timeline.config, options):
+            return value
+        return _find(timeline, value)
     request_time = getattr(value, "request_time", None) or getattr(value, "instant", None)
     if not isinstance(request_time, str):
         raise InvalidQueryError(

@@ -9,6 +9,7 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
 * Where a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
   same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8
   on. They are the latest ones, or, for a range with an end, what is left of those at its end (``remaining_slices``).
+  Java reads the latest ones where any file is gone that a commit of the range wrote, and so do its options here.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from hoodie_py.table.incremental.commit_range import (
     CommitRange,
     describe_available,
     get_time,
+    is_asked_as_java,
     read_range_metadata,
     resolve_range,
 )
@@ -281,7 +283,7 @@ class RangeSnapshot(Snapshot):
         )
         # A range may name older base files, and log files below them, that it does not read.
         needed = sorted(path for each in slices for path in _list_paths(each) if path in missing)
-        if needed and self._falls_back:
+        if self._falls_back and (needed or (missing and is_asked_as_java(self._options))):
             return self._find_table_slices(predicate, options)
         if needed:
             raise self._make_missing_error(needed)
@@ -306,16 +308,27 @@ class RangeSnapshot(Snapshot):
         span = self.commit_range
         if span.end is None:
             return RangeSlices(super().file_slices("snapshot", predicate, options), are_whole=True)
+        as_java = is_asked_as_java(self._options)
+        stand_in = "The latest file slices are" if as_java else "What is left of the file slices at its end is"
         text = (
-            f"Files or commits of the range {span} are cleaned or archived. What is left of the file slices at its end "
-            "is read instead, where rows that were changed after the range may be missing. "
+            f"Files or commits of the range {span} are cleaned or archived. {stand_in} read instead, where rows that "
+            "were changed after the range may be missing. "
             f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
         )
         warnings.warn(HoodieWarning(text), stacklevel=2)
+        if as_java:
+            return self._find_latest_slices(predicate, options)
         view = self.choose_view(options)
         paths = [each.partition.path for each in self._list_partitions(view, predicate)]
         remaining = RemainingSlices(view, span.end, by_request_time=span.by_request_time)
         return RangeSlices(remaining.list_slices(paths), are_whole=True, rules=remaining.rules)
+
+    def _find_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
+        """Return the latest slices, as Java reads them: of their Parquet blocks only those of the range's commits."""
+        rules = self.view.make_block_rules()
+        columnar = None if self.commit_range.by_request_time else self.instants
+        found = super().file_slices("snapshot", predicate, options)
+        return RangeSlices(found, are_whole=True, rules=replace(rules, parquet=columnar))
 
     def _make_missing_error(self, paths: Sequence[str]) -> InvalidQueryError:
         return InvalidQueryError(

@@ -87,6 +87,19 @@ def test_log_files_of_later_commits_hide_no_row_of_a_cleaned_range(tmp_path: Pat
         table.incremental(end=second, options={FALLBACK: "false"}).to_arrow()
 
 
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[3]], ids=str)
+def test_a_range_by_the_options_of_java_reads_the_latest_slices(tmp_path: Path, kind: tuple[str, int]) -> None:
+    """So does Java 1.2.0, where a log file of the later commit, or a base file, has another row."""
+    table, found = moved_on(tmp_path / "t", kind)
+    upsert(table, 9, "a")
+    asked = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "000",
+        "hoodie.datasource.read.end.instanttime": found[-1],
+    }
+    assert prices(table.scan(options=asked)) == {"b": 3}
+
+
 @pytest.mark.parametrize("version", [9, 8])
 def test_a_range_of_archived_commits_has_the_rows_of_its_end(tmp_path: Path, version: int) -> None:
     table = make(tmp_path / "t", ("MERGE_ON_READ", version))
