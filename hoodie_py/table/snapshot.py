@@ -58,6 +58,10 @@ def open_snapshot(
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
     config = load_config(files)
     timeline = TableTimeline.load(files, config, None if earlier is None else earlier.timeline)
+    if not timeline.timeline.instants:  # an upgrade or downgrade may have moved it since the properties were read
+        now = load_config(files)
+        if now.timeline_layout != config.timeline_layout:
+            config, timeline = now, TableTimeline.load(files, now)
     return Snapshot(files, config, timeline, as_of=as_of, timezone=timezone)
 
 

@@ -54,6 +54,7 @@ class Operation:
         trait: what the table must have.
         reads: it changes nothing: its answer is what counts.
         undoes: files that readers of the past need may go.
+        between: readers beside it see a state between, as the documentation says.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Operation:
     trait: str = ""
     reads: bool = False
     undoes: bool = False
+    between: bool = False
 
 
 # Writes of rows ---------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ OPERATIONS = {
         Operation("archive", archive),
         Operation("savepoint", savepoint),
         Operation("delete savepoint", delete_savepoint, trait=SAVED),
-        Operation("restore", restore, _restored, trait=SAVED, undoes=True),
+        Operation("restore", restore, _restored, trait=SAVED, undoes=True, between=True),
         Operation("rollback", rollback, trait=FAILED),
         Operation("alter", alter),
         Operation("upgrade", upgrade, possible=lambda kind: kind.version < 9, undoes=True),
