@@ -57,7 +57,7 @@ def test_commits_before_the_earliest_retained_one_are_looked_up(tmp_path: Path, 
     looked_up.clear()
     assert table.incremental(times[2]).to_arrow()["price"].to_pylist() == [4]
     assert looked_up == []
-    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+    with pytest.warns(HoodieWarning, match="What is left of the file slices at its end is read"):
         assert table.incremental(times[0], times[1]).to_arrow().num_rows == 0
     assert len(looked_up) == 1
 
@@ -82,7 +82,7 @@ def test_a_clean_that_counts_commits_does_not_hide_an_earlier_one_that_counts_ve
     table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"})
     early = table.timeline.select_writes().instants[3]
     assert table.clean(retain_commits=3).earliest == early.request_time
-    with pytest.warns(HoodieWarning, match="The latest file slices are read instead"):
+    with pytest.warns(HoodieWarning, match="What is left of the file slices at its end is read"):
         assert table.incremental(times[2], times[3]).to_arrow().num_rows == 0
 
 
