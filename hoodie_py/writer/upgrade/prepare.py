@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT, RESTORE
+from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, INFLIGHT, RESTORE, ROLLBACK
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.compaction import compact, plan
-from hoodie_py.writer.lock.heartbeat import read_life
+from hoodie_py.writer.lock.heartbeat import is_alive, read_life
 from hoodie_py.writer.log_compaction import run as log_compaction
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.settings import PlanSettings
@@ -79,6 +79,10 @@ def check_settled(session: WriteSession, snapshot: Snapshot) -> None:
             action=each.action,
             instant=each.request_time,
         )
+    for each in timeline.select_pending().select_actions(CLEAN, ROLLBACK):
+        # It tells the metadata table what it prepared for the version that it began with. A dead one is finished later.
+        if each.state == INFLIGHT and is_alive(session.files, each.request_time, session.settings.options):
+            raise ConflictError(f"A {each.action} is running.", hint="Let it finish.", instant=each.request_time)
     for each in timeline.select_pending():
         if each.state == INFLIGHT and each.is_write:
             path = session.open_timeline(snapshot).locate(each)

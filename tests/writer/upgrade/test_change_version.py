@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
+from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.upgrade import change_version
+from hoodie_py.writer.upgrade.prepare import check_settled
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
-from tests.writer.written_tables import Kind, row
+from tests.writer.written_tables import Kind, row, session
 
 INDEXES = {
     **QUICK,
@@ -324,3 +327,22 @@ def test_an_upgrade_stores_the_types_of_partition_fields_that_a_custom_key_gener
     assert table.config.properties["hoodie.table.partition.fields"] == "at:TIMESTAMP,lv:SIMPLE"
     table.upsert(one, options=QUICK)
     assert [each.partition_path for each in table.file_slices()] == ["2023-11-14/x"]
+
+
+@pytest.mark.parametrize("action", ["clean", "rollback"])
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_service_at_work_keeps_the_version_as_it_is(action: str, alive: bool, tmp_path: Path) -> None:
+    """What it tells the metadata table is prepared for the version that it began with."""
+    table = HoodieTable.open(Kind(8, False).create(tmp_path))
+    table.upsert([row(0)], QUICK)
+    doing = session(tmp_path)
+    now = doing.look()
+    timeline = doing.open_timeline(now)
+    pending = timeline.begin(timeline.request(doing.clock.take(), action, b""))
+    with Heartbeat(doing.files, pending.request_time) if alive else nullcontext():
+        if alive:
+            with pytest.raises(ConflictError, match=f"A {action} is running") as caught:
+                check_settled(doing, doing.look())
+            assert caught.value.where["instant"] == pending.request_time
+        else:
+            check_settled(doing, doing.look())
