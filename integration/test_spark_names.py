@@ -35,7 +35,7 @@ def test_the_names_stay_javas_where_its_source_is(there: bool, monkeypatch: pyte
     conf = SimpleNamespace(getAll={}.items)
     session = SimpleNamespace(
         _jvm=packages,
-        conf=SimpleNamespace(getAll={}),
+        conf=SimpleNamespace(getAll={}, get=lambda *_: None),
         sparkContext=SimpleNamespace(getConf=lambda: conf),
         dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py.writer import write_client as write_data
-from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.commit import first_look, write_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.rollback import rollback
 from hoodie_py.writer.transaction import commit_protocol
@@ -101,7 +101,7 @@ def test_failed_writes_without_heartbeat(folder: Folder, monkeypatch: pytest.Mon
 
 def test_failed_writes_that_stay(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_data, "undo_failed_writes", lambda session: session.look())
-    monkeypatch.setattr(write_commit, "list_pending_writes", lambda *_: [])
+    monkeypatch.setattr(first_look, "list_pending_writes", lambda *_: [])
     said = found(bench(folder), ".deltacommit", KILL_BEFORE)
     assert "stray" in said
     assert "still pending" in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie_py.writer.commit import write_commit
+from hoodie_py.writer.commit import first_look
 from hoodie_py.writer.metadata_table import metadata_table
 from integration.pairs.judge import Answer, Rows, allowed_rows, problems_of_answers
 from integration.pairs.operations import FIRST, OPERATIONS, SECOND, Turn
@@ -29,7 +29,7 @@ def test_nothing_is_found_where_nothing_is_wrong(bench: Bench) -> None:
 
 
 def test_writes_that_do_not_look_for_conflicts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_commit, "check_conflicts", lambda *_, **__: None)
+    monkeypatch.setattr(first_look, "check_conflicts", lambda *_, **__: None)
     assert "the rows are not" in problems(bench, "update", WORKED, "upsert")
 
 

@@ -189,7 +189,9 @@ def test_the_tests_that_the_page_names_exist(about: str, tests: str) -> None:
     assert named
     for module, function in named:
         names = [
-            ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in (ROOT / "tests").rglob(f"{module}.py")
+            ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            for folder in ("tests", "integration")
+            for file in (ROOT / folder).rglob(f"{module}.py")
         ]
         found = [getattr(importlib.import_module(name), function, None) for name in names]
         assert any(map(callable, found)), about

@@ -352,7 +352,7 @@ def test_unfinished_commits(tmp_path: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"as.of.instant": "20260101000000000"}, "InvalidQueryError", "earlier state"),
+        ({"as.of.instant": "20990101000000000"}, "InvalidQueryError", "earlier state"),
         ({"hoodie.datasource.read.end.instanttime": "20260101000000000"}, "InvalidQueryError", "no end"),
         ({"hoodie.datasource.query.type": "read_optimized"}, "UnsupportedFeatureError", "read-optimized"),
         ({"maxCommitsPerTrigger": "0"}, "InvalidQueryError", "maxCommitsPerTrigger cannot be '0'"),

@@ -34,6 +34,7 @@ def strictly(query: Query, base: Path) -> None:
     assert scan.count() >= 0
 
 
+@pytest.mark.filterwarnings("ignore:.* is before the first commit:hoodie_py.HoodieWarning")
 @pytest.mark.parametrize("query", parameters({"snapshot", "read_optimized", "time_travel"}))
 def test_whole_tables_pass(query: Query, corpus: Callable[[str], Path]):
     if query.java_error or query.subpath:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
+from hoodie_py.formats.avro.container_writer import write_single
 from hoodie_py.formats.config.properties import parse_properties, update_properties
 from tests.corpus import unpack_indexed
 from tests.writer.compaction_tables import QUICK
+from tests.writer.metadata_build.test_drop import PLAN
 
 OPTIONS = {**QUICK, "hoodie.index.type": "SIMPLE", "hoodie.metadata.compact.max.delta.commits": "2"}
 PARTITIONS, INFLIGHT = "hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"
@@ -60,8 +62,9 @@ def test_a_part_that_is_being_built_gets_the_records_of_each_write(name: str, tm
     set_properties(base, {PARTITIONS: others, INFLIGHT: "record_index"})
     timeline = base / ".hoodie" / ("" if name.endswith("v6") else "timeline")
     indexer = [timeline / f"20261121110000000.indexing.{state}" for state in ("requested", "inflight")]
-    for path in indexer:
-        path.touch()
+    info = {"version": 1, "metadataPartitionPath": "record_index", "indexUptoInstant": "20261121110000000"}
+    indexer[0].write_bytes(write_single({"version": 1, "indexPartitionInfos": [info]}, PLAN))
+    indexer[1].touch()
     before = len(compactions(base))
     for step in ROUND[:2]:
         step(HoodieTable.open(base))
