@@ -102,7 +102,7 @@ def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa
         return round_decimal(exact, result) if ansi else fit_decimals(exact, result)
     rows = zip(_unscale(left), _unscale(right), strict=True)
     values = [None if a is None or b is None else _compute_exactly(operator, a, s1, b, s2, result) for a, b in rows]
-    if ansi and values.count(None) > pc.sum(pc.or_(left.is_null(), right.is_null())).as_py():
+    if ansi and values.count(None) > pc.or_(left.is_null(), right.is_null()).true_count:
         raise _make_overflow_error(operator, result)
     return pa.array(values, result)
 
