@@ -13,7 +13,6 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -312,6 +311,8 @@ def find_named_files(files: TableFiles, paths: Collection[str]) -> dict[str, Fil
     if len(paths) <= _FEW_LOCAL_FILES and files.is_local:
         found = [_look_up(files, path) for path in paths]
     else:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(min(_THREADS, max(1, len(paths))), "hoodie-stat") as pool:
             found = list(pool.map(carry_span(partial(_look_up, files)), paths))
     return {path: info for path, info in zip(paths, found, strict=True) if info is not None}

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import is_valid, make_bitmap
 
@@ -98,7 +97,7 @@ def make_plain_array(array: pa.Array) -> pa.Array:
         return array
     if isinstance(source, pa.BaseExtensionType):
         stored = make_plain_array(array.storage)
-        return pc.not_equal(stored, pa.scalar(0, stored.type)) if pa.types.is_boolean(target) else stored
+        return _find_nonzero(stored) if pa.types.is_boolean(target) else stored
     if pa.types.is_dictionary(source):
         return make_plain_array(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(source):
@@ -122,6 +121,12 @@ def make_plain_scalar(scalar: pa.Scalar) -> pa.Scalar:
     return scalar if target.equals(scalar.type) else make_plain_array(pa.array([scalar.as_py()], scalar.type))[0]
 
 
+def _find_nonzero(numbers: pa.Array) -> pa.BooleanArray:
+    import pyarrow.compute as pc
+
+    return pc.not_equal(numbers, pa.scalar(0, numbers.type))
+
+
 def _spell_runs_out(array: pa.Array) -> pa.Array:
     """Return the value of each row. Not by Arrow's own decoder: it knows few types of values."""
     ends = array.run_ends.to_numpy(zero_copy_only=False)
@@ -137,6 +142,8 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
 
 def _convert_list(array: pa.Array, target: pa.ListType) -> pa.Array:
     """Return lists or views of lists one after another."""
+    import pyarrow.compute as pc
+
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if offsets[-1] > _MOST_ELEMENTS:

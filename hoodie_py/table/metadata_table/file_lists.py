@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -10,7 +11,9 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.hfile.files_partition import ALL_PARTITIONS, FILES_PARTITION, NO_PARTITION
 from hoodie_py.formats.names import check_file_name, check_partition
-from hoodie_py.table.metadata_table.view import MetadataView
+
+if TYPE_CHECKING:
+    from hoodie_py.table.metadata_table.view import MetadataView
 
 _FILES = "filesystemMetadata"
 

@@ -11,7 +11,6 @@ themselves, so that one may be archived that is later than an active commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -76,6 +75,8 @@ def read_active_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
     begun = [each for each in later if each.is_completed or each.state == INFLIGHT]
     if len(begun) < 2:
         return [_read(timeline, each) for each in begun]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(_THREADS, len(begun)), "hoodie-cleans") as pool:
         return list(pool.map(carry_span(partial(_read, timeline)), begun))
 
