@@ -39,3 +39,15 @@ def tell_apart(what: str, found: list[Any], want: list[Any]) -> None:
         mine, theirs = Counter(want), Counter(found)
         lacks, has = list((mine - theirs).elements()), list((theirs - mine).elements())
         raise Difference(f"{what} lacks {lacks}, has {has}")
+
+
+def tell_bounds(what: str, found: list[Any], least: list[Any], most: list[Any]) -> None:
+    """Compare what a table gave with what it must give and with what it may give.
+
+    Raises:
+        Difference: rows are missing, or there are others.
+    """
+    there = Counter(found)
+    lacks, has = list((Counter(least) - there).elements()), list((there - Counter(most)).elements())
+    if lacks or has:
+        raise Difference(f"{what} lacks {lacks}, has {has}")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hoodie_py import FileMissingError, HoodieError, HoodieTable, HoodieWarning, InvalidQueryError, TableFiles
 from hoodie_py.formats.config.table_config import CDC_ENABLED, CDC_MODE, POPULATE_META_FIELDS
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from integration.histories.findings import Counts, Difference, tell_apart
+from integration.histories.findings import Counts, Difference, tell_apart, tell_bounds
 from integration.histories.model import Kind, Model
-from integration.histories.ranges import EARLIEST, Moment, Way, is_in
+from integration.histories.ranges import EARLIEST, Moment, Way, find_compared, is_in
 from integration.histories.replay import ChangeRow, WrongChange, replay
 from integration.histories.rules import Row
 
@@ -57,8 +57,14 @@ class Past:
         return sorted(each.request if self.by_request else each.completion for each in self.moments)
 
     def commits_in(self, start: str, end: str | None) -> set[str]:
-        """Return the commits of a range."""
+        """Return the commits of a range of times that are compared as they are."""
         return {each.request for each in self.moments if is_in(each, start, end, by_request=self.by_request)}
+
+    def find_compared(self, start: str, end: str | None) -> tuple[str, str | None]:
+        """Return the times that the table compares for a range: the request time of a commit means that commit."""
+        if self.by_request:
+            return start, end
+        return find_compared(self.moments, start), None if end is None else find_compared(self.moments, end)
 
     def check_range(self, table: HoodieTable, start: str, end: str | None, way: Way) -> None:
         """Compare an incremental read with the model.
@@ -68,9 +74,13 @@ class Past:
         """
         if self.kind.virtual:  # its rows do not say who wrote them
             return
-        self.counts.ranges["compared"] += 1
-        commits = self.commits_in(start, end)
         what = f"a range from {start} to {end or 'now'} {way.arguments()}"
+        first, last = self.find_compared(start, end)
+        if _is_reversed(first, last):
+            _check_refused(what, lambda: table.incremental(start, end))
+            return
+        self.counts.ranges["compared"] += 1
+        commits = self.commits_in(first, last)
         plain = find_columns(table)
         want = way.select(self.model.changed_in(commits), plain)
         try:
@@ -84,11 +94,19 @@ class Past:
             self.counts.ranges["refused"] += 1
             return
         if found != want and self._may_fall_back(way):
-            self.counts.ranges["of the latest rows"] += 1
             latest = self.model.changed_in(commits, files_of={each.request for each in self.moments})
-            tell_apart(f"{what}, with the latest rows,", found, way.select(latest, plain))
-            if not warned and end is not None:
-                raise Difference(f"{what} gives the latest rows without a warning")
+            if last is None:
+                self.counts.ranges["of the latest rows"] += 1
+                tell_apart(f"{what}, with the latest rows,", found, way.select(latest, plain))
+                return
+            self.counts.ranges["of what is left"] += 1
+            if not warned:
+                raise Difference(f"{what} gives what is left of its rows without a warning")
+            then = self.model.changed_in(commits, files_of=self.commits_in(EARLIEST, last))
+            least = [each for each in then if each in latest]
+            tell_bounds(
+                f"{what}, with what is left of its rows,", found, way.select(least, plain), way.select(then, plain)
+            )
             return
         if found != want and self.by_request and self.is_archived:  # as in Java, it has the active commits alone
             self.counts.ranges["without archived commits"] += 1
@@ -130,16 +148,20 @@ class Past:
         Raises:
             Difference: a change cannot be, or the rows are others.
         """
-        inside = [each for each in self.moments if is_in(each, start, end, by_request=self.by_request)]
+        what = f"changes from {start} to {end or 'now'} of {self.kind}"
+        first, last = self.find_compared(start, end)
+        if _is_reversed(first, last):
+            _check_refused(what, lambda: table.changes(start, end))
+            return
+        inside = [each for each in self.moments if is_in(each, first, last, by_request=self.by_request)]
         writes = sorted((each for each in inside if not self._rearranged(each)), key=self._time)
         if self.by_request and any(each.request not in self._active(table) for each in inside):
             return
-        before = self._rows_at("" if start == EARLIEST else start)
+        before = self._rows_at("" if first == EARLIEST else first)
         expected = {each.request: self._rows_at(self._time(each)) for each in writes}
         if before is None or None in expected.values():
             return
         self.counts.ranges["of changes"] += 1
-        what = f"changes from {start} to {end or 'now'} of {self.kind}"
         try:
             changes = self._read_changes(table, start, end, way)
             states = replay(before, changes, self.kind.partitioned, [each.request for each in writes])
@@ -211,6 +233,19 @@ def _switch_on(uri: str) -> HoodieTable:
     """Return a table as it would be had change data been switched on just now."""
     snapshot = open_snapshot(TableFiles.open(uri))
     return HoodieTable(Snapshot(snapshot.files, replace(snapshot.config, cdc_enabled=True), snapshot.timeline))
+
+
+def _is_reversed(start: str, end: str | None) -> bool:
+    """Whether a range begins with a commit that completed after its end."""
+    return end is not None and start != EARLIEST and end < start
+
+
+def _check_refused(what: str, read: Callable[[], object]) -> None:
+    try:
+        read()
+    except InvalidQueryError:
+        return
+    raise Difference(f"{what} ends before its start, and is read")
 
 
 def find_columns(table: HoodieTable) -> tuple[str, ...]:

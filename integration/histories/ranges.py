@@ -81,6 +81,15 @@ def is_in(moment: Moment, start: str, end: str | None, *, by_request: bool) -> b
     return after and (end is None or time <= end)
 
 
+def find_compared(moments: Iterable[Moment], time: str) -> str:
+    """Return the completion time that a range compares for a time: that of the commit that was requested then.
+
+    A time at which a commit completed means that, even if another was requested in the same millisecond.
+    """
+    completed = {each.request: each.completion for each in moments}
+    return time if time in completed.values() else completed.get(time, time)
+
+
 def edges(moments: Iterable[Moment]) -> list[str]:
     """Return times that split commits in every way: when they began, when they were completed, and just before."""
     times = {time for moment in moments for time in (moment.request, moment.completion)}

@@ -30,7 +30,7 @@ from integration.histories.operations import (
     Schedule,
     Upsert,
 )
-from integration.histories.ranges import FROM_THE_BEGINNING, Moment, Way, choose, edges, is_in, pick
+from integration.histories.ranges import FROM_THE_BEGINNING, Moment, Way, choose, edges, find_compared, is_in, pick
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
 from integration.histories.table_under_test import TableUnderTest
 
@@ -141,6 +141,14 @@ def test_a_range_begins_after_its_start_and_has_its_end() -> None:
     assert len(edges([moment])) == 4
 
 
+def test_the_request_time_of_a_commit_means_that_commit() -> None:
+    first = Moment("20260101000000000", "20260101000000500")
+    second = Moment("20260101000000500", "20260101000000900")
+    assert find_compared([first], first.request) == first.completion
+    assert find_compared([first, second], second.request) == first.completion
+    assert find_compared([first], "000") == "000"
+
+
 def test_numbers_choose_every_range() -> None:
     moments = [Moment(f"2026010100000{n}000", f"2026010100000{n}500") for n in range(2)]
     found = {pick(moments, first, last) for first in range(40) for last in range(40)}
@@ -182,6 +190,7 @@ def test_every_range_of_a_history(tmp_path: Path, kind: Kind) -> None:
     assert seen["compared"] > 130
     assert not seen["refused"]
     assert not seen["of the latest rows"]
+    assert not seen["of what is left"]
 
 
 PLANS = (Compact, Schedule, RunPlan)
@@ -190,7 +199,7 @@ PLANS = (Compact, Schedule, RunPlan)
 @pytest.mark.parametrize("kind", [EVENT, SIX], ids=str)
 def test_ranges_whose_files_are_gone(tmp_path: Path, kind: Kind) -> None:
     seen = look(tmp_path / "t", kind, [*HISTORY, Compact(), put("k4", 9, "last"), Compact(), Clean(1)]).counts.ranges
-    assert seen["of the latest rows"] if kind.version > 6 else seen["refused"]
+    assert seen["of what is left"] if kind.version > 6 else seen["refused"]
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
@@ -210,7 +219,7 @@ def with_base_rows_of_other_commits(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_files_outside_the_range(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(query.RangeSnapshot, "_find_slices", lambda self, *_: (Snapshot.file_slices(self, "snapshot"), False))
+    patch.setattr(query.RangeSnapshot, "_find_slices", lambda self, *_: query.RangeSlices(Snapshot.file_slices(self)))
 
 
 def with_request_times(patch: pytest.MonkeyPatch) -> None:

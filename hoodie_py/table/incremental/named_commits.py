@@ -2,7 +2,8 @@
 
 From table version 8 on ranges compare completion times. A request time in their place would let the commit itself in
 again, as it completed later: so does Java 1.2.0, and so do its options here. In arguments the request time of a commit
-means that commit, as does an object that has its times.
+means that commit, as does an object that has its times. A time at which a commit completed stays that time, also where
+another commit was requested in the same millisecond: rows may come again there, but none is left out.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ def _find(timeline: TableTimeline, value: str | int | datetime.date) -> AsOf:
     if any(each.completion_time == text for each in writes):
         return value
     known = next((each.completion_time for each in writes if each.request_time == text), None)
-    if known is None and timeline.timeline.is_archived_before(text) and len(text) >= _SHORTEST:
-        known = timeline.read_archive().completion_times.get(text)
-    return value if known is None else known
+    may_be_archived = timeline.timeline.is_archived_before(text) and len(text) >= _SHORTEST
+    if known is None and not may_be_archived:
+        return value
+    # A commit that completed in the millisecond of the other's request may be in the archive by now.
+    archived = timeline.read_archive().completion_times
+    if text in archived.values():
+        return value
+    return known or archived.get(text) or value

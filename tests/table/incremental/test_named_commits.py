@@ -58,6 +58,29 @@ def test_an_archived_commit_is_known(tmp_path: Path) -> None:
     assert prices(table.incremental(results[0].instant)) == {"b": 2, "c": 3}
 
 
+@pytest.mark.filterwarnings("ignore:Files or commits of the range")
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_a_completion_time_that_is_also_a_request_time_stays_a_time(tmp_path: Path, is_archived: bool) -> None:
+    """Taken for the commit that was requested then, it left out that commit's rows."""
+    table, results = write_three(tmp_path / "t", KINDS[0])
+    first, second, _ = table.timeline.select_writes()
+    assert first.completion_time is not None
+    rename_completion(tmp_path / "t", first, second.request_time)
+    if is_archived:
+        archive(tmp_path / "t", [results[0].instant])
+    table = HoodieTable.open(tmp_path / "t")
+    assert table.timeline.is_archived_before(first.request_time) == is_archived
+    assert prices(table.incremental(second.request_time)) == {"b": 2, "c": 3}
+    assert prices(table.incremental("earliest", second.request_time)) == {"a": 1}
+    assert prices(table.incremental(second.completion_time)) == {"c": 3}
+
+
+def rename_completion(place: Path, instant: Any, time: str) -> None:
+    """Say that an instant completed at another time."""
+    [file] = (place / ".hoodie" / "timeline").glob(f"{instant.request_time}_{instant.completion_time}.*")
+    file.rename(file.with_name(file.name.replace(f"_{instant.completion_time}.", f"_{time}.")))
+
+
 def test_a_result_without_a_commit_is_refused(tmp_path: Path) -> None:
     table, _ = write_three(tmp_path / "t", KINDS[0])
     with pytest.raises(InvalidQueryError, match="names no commit"):

@@ -301,7 +301,10 @@ def test_tasks_stay_small_for_ranges_of_many_commits(tmp_path: Path) -> None:
 
 
 def test_latest_rows_are_those_of_the_newest_partial_updates(tmp_path: Path) -> None:
-    """A row that was updated after the range is not in its latest rows, also where the update has some columns only."""
+    """A row that was updated after the range is not in its latest rows, also where the update has some columns only.
+
+    What is left of the range has it, from the base file that the range wrote.
+    """
     table = HoodieTable.create(tmp_path, SCHEMA, record_key="id", partition_by="part", table_version=9)
     table.upsert([row("a", 1, 1), row("b", 1, 1)])
     first = times(table)[0]
@@ -311,4 +314,11 @@ def test_latest_rows_are_those_of_the_newest_partial_updates(tmp_path: Path) -> 
     table.archive({"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1})
     assert table.timeline.is_archived_before(first)
     with pytest.warns(HoodieWarning, match="What is left of the file slices at its end is read"):
-        assert prices(table.incremental(end=first)) == {"b": 1}
+        assert prices(table.incremental(end=first)) == {"a": 1, "b": 1}
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": "000",
+        "hoodie.datasource.read.end.instanttime": first,
+    }
+    with pytest.warns(HoodieWarning, match="The latest file slices are read"):
+        assert prices(table.scan(options=options)) == {"b": 1}
