@@ -15,6 +15,7 @@ from integration.histories.operations import (
     Compact,
     FoldPlan,
     FoldRun,
+    Index,
     LogCompact,
     Operation,
     Plan,
@@ -74,7 +75,15 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
             return Expected({Run}, (*may, *stale))
         case Rollback():
             return _expect_rollback(model, before)
+        case Index() if _has_begun(model, before):
+            return Expected(set(), (ConflictError,))
     return Expected(set(), may)
+
+
+def _has_begun(model: Model, before: list[Instant]) -> bool:
+    """Whether something is pending beside which no index changes: it was begun or, up to version 6, planned."""
+    pending = [each for each in before if not each.is_completed]
+    return any(each.state == "inflight" or model.kind.version < 8 for each in pending)
 
 
 def _may_be_stale(model: Model, before: list[Instant]) -> bool:

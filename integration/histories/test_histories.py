@@ -25,6 +25,7 @@ from integration.histories.operations import (
     DeleteKeys,
     DeleteRows,
     Event,
+    Index,
     Insert,
     Operation,
     Overwrite,
@@ -35,7 +36,7 @@ from integration.histories.operations import (
     Upsert,
 )
 from integration.histories.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, Row
-from integration.histories.table_under_test import TableUnderTest
+from integration.histories.table_under_test import Fault, TableUnderTest
 
 STEPS = int(os.environ.get("HOODIE_HISTORY_STEPS", "250"))
 SEED = int(os.environ.get("HOODIE_HISTORY_SEED", "7"))  # always the same histories here, others with `make histories`
@@ -96,6 +97,17 @@ def test_a_key_that_only_a_log_has(tmp_path: Path, version: int, buckets: int) -
     kind = Kind(version, merge_on_read=True, mode=EVENT_TIME, buckets=buckets)
     first = [upsert(put("k1", 1), put("k2", 1)), DeleteKeys(("k1",)), Schedule(), upsert(put("k1", 2, "b")), RunPlan()]
     done(tmp_path, kind, [*first, upsert(put("k1", 3, "c")), DeleteRows((("k1", "p0", 4),)), upsert(put("k1", 5, "d"))])
+
+
+def test_an_index_beside_a_compaction_that_was_begun(tmp_path: Path) -> None:
+    kind = Kind(9, merge_on_read=True, mode=EVENT_TIME, buckets=2, indexed=True)
+    table = TableUnderTest(str(tmp_path / "t"), kind, Counts())
+    for each in (upsert(put("k1", 1)), upsert(put("k1", 2)), Schedule()):
+        table.do(each)
+    table.do(RunPlan(), Fault(40, "kill before"))
+    assert [each.state for each in table.opened().timeline.select_pending()] == ["inflight"]
+    table.do(Index("bloom_filters"))
+    assert table.counts.refusals["Index: ConflictError"] == 1
 
 
 # What a history notices --------------------------------------------------------------------------------------------
