@@ -22,7 +22,7 @@ _ANEW = "DROP TABLE t, then CREATE TABLE t USING hoodie LOCATION '...' without c
 
 
 def keep_read_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return a catalog table's read options without those that may be credentials and those that Spark adds."""
+    """Return a catalog table's read options without possible credentials and without Spark's own entries."""
     return {
         name: value
         for name, value in options.items()
