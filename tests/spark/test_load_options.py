@@ -97,9 +97,9 @@ class ConnectSession:
         return {name: value for name, value in self.settings.items() if not name.endswith((".key", ".token"))}
 
     def sql(self, text: str) -> SimpleNamespace:
-        name = text.removeprefix("SET `").removesuffix("`")
-        value = "*********(redacted)" if name in self.settings else "<undefined>"
-        return SimpleNamespace(collect=lambda: [{"key": name, "value": value}])
+        """Answer as Spark 4.3 does: a secret that is asked for by its name is "redacted" even if nobody has set it."""
+        names = list(self.settings) if text == "SET" else [text.removeprefix("SET `").removesuffix("`")]
+        return SimpleNamespace(collect=lambda: [{"key": name, "value": "*********(redacted)"} for name in names])
 
 
 def test_credentials_that_a_connect_server_keeps_to_itself_are_a_warning() -> None:
