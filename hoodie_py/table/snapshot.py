@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import (
+    ConflictError,
+    CorruptFileError,
+    InvalidQueryError,
+    InvalidTableError,
+    UnsupportedFeatureError,
+)
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
@@ -136,7 +142,7 @@ class Snapshot:
         """Return the columns for who only looks at the table; None, and why, where they are unknown or not handled."""
         try:
             return self.schema.arrow, None
-        except (CorruptFileError, InvalidTableError, UnsupportedFeatureError) as error:
+        except (ConflictError, CorruptFileError, InvalidTableError, UnsupportedFeatureError) as error:
             return None, str(error)
 
     @property

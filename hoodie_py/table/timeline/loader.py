@@ -19,6 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from hoodie_py.errors import (
+    ConflictError,
     FileMissingError,
     HoodieError,
     InvalidTableError,
@@ -146,7 +147,7 @@ class TableTimeline:
         """Return a completed write's commit metadata, which is read once.
 
         Raises:
-            InvalidTableError: the instant is in neither timeline.
+            ConflictError: the instant is in neither timeline any more.
             CorruptFileError: its file is damaged.
         """
         found = self._metadata.get(instant)
@@ -288,8 +289,11 @@ class TableTimeline:
         except FileMissingError as fault:
             archived = self.read_archive().read_metadata(instant.request_time)
             if archived is None:
-                raise InvalidTableError(
-                    "An instant's file is gone.", path=path, instant=instant.request_time
+                raise ConflictError(
+                    "This commit is gone since the timeline was listed: a restore, a rollback or an archival took it.",
+                    hint="Open the table again.",
+                    path=path,
+                    instant=instant.request_time,
                 ) from fault
             return archived
         with locate_errors(path=path, instant=instant.request_time):

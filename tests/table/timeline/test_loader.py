@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.errors import CorruptFileError, InvalidTableError, TableNotFoundError, UnsupportedFeatureError
+from hoodie_py.errors import (
+    ConflictError,
+    CorruptFileError,
+    InvalidTableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from hoodie_py.files import TableFiles
 from hoodie_py.table.timeline import loader as timeline_loader
 from hoodie_py.table.timeline.loader import TableTimeline, load_config, load_timeline
@@ -114,7 +120,7 @@ def test_metadata_that_is_gone(tmp_path: Path):
     name = f".hoodie/timeline/{T1}_{T2}.deltacommit"
     timeline = open_view(make_table(tmp_path, {name: b"{}"})).timeline
     (tmp_path / name).unlink()
-    with pytest.raises(InvalidTableError, match="gone"):
+    with pytest.raises(ConflictError, match="is gone since the timeline was listed"):
         timeline.read_metadata(timeline.list_completed_writes()[0])
 
 
