@@ -47,10 +47,7 @@ if TYPE_CHECKING:
     from hoodie_py.table.scan.task import ScanTask
     from hoodie_py.writer.alter.alter import AlterResult
     from hoodie_py.writer.archival.archive import ArchiveResult
-    from hoodie_py.writer.clean.clean import CleanResult
-    from hoodie_py.writer.clean.plan import CleanReport
     from hoodie_py.writer.commit.result import WriteResult
-    from hoodie_py.writer.compaction.report import CompactionResult, PlanReport, Progress
     from hoodie_py.writer.dml.clauses import Delete, Insert, Update
     from hoodie_py.writer.lock.file_system import FileSystemLock
     from hoodie_py.writer.lock.lock import Lock, NoLock
@@ -61,8 +58,11 @@ if TYPE_CHECKING:
     from hoodie_py.writer.rollback.rollback import RollbackResult
     from hoodie_py.writer.savepoint.restore import RestoreResult
     from hoodie_py.writer.savepoint.savepoint import Savepoint
-    from hoodie_py.writer.services.report import DueService, ServiceReport, ServiceStep
+    from hoodie_py.writer.services.clean import CleanResult
+    from hoodie_py.writer.services.clean_plan import CleanReport
+    from hoodie_py.writer.services.compaction_report import CompactionResult, PlanReport, Progress
     from hoodie_py.writer.upgrade.change_version import VersionChange
+    from hoodie_py.writer.upkeep.report import DueService, ServiceReport, ServiceStep
 
 _NAMES = {
     "hoodie_py.catalog": "Catalog CatalogTable open_catalog",
@@ -93,10 +93,10 @@ _NAMES = {
     "hoodie_py.table.scan.task": "ScanTask",
     "hoodie_py.writer.alter.alter": "AlterResult",
     "hoodie_py.writer.archival.archive": "ArchiveResult",
-    "hoodie_py.writer.clean.clean": "CleanResult",
-    "hoodie_py.writer.clean.plan": "CleanReport",
+    "hoodie_py.writer.services.clean": "CleanResult",
+    "hoodie_py.writer.services.clean_plan": "CleanReport",
     "hoodie_py.writer.commit.result": "WriteResult",
-    "hoodie_py.writer.compaction.report": "CompactionResult PlanReport Progress",
+    "hoodie_py.writer.services.compaction_report": "CompactionResult PlanReport Progress",
     "hoodie_py.writer.dml.clauses": "Delete Insert Update",
     "hoodie_py.writer.lock.file_system": "FileSystemLock",
     "hoodie_py.writer.lock.lock": "Lock NoLock",
@@ -107,7 +107,7 @@ _NAMES = {
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
     "hoodie_py.writer.savepoint.restore": "RestoreResult",
     "hoodie_py.writer.savepoint.savepoint": "Savepoint",
-    "hoodie_py.writer.services.report": "DueService ServiceReport ServiceStep",
+    "hoodie_py.writer.upkeep.report": "DueService ServiceReport ServiceStep",
     "hoodie_py.writer.upgrade.change_version": "VersionChange",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -12,12 +12,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.table.table_frames import TableFrames
-from hoodie_py.writer.table_alterations import TableAlterations
-from hoodie_py.writer.table_clustering import TableClustering
-from hoodie_py.writer.table_compaction import TableCompaction
 from hoodie_py.writer.table_services import TableServices
 from hoodie_py.writer.table_states import TableStates
-from hoodie_py.writer.table_versions import TableVersions
 
 if TYPE_CHECKING:
     from hoodie_py.formats.config.table_config import TableConfig
@@ -28,17 +24,15 @@ if TYPE_CHECKING:
     from hoodie_py.spark.compaction_runner import Engine
     from hoodie_py.table.inspect import TableInspect
     from hoodie_py.writer.archival.archive import ArchiveResult
-    from hoodie_py.writer.clean.clean import CleanResult
-    from hoodie_py.writer.clean.plan import CleanReport
-    from hoodie_py.writer.compaction.local_runner import Runner
+    from hoodie_py.writer.index_jobs.table_indexes import TableIndexes
+    from hoodie_py.writer.indexes.verify_report import VerifyReport
     from hoodie_py.writer.lock.lock import Lock
-    from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
-    from hoodie_py.writer.metadata_check.report import VerifyReport
+    from hoodie_py.writer.services.clean import CleanResult
+    from hoodie_py.writer.services.clean_plan import CleanReport
+    from hoodie_py.writer.services.planned_run import Runner
 
 
-class HoodieTable(
-    TableFrames, TableStates, TableAlterations, TableCompaction, TableClustering, TableServices, TableVersions
-):
+class HoodieTable(TableFrames, TableStates, TableServices):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
 
     A table object shows the state when it was opened, or after the last change through this object: rows written, a
@@ -241,7 +235,7 @@ class HoodieTable(
             >>> [index.name for index in built]
             ['files', 'record_index']
         """
-        from hoodie_py.writer.metadata_build.table_indexes import TableIndexes
+        from hoodie_py.writer.index_jobs.table_indexes import TableIndexes
 
         return TableIndexes(lambda: self._snapshot, self._open_session, self._refresh)
 
@@ -278,7 +272,7 @@ class HoodieTable(
             Checked trips at ... (data 2): nothing is wrong, in ... s.
         """
         from hoodie_py.table.scan.arguments import read_option_texts
-        from hoodie_py.writer.metadata_check.verify import verify_table
+        from hoodie_py.writer.index_jobs.verify import verify_table
         from hoodie_py.writer.precombine.merge_options import check_merger
 
         check_merger(self.config, merger, override=False)
@@ -384,7 +378,7 @@ class HoodieTable(
             >>> print(trips.clean(retain_commits=1))
             Clean ... removed 3 files from 2 partitions in ... s.
         """
-        from hoodie_py.writer.clean import clean
+        from hoodie_py.writer.services import clean
 
         session = self._open_session(options, lock)
         if dry_run:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hoodie_py.formats.avro.container import read_single
-from hoodie_py.formats.avro.container_writer import write_single
+from hoodie_py.formats.avro.container import read_single, write_single
 from hoodie_py.formats.hfile.bootstrap_index import (
     FILE_IDS_PATH,
     PARTITIONS_PATH,

@@ -31,15 +31,15 @@ LONGEST = 300.0  # seconds for the tests of one fault: some faults never end
 FOLDERS = ("hoodie_py", "storage", "tests", "integration", "conftest.py", "pyproject.toml", "README.md", "docs")
 
 _WRITER, _TABLE = "tests/writer", "tests/table"
+_CLEAN_PLAN = f"{_WRITER}/services/test_clean_plan.py"
 _CONFLICTS = (f"{_WRITER}/commit/test_conflicts.py", f"{_WRITER}/commit/test_non_blocking.py")
 RULES: dict[str, tuple[str, ...]] = {
     "hoodie_py/writer/commit/conflicts.py": _CONFLICTS,
     "hoodie_py/writer/savepoint/restore_plan.py": (f"{_WRITER}/savepoint",),
     "hoodie_py/writer/savepoint/restore.py": (f"{_WRITER}/savepoint", f"{_WRITER}/transaction/test_lost_lock.py"),
     "hoodie_py/writer/transaction/second_look.py": (f"{_WRITER}/transaction/test_second_look.py",),
-    "hoodie_py/writer/transaction/pending.py": (f"{_WRITER}/clean/test_plan.py", f"{_WRITER}/savepoint"),
-    "hoodie_py/writer/clean/plan.py": (f"{_WRITER}/clean",),
-    "hoodie_py/writer/clean/rules.py": (f"{_WRITER}/clean/test_rules.py",),
+    "hoodie_py/writer/transaction/pending.py": (_CLEAN_PLAN, f"{_WRITER}/savepoint"),
+    "hoodie_py/writer/services/clean_plan.py": (f"{_WRITER}/services/test_clean.py", _CLEAN_PLAN),
     "hoodie_py/writer/archival/choice.py": (f"{_WRITER}/archival/test_choice.py",),
     "hoodie_py/writer/archival/barriers.py": (f"{_WRITER}/archival/test_choice.py",),
     "hoodie_py/writer/archival/late_files.py": (f"{_WRITER}/archival/test_late_files.py",),

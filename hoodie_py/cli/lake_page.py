@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hoodie_py.cli.values import escape_controls
 
 if TYPE_CHECKING:
-    from hoodie_py.writer.services.report import DueService, ServiceReport
+    from hoodie_py.writer.upkeep.report import DueService, ServiceReport
 
 _STATES = {"due": "due", "waits": "waits", "unknown": "unknown", "not handled": "off", "not due": "fine"}
 _STYLE = """

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hoodie_py.writer.compaction.report import Progress
+    from hoodie_py.writer.services.compaction_report import Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -52,9 +52,8 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     from hoodie_py.spark.compaction_runner import SparkRunner
     from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions, read_s3_settings
     from hoodie_py.spark.pin import open_table
-    from hoodie_py.writer.compaction import compact as compaction
-    from hoodie_py.writer.compaction import plan as compaction_plan
     from hoodie_py.writer.precombine.merge_options import check_compaction_options, check_merger
+    from hoodie_py.writer.services import compaction, compaction_plan
     from hoodie_py.writer.timeline.session import WriteSession
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}

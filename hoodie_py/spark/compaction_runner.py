@@ -38,13 +38,13 @@ from hoodie_py.spark.attempts import (
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_spark_schema
-from hoodie_py.writer.compaction.local_runner import R, Task
-from hoodie_py.writer.compaction.task import OnRows
+from hoodie_py.writer.services.compaction_task import OnRows
+from hoodie_py.writer.services.planned_run import R, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hoodie_py.writer.compaction.local_runner import Runner
+    from hoodie_py.writer.services.planned_run import Runner
 
     Engine = Runner | SparkSession
 

@@ -21,14 +21,14 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.indexes.definitions import FILES_PARTITION
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 from hoodie_py.table.filter.listed_keys import find_listed_keys
-from hoodie_py.table.metadata_table.listings import MetadataListings
-from hoodie_py.table.metadata_table.source import MetadataSource
+from hoodie_py.table.indexes.files import MetadataListings
+from hoodie_py.table.indexes.source import MetadataSource
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.time_travel import AsOf, check_travel, parse_instant, parse_zone, warn_of_empty_past

@@ -1,4 +1,4 @@
-"""The part of ``HoodieTable`` that says which table services are due, and runs them.
+"""The part of ``HoodieTable`` that runs table services (Hudi ``BaseHoodieTableServiceClient``).
 
 Modules of the writer are imported inside the methods, so that a program that only reads does not load them.
 """
@@ -6,19 +6,21 @@ Modules of the writer are imported inside the methods, so that a program that on
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hoodie_py.writer.table_writes import TableWrites
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
-    from hoodie_py.writer.compaction.local_runner import Runner
+    from hoodie_py.writer.clustering.report import ClusteringReport, ClusteringResult
     from hoodie_py.writer.lock.lock import Lock
-    from hoodie_py.writer.services.report import ServiceReport, ServiceStep
+    from hoodie_py.writer.services.compaction_report import CompactionResult, OnProgress, PlanReport
+    from hoodie_py.writer.services.planned_run import Runner
+    from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 
 class TableServices(TableWrites):
-    """All table services at once; ``HoodieTable`` says how an engine becomes a runner of tasks."""
+    """The table services of a table; ``HoodieTable`` says how an engine becomes a runner of tasks."""
 
     if TYPE_CHECKING:
 
@@ -67,7 +69,7 @@ class TableServices(TableWrites):
             >>> [(step.service, step.outcome) for step in report.steps]
             [('compaction', 'done')]
         """
-        from hoodie_py.writer.services.services import ServiceRun, look
+        from hoodie_py.writer.upkeep.run import ServiceRun, look
 
         session = self._open_session(options, lock, self._choose_merger(engine, merger))
         if not run:
@@ -79,3 +81,301 @@ class TableServices(TableWrites):
             turn.should_stop = should_stop
         report = turn.run()
         return self._refresh(report, changed=bool(report.steps))
+
+    @overload
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: Literal[False] = False,
+        lock: Lock | None = None,
+    ) -> str | None: ...
+
+    @overload
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        dry_run: Literal[True],
+        lock: Lock | None = None,
+    ) -> PlanReport: ...
+
+    def schedule_compaction(
+        self,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        lock: Lock | None = None,
+    ) -> str | PlanReport | None:
+        """Plan a compaction of the table's current state.
+
+        All file groups with log files are planned, in the order and within the limits of the strategy. If the options
+        name a trigger or a trigger's threshold, a plan also needs enough changes since the last compaction.
+
+        Args:
+            strategy: name of a Hudi compaction strategy, or several joined by commas; wins over the options'.
+            options: Hudi's writer options: strategy, triggers, lock provider, ...
+            dry_run: write nothing, and return a report of the plan and its reasons.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+
+        Returns:
+            The instant of the plan; None when there is nothing to compact; with ``dry_run`` the report.
+
+        Raises:
+            UnsupportedFeatureError: the table has a feature that compaction does not handle.
+            ConflictError: another writer holds the lock, or a pending write is in the way.
+            InvalidQueryError: an unknown strategy or a bad option.
+            CommitStateUnknownError: the store did not say whether it wrote the plan.
+
+        Examples:
+            >>> print(trips.schedule_compaction(dry_run=True))
+            Compaction of trips would merge 1 of 2 file slices: 1 log files of ... bytes, about 7.7 KiB to read ...
+            >>> instant = trips.schedule_compaction()
+            >>> trips.inspect.compaction_plan(instant).num_rows
+            1
+        """
+        from hoodie_py.writer.services import compaction_plan
+
+        session = self._open_session(options, lock, strategy=strategy)
+        if dry_run:
+            return compaction_plan.dry_run(session)
+        instant = compaction_plan.schedule(session)
+        return self._refresh(instant, changed=instant is not None)
+
+    def run_compaction(
+        self,
+        instant: str | None = None,
+        engine: Any = None,
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+        on_progress: OnProgress | None = None,
+        override_merger: bool = False,
+    ) -> CompactionResult:
+        """Carry out a planned compaction.
+
+        Args:
+            instant: instant of the plan; None for the oldest pending plan.
+            engine: a SparkSession, classic or Connect, which runs one Spark task for each file group; None for threads
+                of this process.
+            options: Hudi's writer options: codec, bloom filter, metadata table, ...
+            merger: the RecordMerger whose id the table names.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            on_progress: called with a Progress while the compaction runs.
+            override_merger: allow a merger that is not the table's. Its results are stored for good.
+
+        Raises:
+            ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
+            InvalidQueryError: there is no such pending plan, or the merger is not the table's.
+            InvalidTableError: the plan does not fit the table.
+            UnsupportedFeatureError: the table has a feature that compaction does not handle.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
+            StorageError: the store refused; the table did not change.
+
+        Examples:
+            >>> instant = trips.schedule_compaction()
+            >>> trips.run_compaction(instant).rows_updated
+            1
+        """
+        from hoodie_py.writer.precombine.merge_options import check_compaction_options
+        from hoodie_py.writer.services import compaction
+
+        merger = self._choose_merger(engine, merger)
+        session = self._open_session(options, lock, merger)
+        check_compaction_options(self._snapshot.config, session.settings.options)
+        result = compaction.run(
+            session,
+            instant,
+            runner=self._make_runner(engine),
+            merger=merger,
+            override_merger=override_merger,
+            on_progress=on_progress,
+        )
+        return self._refresh(result, changed=result.instant is not None)
+
+    def compact(
+        self,
+        engine: Any = None,
+        strategy: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+        on_progress: OnProgress | None = None,
+        override_merger: bool = False,
+    ) -> CompactionResult:
+        """Plan a compaction and carry it out; with nothing to plan, carry out the oldest pending plan.
+
+        Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
+
+        Examples:
+            >>> print(trips.compact())
+            Compaction ... merged 1 file group in ... s: 2 rows written, 1 updated, 0 inserted and 0 deleted; ... ...
+            >>> [len(file_slice.log_files) for file_slice in trips.file_slices()]
+            [0, 0]
+        """
+        from hoodie_py.writer.precombine.merge_options import check_merger
+
+        check_merger(self._snapshot.config, merger, override=override_merger)  # before there is a plan
+        instant = self.schedule_compaction(strategy, options, lock=lock)
+        return self.run_compaction(instant, engine, options, merger, lock, on_progress, override_merger)
+
+    @overload
+    def schedule_clustering(
+        self, options: Mapping[str, Any] | None = None, dry_run: Literal[False] = False, lock: Lock | None = None
+    ) -> str | None: ...
+
+    @overload
+    def schedule_clustering(
+        self, options: Mapping[str, Any] | None = None, *, dry_run: Literal[True], lock: Lock | None = None
+    ) -> ClusteringReport: ...
+
+    def schedule_clustering(
+        self, options: Mapping[str, Any] | None = None, dry_run: bool = False, lock: Lock | None = None
+    ) -> str | ClusteringReport | None:
+        """Plan a clustering: small file groups whose rows are to be written into larger ones.
+
+        Until the plan is carried out or rolled back, records of these file groups cannot be changed.
+
+        Args:
+            options: Hudi's writer options: ``hoodie.clustering.plan.strategy.*`` for sizes, partitions and sort
+                columns, ``hoodie.layout.optimize.strategy`` for the order, lock provider, ...
+            dry_run: write nothing, and return a report of the plan and its reasons.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+
+        Returns:
+            The instant of the plan; None when there is nothing to cluster; with ``dry_run`` the report.
+
+        Raises:
+            UnsupportedFeatureError: the table has a feature that clustering does not handle, or another strategy.
+            ConflictError: another writer holds the lock, or a pending write is in the way.
+            InvalidQueryError: a bad option, or a sort column that the table lacks.
+            CommitStateUnknownError: the store did not say whether it wrote the plan.
+
+        Examples:
+            >>> instant = trips.schedule_clustering()
+            >>> len(instant), trips.timeline.select_pending().last.action
+            (17, 'clustering')
+        """
+        from hoodie_py.writer.clustering import plan
+
+        session = self._open_session(options, lock)
+        if dry_run:
+            return plan.dry_run(session)
+        instant = plan.schedule(session)
+        return self._refresh(instant, changed=instant is not None)
+
+    def run_clustering(
+        self,
+        instant: str | None = None,
+        engine: Any = None,
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+        override_merger: bool = False,
+    ) -> ClusteringResult:
+        """Carry out a planned clustering, of this package or of Java Hudi.
+
+        Args:
+            instant: instant of the plan; None for the oldest pending plan.
+            engine: a SparkSession, classic or Connect, which runs one Spark task for each group of the plan; None for
+                threads of this process.
+            options: Hudi's writer options: codec, size of the new files, metadata table, ...
+            merger: the RecordMerger whose id the table names.
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            override_merger: allow a merger that is not the table's. Its results are stored for good.
+
+        Raises:
+            ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
+            InvalidQueryError: there is no such pending plan, or the merger is not the table's.
+            InvalidTableError: the plan does not fit the table.
+            UnsupportedFeatureError: the table or the plan has a feature that is not handled.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
+            StorageError: the store refused; the table did not change.
+
+        Examples:
+            >>> instant = trips.schedule_clustering()
+            >>> trips.run_clustering(instant).rows_written
+            3
+        """
+        from hoodie_py.writer.clustering import cluster
+        from hoodie_py.writer.precombine.merge_options import check_compaction_options
+
+        merger = self._choose_merger(engine, merger)
+        session = self._open_session(options, lock, merger)
+        check_compaction_options(self._snapshot.config, session.settings.options)
+        result = cluster.run(
+            session, instant, runner=self._make_runner(engine), merger=merger, override_merger=override_merger
+        )
+        return self._refresh(result, changed=result.instant is not None)
+
+    def cluster(
+        self,
+        engine: Any = None,
+        options: Mapping[str, Any] | None = None,
+        merger: Merger | None = None,
+        lock: Lock | None = None,
+        override_merger: bool = False,
+    ) -> ClusteringResult:
+        """Plan a clustering and carry it out; with nothing to plan, carry out the oldest pending plan.
+
+        Arguments and errors as for ``schedule_clustering`` and ``run_clustering``.
+
+        Examples:
+            >>> result = trips.cluster(options={"hoodie.clustering.plan.strategy.sort.columns": "price"})
+            >>> print(result)
+            Clustering ... wrote 3 rows of 2 file groups into 2 new ones in ... s: ... bytes read, ... written.
+        """
+        from hoodie_py.writer.precombine.merge_options import check_merger
+
+        check_merger(self._snapshot.config, merger, override=override_merger)  # before there is a plan
+        instant = self.schedule_clustering(options, lock=lock)
+        return self.run_clustering(instant, engine, options, merger, lock, override_merger)
+
+    def log_compact(
+        self,
+        engine: Any = None,
+        options: Mapping[str, Any] | None = None,
+        lock: Lock | None = None,
+        merger: Merger | None = None,
+    ) -> CompactionResult:
+        """Join many small log files of a file group into one; with nothing to plan, carry out the oldest pending plan.
+
+        It costs less than a compaction, as base files are neither read nor written. File slices are taken that have log
+        blocks of at least ``hoodie.log.compaction.blocks.threshold`` (5) instants.
+
+        Args:
+            engine: a SparkSession, classic or Connect, which runs one Spark task for each file group; None for threads
+                of this process.
+            options: Hudi's writer options: threshold, metadata table, lock provider, ...
+            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            merger: the RecordMerger whose id the table names.
+
+        Raises:
+            UnsupportedFeatureError: the table has change data, or is not merge-on-read; or the merger made deletes with
+                data or rows that lack columns, which no log block can say. Then the plan is rolled back.
+            InvalidQueryError: the merger is not the table's.
+            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            ConflictError: another writer is at work on the plan, or a pending write is in the way.
+            InvalidTableError: the plan does not fit the table.
+            CommitStateUnknownError: the store did not say whether it wrote a timeline file.
+            StorageError: the store refused; the table did not change.
+
+        Examples:
+            >>> schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+            >>> counts = HoodieTable.create("counts", schema, record_key="id")
+            >>> for n in range(6):
+            ...     rows = counts.upsert([{"id": "a", "n": n}]).rows_updated
+            >>> counts.log_compact(options={"hoodie.log.compaction.blocks.threshold": "5"}).file_groups
+            1
+        """
+        from hoodie_py.writer.precombine.merge_options import check_merger
+        from hoodie_py.writer.services import log_compaction
+
+        check_merger(self._snapshot.config, merger, override=False)
+        session = self._open_session(options, lock, self._choose_merger(engine, merger))
+        instant = log_compaction.schedule(session)
+        result = log_compaction.run(session, instant, runner=self._make_runner(engine))
+        return self._refresh(result, changed=result.instant is not None)

@@ -32,9 +32,9 @@ from hoodie_py.writer.index.delete_filter import make_deletes_by_filter
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.index.tagging import PlannedForClusteringError
+from hoodie_py.writer.index_jobs.table_indexes import build_wanted
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import choose_operation, find_input_schema, make_records
-from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, list_slices_of
 from hoodie_py.writer.partitioner.by_operation import (

@@ -139,11 +139,13 @@ def warm_up() -> None:
     """Import, before the first fork, what children need."""
     import pyarrow.parquet
 
-    from hoodie_py.writer.clean import clean  # noqa: F401
-    from hoodie_py.writer.compaction import compact as compaction  # noqa: F401
-    from hoodie_py.writer.compaction import plan as compaction_plan  # noqa: F401
-    from hoodie_py.writer.metadata_table import metadata_table  # noqa: F401
+    from hoodie_py.writer.indexes import metadata_table  # noqa: F401
     from hoodie_py.writer.rollback import rollback  # noqa: F401
+    from hoodie_py.writer.services import (
+        clean,  # noqa: F401
+        compaction,  # noqa: F401
+        compaction_plan,  # noqa: F401
+    )
 
     pyarrow.array([1])
     gc.freeze()

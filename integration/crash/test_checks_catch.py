@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from hoodie_py import CommitStateUnknownError
-from hoodie_py.writer.clean import clean
-from hoodie_py.writer.compaction import planned_run
 from hoodie_py.writer.rollback import attempt
+from hoodie_py.writer.services import clean, planned_run
 from hoodie_py.writer.transaction import commit_protocol
 from hoodie_storage import local
 from integration.crash.__main__ import main

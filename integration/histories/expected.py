@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hoodie_py import ConflictError, HoodieError, Instant, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
+from hoodie_py.writer.indexes.returning_keys import StalePlanError
 from integration.histories.model import Model
 from integration.histories.operations import (
     Cluster,

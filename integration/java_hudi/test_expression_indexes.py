@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.indexes.source import open_metadata_view
 from hoodie_py.table.snapshot import open_snapshot
 from integration.java_hudi.indexes import WITH_TYPES, IndexedKind, IndexedLake
 from integration.java_hudi.session import JavaHudiError, JavaSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.writer.commit import first_look
-from hoodie_py.writer.metadata_table import metadata_table
+from hoodie_py.writer.indexes import metadata_table
 from integration.pairs.judge import Answer, Rows, allowed_rows, problems_of_answers
 from integration.pairs.operations import FIRST, OPERATIONS, SECOND, Turn
 from integration.pairs.tables import Kind, prepare

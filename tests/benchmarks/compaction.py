@@ -90,9 +90,11 @@ def in_process(path: Path, codec: str, threads: int | None) -> Sample:
 def child(path: str, codec: str, threads: int) -> Sample:
     """Compact in this process, which does nothing else."""
     from hoodie_py import HoodieTable
-    from hoodie_py.writer.compaction import compact as compaction  # noqa: F401 - imports are not what is measured
-    from hoodie_py.writer.compaction import plan as compaction_plan  # noqa: F401 - imports are not what is measured
-    from hoodie_py.writer.compaction.local_runner import LocalRunner
+    from hoodie_py.writer.services import (
+        compaction,  # noqa: F401 - imports are not what is measured
+        compaction_plan,  # noqa: F401 - imports are not what is measured
+    )
+    from hoodie_py.writer.services.planned_run import LocalRunner
 
     return cost_of(lambda: HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec}))
 

@@ -26,7 +26,7 @@ from tests.benchmarks.counting_files import Counts, open_counted
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, saved, versions
 from tests.benchmarks.scale_tables import QUICK, create, make_old_table, make_rows, make_wide_table
-from tests.table.metadata_table.fabricated_keys import add_record_index
+from tests.table.indexes.fabricated_keys import add_record_index
 
 Figures = dict[str, Any]
 _TABLES = cache_folder() / "scale"

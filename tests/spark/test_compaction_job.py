@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieTable
 from hoodie_py.spark import compaction_job as compact_job
-from hoodie_py.writer.compaction.report import Progress
+from hoodie_py.writer.services.compaction_report import Progress
 from tests.writer.compaction_tables import rows, writable
 
 QUICK = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")

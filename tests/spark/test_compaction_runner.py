@@ -18,16 +18,16 @@ from hoodie_py.reader.merge import registry
 from hoodie_py.spark import compaction_runner as compaction
 from hoodie_py.spark.attempts import count_tries, unpack_outcome
 from hoodie_py.spark.compaction_runner import JOB_BYTES, JOBS, LARGEST_JOB, split_tasks
-from hoodie_py.writer.compaction.local_runner import LocalRunner
-from hoodie_py.writer.compaction.report import Progress
-from hoodie_py.writer.compaction.task import CompactionTask
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.services.compaction_report import Progress
+from hoodie_py.writer.services.compaction_task import CompactionTask
+from hoodie_py.writer.services.planned_run import LocalRunner
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.spark_custom import STRATEGY, TABLE, make_custom
 from tests.spark.troubled_tasks import Breaks, FailsOnce, RunsTwice, Troubled
-from tests.writer.compaction.test_compaction_corpus import METADATA_MODE, REFUSED, TABLES, WITHOUT_METADATA
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
+from tests.writer.services.test_compaction_corpus import METADATA_MODE, REFUSED, TABLES, WITHOUT_METADATA
 
 PLAIN = "basic_mor_v9_part"
 

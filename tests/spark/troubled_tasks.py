@@ -9,8 +9,8 @@ from pathlib import Path
 
 from hoodie_py.errors import StorageError
 from hoodie_py.spark.compaction_runner import SparkRunner
-from hoodie_py.writer.compaction.task import CompactionTask, OnRows
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
 
 
 class FailsOnce(CompactionTask):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hoodie_py.formats.avro.container_writer import write_single
+from hoodie_py.formats.avro.container import write_single
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
 from hoodie_py.formats.timeline.writers import write_compaction_plan
 from hoodie_py.table.snapshot import Snapshot, open_snapshot

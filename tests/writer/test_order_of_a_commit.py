@@ -13,17 +13,17 @@ from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.writer.commit import write_commit
-from hoodie_py.writer.compaction import planned_run
-from hoodie_py.writer.compaction.task import CompactionTask, OnRows
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.services import planned_run
+from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
 from hoodie_py.writer.timeline.clock import InstantClock
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, completed, rows, writable
-from tests.writer.metadata_table.test_metadata_table import records as told
+from tests.writer.indexes.test_metadata_table import records as told
 from tests.writer.slow_writes import COW, MOR, pending, start
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row
 

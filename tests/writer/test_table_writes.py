@@ -24,8 +24,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.commit import commit_records
-from hoodie_py.writer.compaction import compact as compaction
 from hoodie_py.writer.records import WriteOperation
+from hoodie_py.writer.services import compaction
 from hoodie_py.writer.write_client import Writer
 from tests.writer.compaction_tables import QUICK, leftovers, writable
 from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row, schema_of, session

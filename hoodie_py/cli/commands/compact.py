@@ -33,7 +33,7 @@ from hoodie_py.runtime.wording import format_count
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
     from hoodie_py.spark.compaction_runner import Engine
-    from hoodie_py.writer.compaction.report import OnProgress, PlannedSlice, PlanReport, Progress
+    from hoodie_py.writer.services.compaction_report import OnProgress, PlannedSlice, PlanReport, Progress
 
 
 class EngineName(StrEnum):

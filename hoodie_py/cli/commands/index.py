@@ -28,8 +28,8 @@ from hoodie_py.cli.options import (
 from hoodie_py.cli.values import escape_controls, format_size
 
 if TYPE_CHECKING:
-    from hoodie_py.table.metadata_table.overview import IndexOverview
-    from hoodie_py.writer.metadata_build.build import OnRecords
+    from hoodie_py.table.indexes.overview import IndexOverview
+    from hoodie_py.writer.index_jobs.build import OnRecords
 
 
 class Action(StrEnum):

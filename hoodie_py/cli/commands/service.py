@@ -34,7 +34,7 @@ from hoodie_py.cli.options import (
 if TYPE_CHECKING:
     from hoodie_py import RecordMerger
     from hoodie_py.spark.compaction_runner import Engine
-    from hoodie_py.writer.services.report import ServiceReport, ServiceStep
+    from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 Places = Annotated[
     list[str],
@@ -85,7 +85,7 @@ def service(
     storage = parse_storage_options(storage_option, endpoint_url)
     with report_errors(debug):
         from hoodie_py.reader.merge.registry import import_merger
-        from hoodie_py.writer.services.services import check_names
+        from hoodie_py.writer.upkeep.run import check_names
 
         names = split_names(only)
         check_names(names)

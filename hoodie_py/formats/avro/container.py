@@ -1,16 +1,22 @@
-"""Read Avro object container files of one record, the form of the timeline's files (Hudi TimelineMetadataUtils).
-
-The embedded schema is vetted before the record is decoded (``schema``): no recursive types, bounded depth and
-size, no items without bytes. So the work is bounded by the size of the file, whatever it contains. fastavro does not
-read these files: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a
-table reads commits.
+"""Read and write Avro object container files of one record, as the timeline has them (Hudi ``TimelineMetadataUtils``).
 
     file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
     block  = record count, byte count, bytes (null or deflate codec), sync marker
+
+A reader vets the embedded schema before it decodes the record (``schema``): no recursive types, bounded depth and size,
+no items without bytes. So the work is bounded by the size of the file, whatever it contains. Reading does not use
+fastavro: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a table
+reads commits.
+
+A writer has fastavro encode the record, and writes the container around it here, because fastavro's own names the codec
+and rewrites the schema, which Java's files do not. The codec is null and has no header entry. The sync marker is a hash
+of the content, so the same record gives the same bytes.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro.binary import read_varint
+from hoodie_py.formats.avro.binary import encode_long, read_varint
 from hoodie_py.formats.avro.objects import make_object_reader
 from hoodie_py.formats.avro.schema import Record, parse_record
 from hoodie_py.formats.limits import get_limits, raise_limit_error
@@ -181,3 +187,45 @@ class VettedSchema:
 def vet_schema(text: str) -> VettedSchema:
     """Parse and check the schema of a metadata record; raises as ``schema.parse_record``."""
     return VettedSchema(parse_record(text))
+
+
+_MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
+
+
+def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> bytes:
+    """Encode a container file that holds one record.
+
+    The record has every field of the schema and no other. A schema that is given as text is stored unchanged.
+
+    Raises ValueError if the record does not fit the schema.
+    """
+    import hashlib
+
+    text = schema if isinstance(schema, str) else json.dumps(schema, separators=(",", ":"))
+    body = encode_record(record, text)
+    header = encode_long(1) + _encode_sized(b"avro.schema") + _encode_sized(text.encode()) + encode_long(0)
+    sync = hashlib.blake2b(header + body, digest_size=_SYNC_BYTES).digest()
+    return b"".join((MAGIC, header, sync, encode_long(1), _encode_sized(body), sync))
+
+
+def encode_record(record: Mapping[str, Any], schema: str) -> bytes:
+    """Encode one record as Avro binary without container; ValueError when it does not fit the schema."""
+    import fastavro
+
+    stream = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(stream, _parse_schema(schema), record, strict=True, disable_tuple_notation=True)
+    except _MISFITS as error:
+        raise ValueError(f"a record does not fit its Avro schema: {error}") from error
+    return stream.getvalue()
+
+
+@lru_cache(maxsize=64)
+def _parse_schema(schema: str) -> Any:
+    import fastavro
+
+    return fastavro.parse_schema(json.loads(schema))
+
+
+def _encode_sized(data: bytes) -> bytes:
+    return encode_long(len(data)) + data

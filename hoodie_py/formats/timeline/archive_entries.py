@@ -22,10 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.avro.container import is_container, read_single
-from hoodie_py.formats.avro.container_writer import encode_record
+from hoodie_py.formats.avro.container import encode_record, is_container, read_single
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
-from hoodie_py.formats.timeline.archive_schema import ENTRY, ENTRY_TEXT
+from hoodie_py.formats.timeline.archive import ENTRY, ENTRY_TEXT
 from hoodie_py.formats.timeline.commit_metadata import parse_json
 from hoodie_py.formats.timeline.instants import (
     CLEAN,

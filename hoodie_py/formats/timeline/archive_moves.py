@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.avro.container_writer import write_single
-from hoodie_py.formats.timeline import schemas
+from hoodie_py.formats.avro.container import write_single
+from hoodie_py.formats.timeline import records
 from hoodie_py.formats.timeline.archive import ArchivedInstant
 from hoodie_py.formats.timeline.archive_entries import fit_record, make_entry, needs_content
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
@@ -33,14 +33,14 @@ from hoodie_py.formats.timeline.writers import write_commit_metadata
 _LAYOUT = 2
 _COMMITS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 _RESULTS = {
-    "hoodieCleanMetadata": schemas.CLEAN_METADATA,
-    "hoodieRollbackMetadata": schemas.ROLLBACK_METADATA,
-    "hoodieSavePointMetadata": schemas.SAVEPOINT_METADATA,
+    "hoodieCleanMetadata": records.CLEAN_METADATA,
+    "hoodieRollbackMetadata": records.ROLLBACK_METADATA,
+    "hoodieSavePointMetadata": records.SAVEPOINT_METADATA,
 }
 _PLANS = {
-    "hoodieCompactionPlan": schemas.COMPACTION_PLAN,
-    "hoodieCleanerPlan": schemas.CLEAN_PLAN,
-    "hoodieRequestedReplaceMetadata": schemas.CLUSTERING_PLAN,
+    "hoodieCompactionPlan": records.COMPACTION_PLAN,
+    "hoodieCleanerPlan": records.CLEAN_PLAN,
+    "hoodieRequestedReplaceMetadata": records.CLUSTERING_PLAN,
 }
 _PLANNED = {COMMIT: COMPACTION, DELTA_COMMIT: LOG_COMPACTION}
 

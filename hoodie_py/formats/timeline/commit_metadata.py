@@ -19,7 +19,7 @@ from typing import Any
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.names import check_inside, find_file_name
-from hoodie_py.formats.timeline.fields import (
+from hoodie_py.formats.timeline.records import (
     Fields,
     expect_file_id,
     expect_file_names,

@@ -13,7 +13,7 @@ from typing import Any
 
 from hoodie_py.formats.avro.container import read_single
 from hoodie_py.formats.names import check_partition, find_file_name
-from hoodie_py.formats.timeline.fields import Fields, expect_file_names, expect_list, expect_number, expect_text
+from hoodie_py.formats.timeline.records import Fields, expect_file_names, expect_list, expect_number, expect_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,12 @@
 
 Plans store absolute URIs of the table's location at that time; only the last segment is used. Partition paths must be
 under the table.
+
+Write the plan of a clustering: the requested file of a replace commit or clustering action.
+
+Field order, types and defaults are those of Hudi's HoodieRequestedReplaceMetadata and HoodieClusteringPlan as Java
+1.2.0 writes them; ``replace_plan.RequestedReplace`` reads them back to an equal value. Files are named by location, so
+the writer takes the table's location in the form in which Java's file system opens it.
 """
 
 from __future__ import annotations
@@ -10,8 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hoodie_py.formats.timeline.fields import Fields, expect_text
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.avro.container import write_single
+from hoodie_py.formats.names import check_file_name, check_inside
+from hoodie_py.formats.timeline import records
 from hoodie_py.formats.timeline.plans import expect_metric, expect_partition, read_fields
+from hoodie_py.formats.timeline.records import Fields, expect_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +112,59 @@ class RequestedReplace:
             missing_partitions=plan.get_items("missingSchedulePartitions", expect_partition),
             extra_metadata=extra,
         )
+
+
+_VERSION = 1
+
+
+def write_clustering_plan(plan: RequestedReplace, table_location: str) -> bytes:
+    """Encode a ``.clustering.requested`` file, up to table version 6 ``.replacecommit.requested``.
+
+    Raises:
+        InvalidTableError: there is no group, a slice has no file id, or a path leads out of the table.
+    """
+    if not plan.groups:
+        raise InvalidTableError("A clustering plan needs at least one group of file slices.")
+    record = {
+        "operationType": plan.operation_type,
+        "clusteringPlan": {
+            "inputGroups": [_to_group(group, table_location) for group in plan.groups],
+            "strategy": {
+                "strategyClassName": plan.strategy,
+                "strategyParams": dict(plan.strategy_params),
+                "version": _VERSION,
+            },
+            "extraMetadata": {},
+            "version": _VERSION,
+            "preserveHoodieMetadata": plan.preserves_metadata,
+            "missingSchedulePartitions": [check_inside(partition) for partition in plan.missing_partitions],
+        },
+        "extraMetadata": dict(plan.extra_metadata),
+        "version": _VERSION,
+    }
+    return write_single(record, records.CLUSTERING_PLAN)
+
+
+def _to_group(group: ClusteringGroup, location: str) -> dict[str, Any]:
+    return {
+        "slices": [_to_slice(each, location) for each in group.slices],
+        "metrics": {name: float(value) for name, value in group.metrics.items()},
+        "numOutputFileGroups": group.num_output_file_groups,
+        "extraMetadata": dict(group.extra) or None,
+        "version": _VERSION,
+    }
+
+
+def _to_slice(piece: ClusteringSlice, location: str) -> dict[str, Any]:
+    if not piece.file_id:
+        raise InvalidTableError("A clustering plan needs the file id of every file slice.")
+    partition = check_inside(piece.partition_path)
+    folder = "/".join(part for part in (location.rstrip("/"), partition) if part)
+    return {
+        "dataFilePath": f"{folder}/{check_file_name(piece.data_file)}" if piece.data_file is not None else "",
+        "deltaFilePaths": [f"{folder}/{check_file_name(name)}" for name in piece.delta_files],
+        "fileId": piece.file_id,
+        "partitionPath": partition,
+        "bootstrapFilePath": piece.bootstrap_file or "",
+        "version": _VERSION,
+    }

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.avro.container_writer import write_single
+from hoodie_py.formats.avro.container import write_single
 from hoodie_py.formats.names import check_file_name, check_inside
-from hoodie_py.formats.timeline import schemas
-from hoodie_py.formats.timeline.fields import Fields, expect_list
+from hoodie_py.formats.timeline import records
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RolledBackInstant, read_fields
+from hoodie_py.formats.timeline.records import Fields, expect_list
 from hoodie_py.formats.timeline.writers import make_instant_record, make_rollback_record
 
 RESTORE_PLAN_VERSION = 2
@@ -108,7 +108,7 @@ def write_savepoint_metadata(savepoint: SavepointMetadata) -> bytes:
         "partitionMetadata": partitions,
         "version": 1,
     }
-    return write_single(record, schemas.SAVEPOINT_METADATA)
+    return write_single(record, records.SAVEPOINT_METADATA)
 
 
 def write_restore_plan(plan: RestorePlan) -> bytes:
@@ -118,7 +118,7 @@ def write_restore_plan(plan: RestorePlan) -> bytes:
         "version": RESTORE_PLAN_VERSION,
         "savepointToRestoreTimestamp": plan.savepoint,
     }
-    return write_single(record, schemas.RESTORE_PLAN)
+    return write_single(record, records.RESTORE_PLAN)
 
 
 def write_restore_metadata(restore: RestoreMetadata, table_location: str) -> bytes:
@@ -139,4 +139,4 @@ def write_restore_metadata(restore: RestoreMetadata, table_location: str) -> byt
         "version": 1,
         "restoreInstantInfo": [make_instant_record(each) for each in undone],
     }
-    return write_single(record, schemas.RESTORE_METADATA)
+    return write_single(record, records.RESTORE_METADATA)

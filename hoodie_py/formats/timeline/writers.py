@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.avro.container_writer import write_single
+from hoodie_py.formats.avro.container import write_single
 from hoodie_py.formats.names import check_file_name, check_inside
-from hoodie_py.formats.timeline import schemas
+from hoodie_py.formats.timeline import records
 from hoodie_py.formats.timeline.commit_metadata import NUMBER_FIELDS, RUNTIME_FIELDS, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.plans import (
     CleanedPartition,
@@ -63,9 +63,9 @@ def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool 
         "version": None,
         "operationType": commit.operation_type,
     }
-    schema = schemas.COMMIT
+    schema = records.COMMIT
     if replace or commit.replaced_file_ids:
-        schema = schemas.REPLACE_COMMIT
+        schema = records.REPLACE_COMMIT
         record["partitionToReplaceFileIds"] = {
             check_inside(partition): list(ids) for partition, ids in commit.replaced_file_ids.items()
         }
@@ -107,7 +107,7 @@ def write_requested_replace(operation: str | None = None) -> bytes:
     """Encode the ``.replacecommit.requested`` file of an insert overwrite (Hudi HoodieRequestedReplaceMetadata), or of
     a delete of partitions, which names its operation. It has no plan.
     """
-    return write_single({"operationType": operation, "extraMetadata": None, "version": None}, schemas.REQUESTED_REPLACE)
+    return write_single({"operationType": operation, "extraMetadata": None, "version": None}, records.REQUESTED_REPLACE)
 
 
 # Compaction ----------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def write_compaction_plan(plan: CompactionPlan) -> bytes:
         "preserveHoodieMetadata": plan.preserve_hoodie_metadata,
         "missingSchedulePartitions": [check_inside(partition) for partition in plan.missing_partitions],
     }
-    return write_single(record, schemas.COMPACTION_PLAN)
+    return write_single(record, records.COMPACTION_PLAN)
 
 
 def _to_operation(operation: CompactionOperation) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
         "partitionsToBeDeleted": [check_inside(partition) for partition in plan.partitions_to_delete],
         "extraMetadata": dict(plan.extra_metadata),
     }
-    return write_single(record, schemas.CLEAN_PLAN)
+    return write_single(record, records.CLEAN_PLAN)
 
 
 def _to_clean_file(path: str, *, source: bool = False) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
         },
         "extraMetadata": dict(clean.extra_metadata),
     }
-    return write_single(record, schemas.CLEAN_METADATA)
+    return write_single(record, records.CLEAN_METADATA)
 
 
 def _to_cleaned_partition(partition: str, cleaned: CleanedPartition) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
         "RollbackRequests": [_to_request(request, table_location) for request in plan.requests],
         "version": ROLLBACK_VERSION,
     }
-    return write_single(record, schemas.ROLLBACK_PLAN)
+    return write_single(record, records.ROLLBACK_PLAN)
 
 
 def _to_request(request: RollbackRequest, location: str) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
 
     Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
-    return write_single(make_rollback_record(rollback, table_location), schemas.ROLLBACK_METADATA)
+    return write_single(make_rollback_record(rollback, table_location), records.ROLLBACK_METADATA)
 
 
 def make_rollback_record(rollback: RollbackMetadata, table_location: str) -> dict[str, Any]:

@@ -54,8 +54,8 @@ from hoodie_py.writer.commit.tasks import Tasks
 from hoodie_py.writer.index.bucket_locations import check_buckets
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.index_jobs.table_indexes import build_wanted
 from hoodie_py.writer.input.to_records import choose_operation, make_records
-from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.partitioner.by_operation import (

@@ -8,6 +8,10 @@ three. Statistics are bounds, not values:
   UTF-16 units. That order differs from the order of bytes from U+D800 on, so bounds with such characters are not used.
 * Float statistics leave NaN out, and NaN is above all values. Zero may have either sign. A bound of NaN says nothing.
 * A missing bound or null count is unknown. A null count of 0 is certain.
+
+Truths: which truth values (true, false, null) a node of a filter may have for some row, for many files at once.
+
+Three masks say it, one bit for each file. Files without rows have none of the three. AND, OR and NOT work as SQL's do.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -45,9 +49,53 @@ from hoodie_py.table.filter.predicate import (
     Predicate,
 )
 from hoodie_py.table.filter.time_zones import is_fixed
-from hoodie_py.table.filter.truths import Mask, Truths, join_and, join_or, make_any, make_truths
 from hoodie_py.table.filter.types import is_datetime, is_integral, is_text
 from hoodie_py.table.filter.zoned_casts import depends_on_zone
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Truths:
+    """For each file whether a node may be true, false, or null there."""
+
+    true: Mask
+    false: Mask
+    null: Mask
+
+    def invert(self) -> Truths:
+        """Return what NOT makes of the node."""
+        return Truths(self.false, self.true, self.null)
+
+
+def make_truths(count: int, *, true: bool = False, false: bool = False, null: bool = False) -> Truths:
+    """Return the same truth values for all of ``count`` files."""
+    return Truths(np.full(count, true), np.full(count, false), np.full(count, null))
+
+
+def make_any(count: int) -> Truths:
+    """Return the truth values of a node of which nothing is known."""
+    return make_truths(count, true=True, false=True, null=True)
+
+
+def join_and(parts: Sequence[Truths]) -> Truths:
+    """Return the truth values of AND, from those of its operands: at least one."""
+    return reduce(_and, parts)
+
+
+def join_or(parts: Sequence[Truths]) -> Truths:
+    """Return the truth values of OR, from those of its operands: at least one."""
+    return join_and([part.invert() for part in parts]).invert()
+
+
+def _and(a: Truths, b: Truths) -> Truths:
+    any_a, any_b = a.true | a.false | a.null, b.true | b.false | b.null
+    return Truths(
+        a.true & b.true,
+        (a.false & any_b) | (b.false & any_a),
+        (a.null & (b.true | b.null)) | (a.true & b.null),
+    )
+
 
 UNKNOWN = -1  # of a count
 _SLACK = MICROS_PER_DAY

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.table.metadata_table.counted_files import CountedFiles
+from hoodie_py.table.indexes.counted_files import CountedFiles
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.scan.measured import ReadReport
 from hoodie_py.table.scan.slice_choice import choose_slices
@@ -19,7 +19,7 @@ from hoodie_py.table.snapshot import Snapshot
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.table.filter.predicate import Predicate
-    from hoodie_py.table.metadata_table.slice_filter import FilterStep
+    from hoodie_py.table.indexes.index import FilterStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.formats.metadata_table.index_definitions import FILES
+from hoodie_py.formats.indexes.definitions import FILES
 from hoodie_py.options.read import DATA_SKIPPING, MERGE_TYPE, METADATA_ENABLE, SKIP_MERGE
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.runtime.telemetry import count, tell_span
-from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.indexes.source import open_metadata_view
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.table.filter.predicate import Predicate
-    from hoodie_py.table.metadata_table.slice_filter import FilterRequest, FilterStep
-    from hoodie_py.table.metadata_table.view import MetadataView
+    from hoodie_py.table.indexes.index import FilterRequest, FilterStep
+    from hoodie_py.table.indexes.view import MetadataView
     from hoodie_py.table.snapshot import Snapshot
 
 LEAST_SLICES = 4  # from which on a metadata table is opened for its indexes, unless the user asks for them
@@ -68,7 +68,7 @@ def choose_slices(
         return _choose_all(listed, "The metadata table cannot be read.")
     import logging  # only here: every start of a command would wait for it
 
-    from hoodie_py.table.metadata_table.skipping import skip_slices
+    from hoodie_py.table.indexes.skipping import skip_slices
 
     left, steps = skip_slices(request, listed if located is None else located.left)
     steps = steps if located is None else [located.step, *steps]
@@ -147,7 +147,7 @@ class _ScanFilter:
         Raises:
             HoodieError: with the integrity "strict": the metadata table is damaged.
         """
-        from hoodie_py.table.metadata_table.slice_filter import FilterRequest
+        from hoodie_py.table.indexes.index import FilterRequest
 
         snapshot, options = self._snapshot, self._options.options
         try:
@@ -181,8 +181,8 @@ class _ScanFilter:
         Raises:
             HoodieError: as ``choose_slices``.
         """
-        from hoodie_py.table.metadata_table.point_lookup import locate_groups, may_locate
-        from hoodie_py.table.metadata_table.slice_filter import FilterStep
+        from hoodie_py.table.indexes.index import FilterStep
+        from hoodie_py.table.indexes.keys import locate_groups, may_locate
 
         config, schema = self._snapshot.config, self._snapshot.schema.arrow
         if not (self._is_current and self._merges_values and may_locate(config, schema, self._predicate)):

@@ -19,15 +19,15 @@ from collections.abc import Iterator
 from hoodie_py.errors import FileMissingError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table.own_instants import BEFORE_ALL
+from hoodie_py.formats.indexes.own_instants import BEFORE_ALL
 from hoodie_py.formats.names import METADATA_FOLDER
-from hoodie_py.formats.timeline.instant_set import InstantSet
 from hoodie_py.formats.timeline.instants import (
     COMMIT,
     DELTA_COMMIT,
     RESTORE,
     ROLLBACK,
     Instant,
+    InstantSet,
     locate_instant,
     locate_requested,
 )

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from hoodie_py.formats.timeline.instant_set import InstantSet
+from hoodie_py.formats.timeline.instants import InstantSet
 from hoodie_py.reader.file_slice import BaseFile, BlockRules
 from hoodie_py.table.timeline.loader import TableTimeline
 

@@ -16,18 +16,18 @@ from hoodie_py.arrow.fields import relax_structs
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.merge_config import DELETE_FIELD
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.runtime.wording import Sentence
-from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.alter.changes import Changes, change_columns
 from hoodie_py.writer.column_ids import TableColumns
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.first_look import Intent
 from hoodie_py.writer.commit.write_commit import open_commit
+from hoodie_py.writer.index_jobs.services import run_metadata_services
 from hoodie_py.writer.input.conform import find_write_schema
 from hoodie_py.writer.input.evolution import check_protected
-from hoodie_py.writer.metadata_services.services import run_metadata_services
 from hoodie_py.writer.output_schema import select_data_columns
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback.recovery import undo_failed_writes

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
-from hoodie_py.formats.hfile.files_partition import FILES_PARTITION
+from hoodie_py.formats.indexes.definitions import FILES_PARTITION
 from hoodie_py.formats.timeline.instants import (
     CLEAN,
     CLUSTERING,
@@ -37,7 +37,7 @@ from hoodie_py.options.write import KEEP_LATEST_FILE_VERSIONS, SAVEPOINTED
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_timeline
-from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
+from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.settings import ArchivalSettings
 
 _COUNTING_TRIGGERS = ("NUM_COMMITS", "NUM_AND_TIME")

@@ -33,8 +33,19 @@ from hoodie_py.writer.clustering.resize import Resize, find_resize
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import Layout, check_planned_execution
 from hoodie_py.writer.clustering.task import ClusteringTask
-from hoodie_py.writer.compaction.local_runner import LocalRunner, Runner
-from hoodie_py.writer.compaction.planned_run import (
+from hoodie_py.writer.handles.base_codec import choose_codec
+from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
+from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
+from hoodie_py.writer.precombine.merge_options import check_merger
+from hoodie_py.writer.refusals import check_pending_writes
+from hoodie_py.writer.rollback.attempt import undo_attempt
+from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.services.planned_run import (
+    LocalRunner,
+    Runner,
     begin_planned,
     check_no_rollback,
     check_still_planned,
@@ -46,16 +57,6 @@ from hoodie_py.writer.compaction.planned_run import (
     settle_results,
     with_schema_of,
 )
-from hoodie_py.writer.handles.base_codec import choose_codec
-from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.update import MetadataCommit
-from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
-from hoodie_py.writer.precombine.merge_options import check_merger
-from hoodie_py.writer.refusals import check_pending_writes
-from hoodie_py.writer.rollback.attempt import undo_attempt
-from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
     collect_sizes,

@@ -21,9 +21,13 @@ from datetime import datetime
 from uuid import uuid4
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
 from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT
-from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
+from hoodie_py.formats.timeline.replace_plan import (
+    ClusteringGroup,
+    ClusteringSlice,
+    RequestedReplace,
+    write_clustering_plan,
+)
 from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_CLUSTERING, INLINE_MAX_COMMITS, SCHEDULE_INLINE
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
@@ -34,12 +38,12 @@ from hoodie_py.writer.clustering.partitions import choose_partitions
 from hoodie_py.writer.clustering.report import ClusteringReport, PlannedGroup
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import ClusteringSettings
-from hoodie_py.writer.compaction.strategy import LOG_BYTES, measure_operation
 from hoodie_py.writer.index.table_index import find_bucket_engine
 from hoodie_py.writer.index_settings import CONSISTENT
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.refusals import check_pending_writes, check_writable
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
+from hoodie_py.writer.services.compaction_strategy import LOG_BYTES, measure_operation
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering, iterate_planned_slices, list_pending_writes

@@ -19,7 +19,7 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.compaction.planned_slices import find_planned_slices, has_records
+from hoodie_py.writer.services.compaction_plan import find_planned_slices, has_records
 
 _HINT = "Roll the clustering back and schedule a new one."
 

@@ -36,13 +36,13 @@ from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.grouped import sort_rows
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.clustering.row_keys import RowKeys
-from hoodie_py.writer.clustering.row_sort import sort_rows
 from hoodie_py.writer.clustering.settings import LINEAR, Layout
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
@@ -114,7 +114,7 @@ class ClusteringTask:
     def _arrange(self, spill: Spill) -> Iterator[pa.RecordBatch]:
         if not self.layout.columns:
             return self._read(None)
-        return sort_rows(self._read(None), self._make_keys(), spill)
+        return sort_rows(self._read(None), self._make_keys().make_columns, spill)
 
     def _make_keys(self) -> RowKeys:
         if self.layout.curve == LINEAR or not self.layout.sampled:

@@ -22,7 +22,6 @@ from hoodie_py.options.write import (
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.archive import archive_inline
-from hoodie_py.writer.clean import clean
 from hoodie_py.writer.clustering import inline as clustering
 from hoodie_py.writer.commit.catalogs import check_catalogs, sync_catalogs
 from hoodie_py.writer.commit.conflicts import Claims
@@ -30,19 +29,17 @@ from hoodie_py.writer.commit.first_look import Intent
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Tasks, make_workload, run_jobs
 from hoodie_py.writer.commit.write_commit import open_commit
-from hoodie_py.writer.compaction import compact as compaction
-from hoodie_py.writer.compaction import plan as compaction_plan
-from hoodie_py.writer.compaction.local_runner import Runner
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
-from hoodie_py.writer.log_compaction import plan as log_compaction_plan
-from hoodie_py.writer.log_compaction import run as log_compaction
-from hoodie_py.writer.metadata_services.services import run_metadata_services
+from hoodie_py.writer.index_jobs.services import run_metadata_services
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.partitioner.assign import AssignedRecords
 from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.schema_changes import describe_changes
+from hoodie_py.writer.services import clean, compaction, compaction_plan, log_compaction
+from hoodie_py.writer.services import log_compaction as log_compaction_plan
+from hoodie_py.writer.services.planned_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 

@@ -43,7 +43,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.commit.non_blocking import check_non_blocking
 from hoodie_py.writer.index.table_index import has_same_bucket_rules, resolve_table_index
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.refusals import check_writable

@@ -8,10 +8,10 @@ decide by the table's merge mode.
 from __future__ import annotations
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX, SECONDARY_PREFIX
+from hoodie_py.formats.indexes.definitions import RECORD_INDEX, SECONDARY_PREFIX
 from hoodie_py.options.write import CONCURRENCY_MODE, NON_BLOCKING
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.metadata_table.kept_indexes import list_kept_partitions
+from hoodie_py.writer.indexes.kept_indexes import list_kept_partitions
 from hoodie_py.writer.settings import WriteSettings
 
 

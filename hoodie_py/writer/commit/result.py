@@ -9,12 +9,12 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.metastore.report import SyncResult
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.writer.archival.archive import ArchiveResult
-from hoodie_py.writer.clean.clean import CleanResult
 from hoodie_py.writer.clustering.report import ClusteringResult
-from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.schema_changes import SchemaChange, describe_changes
+from hoodie_py.writer.services.clean import CleanResult
+from hoodie_py.writer.services.compaction_report import CompactionResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,16 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.commit.commit_records import Write, commit_records
-from hoodie_py.writer.compaction import compact
-from hoodie_py.writer.compaction.local_runner import Runner
-from hoodie_py.writer.compaction.report import CompactionResult
 from hoodie_py.writer.index.delete_filter import make_deletes
-from hoodie_py.writer.metadata_table.group_changes import SliceRows
-from hoodie_py.writer.metadata_table.key_comparison import StalePlanError
+from hoodie_py.writer.indexes.group_changes import SliceRows
+from hoodie_py.writer.indexes.returning_keys import StalePlanError
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
+from hoodie_py.writer.services import compaction
+from hoodie_py.writer.services.compaction_report import CompactionResult
+from hoodie_py.writer.services.planned_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def run_or_take_back(
         HoodieError: as for a compaction, a rollback and a write.
     """
     try:
-        return compact.run(session, instant, runner=runner, merger=merger)
+        return compaction.run(session, instant, runner=runner, merger=merger)
     except StalePlanError as error:
         snapshot = session.look()
         if not snapshot.view.visibility.logs_carry_base_instant:
@@ -56,7 +56,7 @@ def run_or_take_back(
         _log.info("Keys are deleted where they would come back: %s", error)
         _check_hidden(session, snapshot, error.returning, merger)
         _delete_keys(session, snapshot, error.returning, merger)
-    return compact.run(session, instant, runner=runner, merger=merger)
+    return compaction.run(session, instant, runner=runner, merger=merger)
 
 
 def _check_hidden(

@@ -25,10 +25,10 @@ from hoodie_py.writer.commit.first_look import Intent, check_before_begin, check
 from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, is_named_after, make_run_id
 from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.indexes.column_ranges import find_indexed_columns
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.metadata_table.indexed import find_indexed_columns
-from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
-from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.schema_commits import remove_schema_history, save_schema_history
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time

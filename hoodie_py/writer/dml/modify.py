@@ -50,11 +50,11 @@ from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.index.misread_partitions import refuse_changes
 from hoodie_py.writer.index.table_index import resolve_table_index
+from hoodie_py.writer.index_jobs.table_indexes import build_wanted
 from hoodie_py.writer.input.conform import check_names, find_write_schema
 from hoodie_py.writer.input.input_data import read_input
 from hoodie_py.writer.input.to_records import find_deletes
 from hoodie_py.writer.keygen.generator import KeyGenerator
-from hoodie_py.writer.metadata_build.wanted import build_wanted
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns, select_output_columns
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.partitioner.fill import Fill

@@ -26,8 +26,8 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table.column_ranges import FileRanges
-from hoodie_py.formats.metadata_table.indexed_columns import IndexedColumns
+from hoodie_py.formats.indexes.definitions import IndexedColumns
+from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
 from hoodie_py.formats.parquet.facts_file import make_facts_file

@@ -11,10 +11,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 from hoodie_py.formats.avro.schema import parse_record
-from hoodie_py.formats.metadata_table.column_ranges import FileRanges
-from hoodie_py.formats.metadata_table.indexed_columns import IndexedColumns
-from hoodie_py.formats.metadata_table.parquet_ranges import read_footer_ranges
-from hoodie_py.formats.metadata_table.record_ranges import RecordRanges, find_kinds
+from hoodie_py.formats.indexes.definitions import IndexedColumns
+from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds, read_footer_ranges
+from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile
 
 

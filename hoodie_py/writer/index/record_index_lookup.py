@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, number_strings
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.metadata_table.index_definitions import RECORD_INDEX
-from hoodie_py.formats.metadata_table.record_index_keys import Numbers, parse_group_id
+from hoodie_py.formats.indexes.definitions import RECORD_INDEX
+from hoodie_py.formats.indexes.keys import Numbers, parse_group_id
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.table.metadata_table.no_groups import may_have_no_groups
-from hoodie_py.table.metadata_table.record_locations import find_record_locations
-from hoodie_py.table.metadata_table.source import open_metadata_view
-from hoodie_py.table.metadata_table.view import MetadataView
+from hoodie_py.table.indexes.keys import find_record_locations
+from hoodie_py.table.indexes.soundness import may_have_no_groups
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.bucket_locations import group_by_partition, take_keys
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup

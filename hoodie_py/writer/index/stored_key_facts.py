@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans, to_numbers
 from hoodie_py.arrow.compute import index_in, take
-from hoodie_py.formats.metadata_table.index_definitions import BLOOM_FILTERS, COLUMN_STATS
-from hoodie_py.formats.metadata_table.keys import (
+from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
+from hoodie_py.formats.indexes.keys import (
     encode_file_names,
     encode_names,
     encode_partitions,
@@ -25,13 +25,13 @@ from hoodie_py.formats.metadata_table.keys import (
     make_column_partition_prefixes,
     make_column_prefixes,
 )
-from hoodie_py.formats.metadata_table.trusted_ranges import read_trusted_ranges
+from hoodie_py.formats.indexes.ranges import read_trusted_ranges
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.table.metadata_table.source import open_metadata_view
-from hoodie_py.table.metadata_table.view import KEY, MetadataView
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import KEY, MetadataView
 from hoodie_py.table.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]

@@ -17,7 +17,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import parse_run_id
 from hoodie_py.writer.handles.markers import Markers
-from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
+from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession
 
 

@@ -46,15 +46,15 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import Markers
-from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.undo import (
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
+from hoodie_py.writer.indexes.undo import (
     is_compacted_in_metadata,
     is_index_compacted_in_metadata,
     is_recorded_in_metadata,
     undo_metadata_commit,
 )
-from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time

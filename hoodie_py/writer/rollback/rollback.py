@@ -34,8 +34,8 @@ from hoodie_py.formats.timeline.instants import (
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
-from hoodie_py.writer.metadata_table.update import MetadataCommit
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.finish import (
     begin_rollback,

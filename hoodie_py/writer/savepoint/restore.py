@@ -29,19 +29,19 @@ from hoodie_py.formats.timeline.savepoints import (
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.index_jobs.build import check_rebuildable, rebuild_partitions
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
+from hoodie_py.writer.indexes.undo import METADATA_TABLE, undo_metadata_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_build.rebuild import check_rebuildable, rebuild_partitions
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.table_properties import change_properties
-from hoodie_py.writer.metadata_table.undo import METADATA_TABLE, undo_metadata_commit
-from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.refusals import check_restorable
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.savepoint.restore_plan import find_pending_restore, find_savepoint_of, make_plan, read_plan
 from hoodie_py.writer.savepoint.undo_commits import FilesByInstant, find_files_to_undo, undo_instant
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
 from hoodie_py.writer.transaction.run_guard import guard_run
 

@@ -1,1 +1,1 @@
-"""What is due at a table, and doing it: all table services in one place."""
+"""Table services that follow a plan: compaction, log compaction, cleaning."""

@@ -35,10 +35,10 @@ from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.data_file import TaskResult, parse_run_id
 from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.lock.heartbeat import Heartbeat, leave_heartbeats
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.update import MetadataCommit
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.same_properties import check_same_properties

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
 from hoodie_py.formats.timeline.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.indexes.metadata_table import MetadataTable
+from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.metadata_table import MetadataTable
-from hoodie_py.writer.metadata_table.undo import undo_metadata_commit
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
 

@@ -21,12 +21,12 @@ from hoodie_py.formats.config.table_config import TIMELINE_LAYOUT, WRITABLE_VERS
 from hoodie_py.options.write import COMPLEX_KEY_CHECK
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.wording import Sentence
-from hoodie_py.table.metadata_table.definitions import read_definitions
+from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.table_properties import change_properties
 from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.run_guard import forget_finished
 from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight, up_to_six

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hoodie_py.formats.config import merge_config as merging
 from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_creation import is_replaced, make_replacement_properties
-from hoodie_py.formats.metadata_table.index_definitions import IndexDefinitions
+from hoodie_py.formats.indexes.definitions import IndexDefinitions
 from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 
 VERSION = 9

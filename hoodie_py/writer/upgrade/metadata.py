@@ -12,25 +12,24 @@ from datetime import tzinfo
 from hoodie_py.errors import FileMissingError, InvalidTableError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
-from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT
-from hoodie_py.table.metadata_table.definitions import read_definitions
-from hoodie_py.table.metadata_table.source import open_metadata_view
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.handles.markers import remove_finished
+from hoodie_py.writer.index_jobs.build import PartitionState, rebuild_partitions
+from hoodie_py.writer.index_jobs.services import compact_metadata_table
+from hoodie_py.writer.indexes.commit import DeltaCommit
+from hoodie_py.writer.indexes.metadata_table import write_definitions
+from hoodie_py.writer.indexes.partition_files import PartitionFiles
+from hoodie_py.writer.indexes.registry import find_portion_maker
+from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_build.rebuild import rebuild_partitions
-from hoodie_py.writer.metadata_build.record_portions import find_maker
-from hoodie_py.writer.metadata_build.state import PartitionState
-from hoodie_py.writer.metadata_services.services import compact_metadata_table
-from hoodie_py.writer.metadata_table.definitions_file import write_definitions
-from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
-from hoodie_py.writer.metadata_table.partition_files import PartitionFiles
-from hoodie_py.writer.metadata_table.table_properties import change_properties
-from hoodie_py.writer.metadata_table.undo import METADATA_TABLE
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.upgrade.step import Changes, Step, apply_changes
 from hoodie_py.writer.upgrade.timeline_move import TimelineMove, list_leftovers
 
@@ -157,7 +156,7 @@ def _is_behind(snapshot: Snapshot) -> bool:
 
 def _can_build(name: str) -> bool:
     try:
-        find_maker(name)
+        find_portion_maker(name)
     except UnsupportedFeatureError:
         return False
     return True

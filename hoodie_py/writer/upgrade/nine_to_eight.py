@@ -16,7 +16,7 @@ from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.merge_creation import is_replaced, make_replacement_properties
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table import index_definitions as names
+from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 
 VERSION = 8

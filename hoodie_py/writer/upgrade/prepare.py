@@ -15,10 +15,9 @@ from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, INFLIGHT, RESTO
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
-from hoodie_py.writer.compaction import compact, plan
 from hoodie_py.writer.lock.heartbeat import is_alive, read_life
-from hoodie_py.writer.log_compaction import run as log_compaction
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.services import compaction, compaction_plan, log_compaction
 from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_rollbacks, list_pending_writes
@@ -44,9 +43,9 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
     snapshot = session.look()
     if count_logs(snapshot):
         unbounded = replace(session, settings=replace(session.settings, plan=PlanSettings(strategies=(_STRATEGY,))))
-        instant = plan.schedule(unbounded)
+        instant = compaction_plan.schedule(unbounded)
         if instant is not None:
-            compact.run(session, instant, merger=merger)
+            compaction.run(session, instant, merger=merger)
     return session.look()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table.index_definitions import IndexDefinitions
+from hoodie_py.formats.indexes.definitions import IndexDefinitions
 
 Changes = dict[str, str | None]
 """New values of properties; None takes one away."""

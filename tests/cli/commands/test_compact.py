@@ -9,7 +9,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.cli import console
 from hoodie_py.cli.commands import compact
-from hoodie_py.writer.compaction.report import Progress
+from hoodie_py.writer.services.compaction_report import Progress
 from tests.writer.compaction_tables import leftovers, orphans, rows, writable
 
 NAME = "basic_mor_v9_part"

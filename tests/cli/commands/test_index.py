@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from tests.writer.metadata_build.indexed_tables import make_table
+from tests.writer.index_jobs.indexed_tables import make_table
 from tests.writer.written_tables import Kind
 
 QUICK = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")

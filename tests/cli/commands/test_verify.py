@@ -10,7 +10,7 @@ from rich.progress import Progress, ProgressColumn
 
 from hoodie_py.cli import console
 from hoodie_py.cli.commands import verify
-from tests.writer.metadata_build.indexed_tables import make_table
+from tests.writer.index_jobs.indexed_tables import make_table
 from tests.writer.written_tables import Kind
 
 QUICK = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.avro.container import read_single
-from hoodie_py.formats.avro.container_writer import encode_record, write_single
+from hoodie_py.formats.avro.container import encode_record, read_single, write_single
 from tests.formats.avro_writing import encode, long
 
 SCHEMA: dict[str, Any] = {

@@ -17,7 +17,7 @@ from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.config.whole_properties import parse_whole_table_config, seal_properties
 from hoodie_py.table.timeline import loader as timeline_loader
-from hoodie_py.writer.metadata_table.table_properties import change_properties
+from hoodie_py.writer.timeline.table_properties import change_properties
 from tests.corpus import case_folder, corpus_names
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, contents, row

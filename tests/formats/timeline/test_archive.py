@@ -1,3 +1,8 @@
+"""
+
+The schema of archive entries is that of Java's archive files.
+"""
+
 from __future__ import annotations
 
 import io
@@ -12,7 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.timeline.archive import (
+    ENTRY_TEXT,
     ArchivedInstant,
     HistoryFile,
     keep_newest_entries,
@@ -224,3 +231,21 @@ def test_archives_of_a_version_6_reference_table_end_where_its_timeline_begins()
         assert one.request_time < first
         assert one.parse_commit_metadata().schema
         assert list(one.parse_commit_metadata().iterate_stats())
+
+
+def test_it_is_javas() -> None:
+    [file, *_] = [each for each in meta_files("archived_timeline_mor_v6") if ".commits_.archive." in each.name]
+    block = next(iter(iterate_blocks(file.data)))
+    assert isinstance(block, LogBlock)
+    assert block.schema_text is not None
+    assert plain(json.loads(ENTRY_TEXT)) == plain(json.loads(block.schema_text))
+
+
+def plain(kind: Any) -> Any:
+    """A type without documentation, and without a default that Java has at a type, where it means nothing."""
+    if isinstance(kind, list):
+        return [plain(each) for each in kind]
+    if isinstance(kind, dict):
+        left_out = {"doc", "default"} if {"items", "values"} & kind.keys() else {"doc"}
+        return {key: plain(each) for key, each in kind.items() if key not in left_out}
+    return kind

@@ -22,7 +22,7 @@ from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
 from tests.spark.write_engine import write_by_hand
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
-from tests.writer.metadata_table.indexed_rows import make_secondary, read_index, read_places, read_secondary
+from tests.writer.indexes.indexed_rows import make_secondary, read_index, read_places, read_secondary
 from tests.writer.written_tables import SCHEMA, Kind
 
 INDEXES = {

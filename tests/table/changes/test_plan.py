@@ -15,7 +15,7 @@ from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import resolve_range
-from hoodie_py.writer.clean import clean
+from hoodie_py.writer.services import clean
 from tests.table.changes.change_lakes import changes, make, row, times
 from tests.writer.clean_tables import Names, at
 

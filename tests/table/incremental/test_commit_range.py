@@ -11,9 +11,13 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
 from hoodie_py.formats.timeline.instants import Instant
-from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
+from hoodie_py.formats.timeline.replace_plan import (
+    ClusteringGroup,
+    ClusteringSlice,
+    RequestedReplace,
+    write_clustering_plan,
+)
 from hoodie_py.table.incremental.commit_range import find_first_pending, resolve_range
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from tests.table.tables import V6, make_table

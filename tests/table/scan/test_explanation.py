@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable, UnsupportedFeatureError
-from tests.table.metadata_table.skipping_tables import ON, unpack
+from tests.table.indexes.skipping_tables import ON, unpack
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from hoodie_py import HoodieTable, HoodieWarning, InvalidTableError, RecordMerge
 from hoodie_py.errors import HoodieError
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.sql_parser import parse_sql
-from hoodie_py.table.metadata_table import point_lookup
-from hoodie_py.table.metadata_table.record_locations import LOCATIONS, find_record_locations
+from hoodie_py.table.indexes import keys
+from hoodie_py.table.indexes.keys import LOCATIONS, find_record_locations
 from tests.benchmarks.counting_files import open_counted
 from tests.benchmarks.scale_tables import make_wide_table
-from tests.table.metadata_table.fabricated import add_metadata_table
-from tests.table.metadata_table.fabricated_keys import add_record_index
+from tests.table.indexes.fabricated import add_metadata_table
+from tests.table.indexes.fabricated_keys import add_record_index
 
 Indexed = Callable[[str], Path]
 TABLES = ("global_sql_mor_v9", "partitioned_mor_v9", "global_sql_cow_v8", "global_mor_v6", "global_cow_v6")
@@ -120,7 +120,7 @@ def test_few_slices_are_not_located_unless_the_user_asks(table: HoodieTable) -> 
 
 
 def give_locations(monkeypatch: pytest.MonkeyPatch, change: Callable[[pa.Table], pa.Table]) -> None:
-    monkeypatch.setattr(point_lookup, "find_record_locations", lambda *given: change(find_record_locations(*given)))
+    monkeypatch.setattr(keys, "find_record_locations", lambda *given: change(find_record_locations(*given)))
 
 
 def check_not_used(table: HoodieTable, where: str, problem: str) -> None:

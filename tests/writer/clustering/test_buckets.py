@@ -22,11 +22,11 @@ from hoodie_py.errors import (
 )
 from hoodie_py.formats.config.hash_ring import GroupResize, RangeChange
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, HashingMetadata
-from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
-from hoodie_py.writer.compaction.local_runner import LocalRunner
+from hoodie_py.formats.timeline.replace_plan import write_clustering_plan
 from hoodie_py.writer.index.bucket import find_hash_ranges
+from hoodie_py.writer.services.planned_run import LocalRunner
 from hoodie_py.writer.transaction.commit_protocol import collect_sizes, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from tests.writer.compaction_tables import QUICK, leftovers, orphans

@@ -19,14 +19,14 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.hashing_metadata import RULES_FOLDER
 from hoodie_py.formats.config.table_config import CDC_ENABLED, PARTITION_EXTRACTOR
 from hoodie_py.writer.alter import alter
-from hoodie_py.writer.clean import clean
 from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.tasks import run_jobs
-from hoodie_py.writer.compaction.local_runner import LocalRunner
-from hoodie_py.writer.metadata_build import drop
-from hoodie_py.writer.metadata_build.build import build_partition
-from hoodie_py.writer.metadata_build.requests import define_index
-from hoodie_py.writer.metadata_table.table_properties import change_properties
+from hoodie_py.writer.index_jobs import table_indexes
+from hoodie_py.writer.index_jobs.build import build_partition
+from hoodie_py.writer.index_jobs.requests import define_index
+from hoodie_py.writer.services import clean
+from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.timeline.table_properties import change_properties
 from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.slow_writes import pending, slowly
 from tests.writer.written_tables import SCHEMA, Kind, Row, records, row, session
@@ -413,8 +413,8 @@ def test_an_index_that_becomes_another_beside_a_write_has_its_rows(tmp_path: Pat
 
     def meanwhile() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(drop, "check_nothing_pending", lambda *_, **__: None)
-            patch.setattr(drop, "undo_failed_writes", lambda _: None)
+            patch.setattr(table_indexes, "check_nothing_pending", lambda *_, **__: None)
+            patch.setattr(table_indexes, "undo_failed_writes", lambda _: None)
             HoodieTable.open(tmp_path).index.drop("by_name", options=QUICK)
         build_beside(tmp_path, "secondary")
 

@@ -15,7 +15,7 @@ from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.commit.tasks import run_jobs
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.metadata_build import build
+from hoodie_py.writer.index_jobs import build
 from tests.writer.clean_tables import Names, at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string())])

@@ -11,7 +11,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.table.metadata_table.record_locations import LOCATIONS
+from hoodie_py.table.indexes.keys import LOCATIONS
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.index import record_index_lookup
 from hoodie_py.writer.index.key_lookup import KeyLookup
@@ -22,7 +22,7 @@ from hoodie_py.writer.index_settings import IndexSettings, IndexType
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, writable
-from tests.writer.metadata_table.indexed_rows import read_index, read_places
+from tests.writer.indexes.indexed_rows import read_index, read_places
 
 NAMES = ["mdt_all_mor_v9", "mdt_all_mor_v6", "mdt_all_cow_v9"]
 COLUMNS = ["id", "name", "price", "qty", "ts", "part"]

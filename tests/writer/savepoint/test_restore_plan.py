@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from hoodie_py.errors import ConflictError, InvalidQueryError
-from hoodie_py.formats.timeline.clustering_writer import write_clustering_plan
-from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
+from hoodie_py.formats.timeline.replace_plan import (
+    ClusteringGroup,
+    ClusteringSlice,
+    RequestedReplace,
+    write_clustering_plan,
+)
 from hoodie_py.formats.timeline.savepoints import RestorePlan
 from hoodie_py.writer.savepoint.restore_plan import find_savepoint_of, make_plan
 from tests.writer.clean_tables import Names, at

@@ -14,10 +14,10 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, StorageError
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.indexes.commit import DeltaCommit
 from hoodie_py.writer.lock import heartbeat
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.metadata_table.delta_commit import DeltaCommit
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter

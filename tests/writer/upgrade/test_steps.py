@@ -8,7 +8,7 @@ import pytest
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.metadata_table.index_definitions import (
+from hoodie_py.formats.indexes.definitions import (
     IndexDefinition,
     IndexDefinitions,
     define_column_stats,

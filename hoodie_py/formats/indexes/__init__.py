@@ -1,0 +1,1 @@
+"""The keys, values and definitions of the metadata table's indexes."""

@@ -1,1 +1,0 @@
-"""What the partitions of a metadata table hold: keys, values and definitions of indexes."""

@@ -1,1 +1,0 @@
-"""The metadata table of a table, as its readers and writers use it."""

@@ -1,1 +1,0 @@
-"""Cleaning: which file slices go, the plan, the run."""

@@ -1,1 +1,0 @@
-"""Compaction: which slices, the plan, the run."""

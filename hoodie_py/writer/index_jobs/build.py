@@ -1,0 +1,367 @@
+"""Build one partition of the metadata table from the table as it is (Hudi
+``HoodieBackedTableMetadataWriter.initializeFromFilesystem``).
+
+The table's lock is held all the time, so no commit falls between. The order is such that a killed build does no harm:
+
+1. ``hoodie.table.metadata.partitions.inflight`` names the partition. Readers do not use it. Writers do not update it.
+2. What an earlier build left is removed. The partition's files and its delta commit are written.
+3. The definition of the index is written.
+4. ``hoodie.table.metadata.partitions`` names the partition, and ``...inflight`` does not.
+
+The next build, this package's or Java's, begins a partition that is only inflight anew.
+
+Which partitions the metadata table has, in the table's properties (Hudi
+``HoodieTableConfig.setMetadataPartitionState``).
+
+Call all of it under the table's lock.
+
+Build partitions of the metadata table anew, after the table's files have changed under it (Hudi
+``HoodieTableMetadataUtil.deleteMetadataTable``, then ``initializeIfNeeded``).
+
+The properties name the partitions as inflight ones until each is complete, so that a killed run forgets none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    FileMissingError,
+    HoodieError,
+    InvalidTableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.data_blocks import AvroSchema
+from hoodie_py.formats.config.table_config import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    TableConfig,
+)
+from hoodie_py.formats.indexes import definitions as names
+from hoodie_py.formats.indexes.definitions import IndexDefinition
+from hoodie_py.formats.indexes.keys import make_group_id
+from hoodie_py.formats.indexes.own_instants import creates_partition
+from hoodie_py.formats.indexes.record_schema import make_record_schema
+from hoodie_py.formats.timeline.instants import DELTA_COMMIT
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.grouped import SortedRecords
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.runtime.wording import Sentence, format_count
+from hoodie_py.table.indexes.view import read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.handles.markers import Markers, remove_finished
+from hoodie_py.writer.index_jobs.requests import check_nothing_pending, check_possible, check_same_table
+from hoodie_py.writer.indexes.commit import InitialCommit, choose_instant, create_metadata_table, encode_entries
+from hoodie_py.writer.indexes.group_counts import count_fixed_groups, estimate_groups, make_group_ids
+from hoodie_py.writer.indexes.index import GroupPlan
+from hoodie_py.writer.indexes.metadata_table import write_definition
+from hoodie_py.writer.indexes.partition_files import PartitionFiles
+from hoodie_py.writer.indexes.registry import find_portion_maker
+from hoodie_py.writer.indexes.table_source import IndexSource
+from hoodie_py.writer.indexes.undo import METADATA_TABLE
+from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.timeline.folder_tree import remove_tree
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.table_properties import change_properties
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+
+class PartitionState:
+    """The two lists of partitions in the table's properties, as they were when ``config`` was loaded."""
+
+    def __init__(self, files: TableFiles, config: TableConfig) -> None:
+        self._files = files
+        self._complete = frozenset(config.metadata_partitions)
+        self._inflight = frozenset(config.metadata_partitions_inflight)
+
+    def begin(self, partition: str) -> None:
+        """Note that a partition is being built."""
+        self._write(self._complete, self._inflight | {partition})
+
+    def finish(self, partition: str) -> None:
+        """Note that a partition is complete."""
+        self._write(self._complete | {partition}, self._inflight - {partition})
+
+    def give_up(self, partition: str) -> None:
+        """Note that a partition is not being built."""
+        self._write(self._complete, self._inflight - {partition})
+
+    def drop(self, partitions: Collection[str]) -> None:
+        """Note that partitions are gone."""
+        self._write(self._complete.difference(partitions), self._inflight.difference(partitions))
+
+    def _write(self, complete: AbstractSet[str], inflight: AbstractSet[str]) -> None:
+        texts = {
+            METADATA_PARTITIONS: ",".join(sorted(complete)),
+            METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(inflight)),
+        }
+        change_properties(self._files, texts)
+        self._complete, self._inflight = frozenset(complete), frozenset(inflight)
+
+
+OnRecords = Callable[[str, int], None]
+"""Told the partition, and how many records it has so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex(Sentence):
+    """A partition that was built."""
+
+    name: str
+    instant: str  # of the metadata table
+    groups: int
+    records: int
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        records, groups = format_count(self.records, "record"), format_count(self.groups, "file group")
+        return f"Built {self.name} with {records} in {groups}, {self.bytes / 1e6:,.1f} MB, in {self.seconds:.1f} s."
+
+
+def build_index(
+    session: WriteSession,
+    look: Snapshot,
+    partition: str,
+    definition: IndexDefinition | None,
+    on_records: OnRecords | None = None,
+) -> list[BuiltIndex]:
+    """Build a partition, before it ``files`` if the table has no metadata table; return what was built. ``look`` is the
+    table that the definition was made for.
+
+    Raises:
+        InvalidQueryError: the index is there, lacks what it needs, or an option is bad.
+        UnsupportedFeatureError: the table's version has no such index, or the table cannot be written here.
+        ConflictError: another writer holds the lock or is at work.
+        InvalidTableError: the metadata table is broken.
+        CommitStateUnknownError: the store did not say whether a file was written.
+        StorageError: the store refused; readers see nothing of the build.
+    """
+    find_portion_maker(partition)  # an index that cannot be built here is refused before anything is written
+    undo_failed_writes(session)
+    with session.hold_lock() as holding:
+        snapshot = session.look()
+        check_nothing_pending(snapshot)
+        check_same_table(look, snapshot)
+        check_possible(snapshot, partition, definition)
+        built: list[BuiltIndex] = []
+        if names.FILES not in snapshot.config.metadata_partitions:
+            built.append(build_partition(session, snapshot, names.FILES, None, holding, on_records))
+            snapshot = session.look()
+        if partition != names.FILES:
+            built.append(build_partition(session, snapshot, partition, definition, holding, on_records))
+        return built
+
+
+def build_partition(
+    session: WriteSession,
+    snapshot: Snapshot,
+    partition: str,
+    definition: IndexDefinition | None,
+    holding: HeldLock,
+    on_records: OnRecords | None = None,
+    *,
+    stays_noted: bool = False,
+) -> BuiltIndex:
+    """Build one partition under the table's lock; ``files`` begins a new metadata table. ``stays_noted``: if the build
+    fails, the properties go on naming the partition as one to build. Errors as ``build_index``.
+    """
+    build = _Build(session, snapshot, partition, definition, holding, on_records)
+    build.stays_noted = stays_noted
+    return build.run()
+
+
+class _Build:
+    """The build of one partition."""
+
+    stays_noted = False
+
+    def __init__(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        partition: str,
+        definition: IndexDefinition | None,
+        holding: HeldLock,
+        on_records: OnRecords | None,
+    ) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._partition = partition
+        self._definition = definition
+        self._holding = holding
+        self._on_records = on_records
+        self._options = session.settings.options
+        self._files: TableFiles = session.files.sub(METADATA_TABLE)
+        self._state = PartitionState(session.files, snapshot.config)
+
+    def run(self) -> BuiltIndex:
+        """Build the partition."""
+        began = time.monotonic()
+        config = self._open_metadata_table()
+        timeline = remove_leftovers(self._files, config)
+        self._holding.ensure_held()
+        self._state.begin(self._partition)
+        with self._undo_on_failure():
+            remove_tree(self._files, self._partition)
+            instant = choose_instant(self._snapshot.timeline.timeline, timeline, config.timeline_layout)
+            schema = make_record_schema() if self._is_first else self._read_schema(config)
+            commit = InitialCommit(self._files, config, instant, self._partition, schema)
+            with self._collect(AvroSchema.parse(schema)) as (records, groups):
+                self._holding.ensure_held()
+                commit.begin()
+                for number, file_id in enumerate(groups.file_ids):
+                    commit.create_group(file_id)
+                    commit.write_base_file(file_id, number, records.iterate(number))
+                self._holding.ensure_held()
+            beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
+            commit.complete(self._session.clock.take(beyond))
+            if self._definition is not None:
+                write_definition(self._session.files, self._snapshot.config, self._definition)
+            self._holding.ensure_held()
+        self._state.finish(self._partition)  # not undone: where its answer is lost, the partition may be in use
+        seconds = time.monotonic() - began
+        return BuiltIndex(self._partition, instant, len(groups.file_ids), commit.records, commit.bytes, seconds)
+
+    @property
+    def _is_first(self) -> bool:
+        return self._partition == names.FILES
+
+    def _open_metadata_table(self) -> TableConfig:
+        """Return the properties of the metadata table; where ``files`` is to be built, of a new one."""
+        if self._is_first:
+            remove_tree(self._session.files, METADATA_TABLE)  # readers do not look there: no partition is complete
+            return create_metadata_table(self._files, self._snapshot.config)
+        try:
+            return load_config(self._files)
+        except (TableNotFoundError, FileMissingError) as error:
+            raise InvalidTableError(
+                "The table's properties name a metadata table, and its files are not there.",
+                hint="Drop the index files, then build it.",
+            ) from error
+
+    def _read_schema(self, config: TableConfig) -> str:
+        """Return the schema of the records that are there."""
+        found = PartitionFiles(self._files, config, names.FILES).read_schema()
+        if found is None:
+            raise InvalidTableError(
+                "No file of the metadata table has a schema.", path=f"{self._files.uri}/{names.FILES}"
+            )
+        return found
+
+    @contextmanager
+    def _collect(self, schema: AvroSchema) -> Iterator[tuple[SortedRecords, GroupPlan]]:
+        """Collect the records, sorted. If there are more than file groups were planned for, collect them again."""
+        own = self._session.find_own_merger(self._snapshot.config)
+        source = IndexSource(self._snapshot, self._definition, self._options, own)
+        plan = self._plan_groups(source, {})
+        while True:
+            with SortedRecords(MemoryBudget.from_options(ReadOptions(options=self._options))) as records:
+                done = 0
+                for portion in find_portion_maker(self._partition)(source, plan):
+                    keys, values = encode_entries(portion.records, schema)
+                    records.add(portion.groups, keys, values)
+                    done += len(keys)
+                    if self._on_records is not None:
+                        self._on_records(self._partition, done)
+                right = self._plan_groups(source, records.counts, plan)
+                if right == plan:
+                    yield records, plan
+                    return
+                plan = right
+
+    def _plan_groups(
+        self, source: IndexSource, counts: Mapping[int, int], before: GroupPlan | None = None
+    ) -> GroupPlan:
+        """Plan the file groups for numbers of records, by file group of the plan before."""
+        fixed = count_fixed_groups(self._partition, self._options)
+        if fixed is not None:
+            return GroupPlan(tuple(make_group_ids(self._partition, fixed)), {})
+        if self._definition is None or not self._definition.is_partitioned:
+            number = estimate_groups(sum(counts.values()), self._options, partitioned=False)
+            return GroupPlan(tuple(make_group_ids(self._partition, number)), {})
+        file_ids: list[str] = []
+        places: dict[str, tuple[int, int]] = {}
+        for path in sorted({each.partition_path for each in source.slices}):
+            first, many = (0, 0) if before is None else before.by_partition[path]
+            some = sum(counts.get(number, 0) for number in range(first, first + many))
+            number = estimate_groups(some, self._options, partitioned=True)
+            places[path] = (len(file_ids), number)
+            file_ids += [make_group_id(each, path) for each in range(number)]
+        return GroupPlan(tuple(file_ids), places)
+
+    @contextmanager
+    def _undo_on_failure(self) -> Iterator[None]:
+        """Remove what a failed build wrote. What cannot be removed, the next build removes; so it does where the store
+        did not say whether it wrote a file, which may appear later.
+        """
+        try:
+            yield
+        except CommitStateUnknownError:
+            raise
+        except (Exception, KeyboardInterrupt):
+            with suppress(HoodieError):
+                self._holding.ensure_held()
+                remove_leftovers(self._files, load_config(self._files))
+                remove_tree(self._files, self._partition)
+                if not self.stays_noted:
+                    self._state.give_up(self._partition)
+            raise
+
+
+def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
+    """Remove the pending commits of killed builds from the metadata table's timeline, and return the timeline. Markers
+    go, too, also of builds that were killed right after their commit.
+
+    Their files lie in partitions that no reader uses. Call it under the table's lock.
+    """
+    timeline = load_timeline(files, config)
+    pending = timeline.select_pending().select_actions(DELTA_COMMIT)
+    left = [each for each in pending if creates_partition(each.request_time)]
+    for instant in left:
+        Markers(files, instant.request_time).remove_all()
+        TimelineWriter(files, config).remove_pending(instant)
+    remove_finished(files, timeline)
+    return load_timeline(files, config) if left else timeline
+
+
+_FIRST = (names.FILES, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
+
+
+def check_rebuildable(snapshot: Snapshot) -> None:
+    """Refuse a table with a partition of the metadata table that cannot be built here.
+
+    Raises:
+        UnsupportedFeatureError: names the partition.
+    """
+    for name in (*snapshot.config.metadata_partitions, *snapshot.config.metadata_partitions_inflight):
+        try:
+            find_portion_maker(name)
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(
+                f"Building the index {name!r} anew: {error.message}", hint="Drop that index first."
+            ) from error
+
+
+def rebuild_partitions(session: WriteSession, partitions: Sequence[str], holding: HeldLock) -> tuple[str, ...]:
+    """Build partitions from the table's files, in the order in which they need each other. Call it under the lock.
+
+    Raises:
+        HoodieError: as ``build_index``.
+    """
+    left = sorted(partitions, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+    for name in left:
+        snapshot = session.look()
+        definition = read_definitions(session.files, snapshot.config).get(name)
+        build_partition(session, snapshot, name, definition, holding, stays_noted=True)
+    return tuple(left)

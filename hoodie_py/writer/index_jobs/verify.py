@@ -1,0 +1,344 @@
+"""Verify a table: its files, block by block, and each entry of its metadata table (Hudi
+``HoodieMetadataTableValidator``).
+
+Nothing is written and no lock is taken: the table is checked as of the snapshot. A writer at work meanwhile makes the
+metadata table newer than that, and removes files. So where something is found and the table has changed, the check is
+done again with the table as it is then.
+
+What a check of a table has done so far, in a file, so that one that was killed goes on where it stood.
+
+The file has a line of JSON for the state of the table and the options, then one for each part that is done: a file
+slice, or a partition of the metadata table. Lines are only added. One that was not written whole, or that says another
+thing than this package writes, does not count, nor does what follows it.
+
+The rule: what was checked before counts only for the same table, at the same instants, with the same options,
+checked as this version does. Else the file is begun anew, and the report says why. Files that were damaged after they
+were checked are not looked at again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hoodie_py.errors import (
+    FileMissingError,
+    HoodieError,
+    HoodieWarning,
+    InvalidQueryError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.formats.indexes.definitions import FILES, IndexDefinition
+from hoodie_py.options.read import METADATA_ENABLE
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import MetadataView, read_definitions
+from hoodie_py.table.scan.scan import make_scan
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
+from hoodie_py.writer.indexes.entry_checks import check_partition
+from hoodie_py.writer.indexes.files import find_leftovers
+from hoodie_py.writer.indexes.table_source import IndexSource
+from hoodie_py.writer.indexes.verify_report import Finding, OnEntries, PartReport, VerifyReport
+
+_FORM = 2  # the next number once a check looks at more, or lines say another thing
+_LONGEST = 1 << 30
+_NAMES = {
+    "table": "it is of another table",
+    "state": "the table has changed since",
+    "options": "it was made with other options",
+    "verify": "another version of hoodie_py made it",
+}
+
+
+class VerifyProgress:
+    """The parts that are done, and their reports.
+
+    Args:
+        path: the file; it need not exist.
+        about: what the check is of; see ``describe_check``.
+
+    Attributes:
+        restarted: why what the file said does not count; None if it counts, or if there was none.
+
+    Raises:
+        InvalidQueryError: the path is a folder, or a file of something else.
+    """
+
+    def __init__(self, path: str | PathLike[str], about: Mapping[str, str]) -> None:
+        self._path = Path(path)
+        self._done: dict[tuple[str, str], PartReport] = {}
+        self.restarted: str | None = None
+        header = {"verify": _FORM, **about}
+        if not self._path.parent.is_dir() or self._path.is_dir():
+            raise InvalidQueryError("The progress of a check goes to a file in a folder that exists.", path=str(path))
+        lines = self._read_lines()
+        if lines:
+            self.restarted = _find_difference(lines[0], header)
+            if self.restarted is None:
+                self._take(lines[1:])
+        self._file = self._path.open("w", encoding="utf-8")
+        self._add(header)
+        for (part, place), report in self._done.items():
+            self._add({"part": part, "place": place, "report": asdict(report)})
+
+    def find(self, part: str, place: str = "") -> PartReport | None:
+        """Return the report of something that was checked before; None if it was not."""
+        return self._done.get((part, place))
+
+    def save(self, part: str, report: PartReport, place: str = "") -> None:
+        """Note that something is done."""
+        self._add({"part": part, "place": place, "report": asdict(report)})
+
+    def close(self, *, done: bool) -> None:
+        """Close the file, and remove it if the check is done: the next one looks at everything."""
+        self._file.close()
+        if done:
+            self._path.unlink(missing_ok=True)
+
+    def _add(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def _read_lines(self) -> list[dict[str, Any]]:
+        """Return the lines up to the first that is not whole."""
+        if not self._path.exists() or not self._path.stat().st_size:
+            return []
+        found: list[dict[str, Any]] = []
+        with self._path.open(encoding="utf-8", errors="replace") as file:
+            for line in iter(lambda: file.readline(_LONGEST), ""):
+                try:
+                    value = json.loads(line) if line.endswith("\n") else None
+                except ValueError:
+                    value = None
+                if not isinstance(value, dict):
+                    break
+                found.append(value)
+        if not found or "verify" not in found[0]:
+            raise InvalidQueryError(
+                "This file is not the progress of a check.", hint="Name another file.", path=str(self._path)
+            )
+        return found
+
+    def _take(self, lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            try:
+                self._done[line["part"], line["place"]] = _read_report(line["report"])
+            except (KeyError, TypeError):
+                break
+
+
+def describe_check(snapshot: Snapshot, options: Mapping[str, str], *, data: bool, metadata: bool) -> dict[str, str]:
+    """Return what a check is of: the table, its instants and properties, the options."""
+    instants = [
+        (each.request_time, each.completion_time, each.action, each.state) for each in snapshot.timeline.timeline
+    ]
+    state = repr((snapshot.instant, instants, sorted(snapshot.config.properties.items())))
+    chosen = repr((data, metadata, sorted(options.items())))
+    return {
+        "table": snapshot.files.uri,
+        "state": hashlib.sha256(state.encode()).hexdigest(),
+        "options": hashlib.sha256(chosen.encode()).hexdigest(),
+    }
+
+
+def _find_difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str | None:
+    for name, why in _NAMES.items():
+        if found.get(name) != header[name]:
+            return why
+    return None
+
+
+def _read_report(value: Mapping[str, Any]) -> PartReport:
+    """Return the report that a line has.
+
+    Raises:
+        KeyError: it lacks a field.
+        TypeError: it is no report.
+    """
+    facts = {each.name: value[each.name] for each in fields(PartReport)}
+    lists = {name: [Finding(**each) for each in facts[name]] for name in ("findings", "remarks")}
+    return PartReport(**{**facts, **lists})
+
+
+DATA = "data"
+_MOST_TIMES = 3
+
+
+def verify_table(
+    snapshot: Snapshot,
+    *,
+    metadata: bool = True,
+    data: bool = True,
+    options: Mapping[str, str] | None = None,
+    on_progress: OnEntries | None = None,
+    resume: str | PathLike[str] | None = None,
+    merger: Merger | None = None,
+) -> VerifyReport:
+    """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done,
+    ``merger`` the table's own.
+
+    If the table changes each time it is checked, the findings of the last time are reported, with a warning.
+
+    Raises:
+        StorageError: the store refused.
+        InvalidQueryError: ``resume`` cannot be the file of a check's progress.
+    """
+    began = time.monotonic()
+    texts = options or {}
+    for _ in range(_MOST_TIMES):
+        report = _verify_once(snapshot, metadata, data, texts, on_progress, resume, merger)
+        if report.is_right:
+            break
+        now = open_snapshot(snapshot.files, timezone=snapshot.timezone)
+        if not _has_changed(snapshot, now):
+            break
+        snapshot = now
+    else:
+        text = "The table changed while it was checked, each time: findings may be the doing of a writer at work."
+        warnings.warn(HoodieWarning(text), stacklevel=3)
+    return replace(report, seconds=time.monotonic() - began)
+
+
+def _has_changed(before: Snapshot, now: Snapshot) -> bool:
+    """Whether instants completed or went, or the table's properties changed."""
+    states = [{(each.request_time, each.completion_time) for each in each.timeline.timeline} for each in (before, now)]
+    return states[0] != states[1] or before.config != now.config
+
+
+def _verify_once(
+    snapshot: Snapshot,
+    metadata: bool,
+    data: bool,
+    texts: Mapping[str, str],
+    on_progress: OnEntries | None,
+    resume: str | PathLike[str] | None,
+    merger: Merger | None,
+) -> VerifyReport:
+    began = time.monotonic()
+    check = _Check(snapshot, texts, on_progress, merger)
+    if resume is not None:
+        check.progress = VerifyProgress(resume, describe_check(snapshot, texts, data=data, metadata=metadata))
+    parts: list[PartReport] = []
+    done = False
+    try:
+        if data:
+            parts.append(check.check_data())
+        if metadata and snapshot.config.metadata_partitions:
+            parts += check.check_metadata()
+        done = True
+    finally:
+        if check.progress is not None:
+            check.progress.close(done=done)
+    restarted = None if check.progress is None else check.progress.restarted
+    seconds = time.monotonic() - began
+    return VerifyReport(snapshot.config.name, snapshot.instant, tuple(parts), seconds, check.resumed, restarted)
+
+
+@dataclass
+class _Check:
+    """A check under way."""
+
+    snapshot: Snapshot
+    options: Mapping[str, str]
+    on_progress: OnEntries | None
+    merger: Merger | None = None
+    progress: VerifyProgress | None = None
+    resumed: int = 0
+
+    def check_data(self) -> PartReport:
+        """Read every newest slice whole, with sizes and counts as the commits say."""
+        report = PartReport(DATA)
+        if self.snapshot.instant is None:
+            return report
+        try:
+            options = {**self.options, METADATA_ENABLE: "false"}
+            scan = make_scan(self.snapshot, integrity="strict", options=options, merger=self.merger)
+            tasks = [each for each in scan.tasks() if isinstance(each, ScanTask)]
+        except HoodieError as error:
+            report.note("unreadable", self.snapshot.config.name, str(error))
+            return report
+        for number, task in enumerate(tasks, 1):
+            place = f"{task.file_slice.partition_path}/{task.file_slice.file_id}"
+            report.add(self._do(DATA, place, partial(_check_slice, task, place)))
+            if self.on_progress is not None:
+                self.on_progress(DATA, number, len(tasks))
+        return report
+
+    def check_metadata(self) -> list[PartReport]:
+        """Check every partition of the metadata table."""
+        snapshot = self.snapshot
+        try:
+            view = open_metadata_view(snapshot)
+            definitions = read_definitions(snapshot.files, snapshot.config)
+        except HoodieError as error:
+            _raise_refusal(error)
+            broken = PartReport("metadata table")
+            broken.note("unreadable", snapshot.config.name, str(error))
+            return [broken]
+        if view is None:
+            return []
+        return [
+            self._do(name, "", partial(self._check_partition, name, self._make_source(definition), view))
+            for name, definition in (
+                (name, definitions.get(name)) for name in sorted(snapshot.config.metadata_partitions)
+            )
+        ]
+
+    def _make_source(self, definition: IndexDefinition | None) -> IndexSource:
+        return IndexSource(self.snapshot, definition, self.options, self.merger)
+
+    def _check_partition(self, name: str, source: IndexSource, view: MetadataView) -> PartReport:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HoodieWarning)  # what a read skips, the check of the data tells
+                if name == FILES:
+                    source = replace(source, left_out=find_leftovers(self.snapshot, view))
+                return check_partition(source, name, view, self.on_progress)
+        except UnsupportedFeatureError as error:
+            return PartReport(name, unchecked=error.message)
+        except HoodieError as error:
+            _raise_refusal(error)
+            broken = PartReport(name)
+            broken.note("unreadable", name, str(error))
+            return broken
+
+    def _do(self, part: str, place: str, check: Callable[[], PartReport]) -> PartReport:
+        """Return the report of a piece: the one that is kept, else a new one."""
+        if self.progress is None:
+            return check()
+        known = self.progress.find(part, place)
+        if known is not None:
+            self.resumed += known.checked
+            return known
+        report = check()
+        self.progress.save(part, report, place)
+        return report
+
+
+def _check_slice(task: ScanTask, place: str) -> PartReport:
+    report = PartReport(DATA, checked=1)
+    try:
+        with closing(task.to_batches()) as batches:
+            for _ in batches:
+                pass
+    except HoodieError as error:
+        _raise_refusal(error)
+        report.note("unreadable", place, str(error))
+    return report
+
+
+def _raise_refusal(error: HoodieError) -> None:
+    """Raise what a store refused: that tells nothing of the table, and is no finding to be kept for a later run."""
+    if isinstance(error, StorageError) and not isinstance(error, FileMissingError):
+        raise error

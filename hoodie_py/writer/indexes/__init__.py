@@ -1,0 +1,1 @@
+"""The metadata table as a commit keeps it: one module for each index."""

@@ -1,0 +1,274 @@
+"""What a commit did to each file group, and rows of its slices before and after: what indexes of keys are made from.
+
+Agrees with Hudi's ``BaseFileRecordParsingUtils``, ``SecondaryIndexRecordGenerationUtils`` and
+``HoodieTableMetadataUtil.getRevivedAndDeletedKeysFromMergedLogs``: a slice is read as it was, and as it is with the
+commit's own files, whose instant has not completed yet. So a record counts as deleted if a reader will not have it any
+more, whatever merge mode decides.
+
+Which files of a partition readers see once an instant is complete, but for the instant's own (Hudi
+``getLatestMergedFileSlicesBeforeOrOnIncludingInflight``).
+
+Slices are made as for a reader, from a listing and the timeline in which the instant counts as complete. So a base file
+takes the place of older files of its group by the rules of ``table/view``, also beside a pending compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.fields import find_top_level_name, read_field_values
+from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.names import parse_log_file_name
+from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.formats.timeline.instants import COMPLETED, REPLACE_COMMIT
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.reader.file_group import FileGroupReader
+from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.indexes.index import MetadataCommit
+
+_MOST_BYTES = 1 << 31  # of an array of strings
+KEY = "key"
+VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """What a commit did to one file group.
+
+    Attributes:
+        group: partition path and file id.
+        before: the slice that the commit found; None for a new group.
+        after: the slice with the commit's files; None where the commit replaced the group.
+        log: the log files whose keys alone may change: those of the commit; of a compaction those that its plan does
+            not name, as they are later. None where any key may change.
+        inserts, updates, deletes: counts of the write statistics.
+    """
+
+    group: GroupKey
+    before: FileSlice | None
+    after: FileSlice | None
+    log: FileSlice | None = None
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+def list_group_changes(commit: MetadataCommit) -> list[GroupChange]:
+    """Return what a commit of records did, file group by file group.
+
+    Raises:
+        InvalidTableError: a file group got several base files, or base and log files.
+    """
+    stats: dict[GroupKey, list[WriteStat]] = {}
+    for partition, some in commit.stats.items():
+        for stat in some:
+            if stat.path:
+                stats.setdefault((partition, stat.file_id or ""), []).append(stat)
+    partitions = {path for path, _ in stats} | set(commit.replaced)
+    view = commit.snapshot.view
+    slices = view.list_slices(None, partitions) if commit.snapshot.instant is not None else ()
+    known = {(each.partition_path, each.file_id): each for each in slices}
+    changes = [
+        _describe(group, some, known.get(group), commit.instant, commit.compacted.get(group))
+        for group, some in stats.items()
+    ]
+    replaced = ((partition, file_id) for partition, ids in commit.replaced.items() for file_id in ids)
+    changes += [GroupChange(group, known[group], None) for group in replaced if group in known]
+    return changes
+
+
+def _describe(
+    group: GroupKey,
+    stats: Sequence[WriteStat],
+    before: FileSlice | None,
+    instant: str,
+    compacted: Collection[str] | None,
+) -> GroupChange:
+    partition, file_id = group
+    paths = [(stat.path or "", stat.file_size_in_bytes) for stat in stats]
+    names = [parse_log_file_name(path.rpartition("/")[2]) for path, _ in paths]
+    logs = tuple(LogFile(path, size, name) for (path, size), name in zip(paths, names, strict=True) if name is not None)
+    counts = [
+        sum(getattr(stat, name) for stat in stats) for name in ("num_inserts", "num_update_writes", "num_deletes")
+    ]
+    if logs and len(logs) == len(stats):
+        base_instant = instant if before is None else before.base_instant
+        log = FileSlice(partition, file_id, base_instant, None if before is None else before.base_file, logs)
+        after = log if before is None else replace(before, log_files=(*before.log_files, *logs))
+        return GroupChange(group, before, after, log, *counts)
+    if len(stats) > 1:
+        raise InvalidTableError("A commit wrote several base files of one file group.", file_group=file_id)
+    path, size = paths[0]
+    written = FileSlice(partition, file_id, instant, BaseFile(path, size, instant, file_id), ())
+    if compacted is None or before is None:
+        return GroupChange(group, before, written, None, *counts)
+    later = tuple(each for each in before.log_files if each.path not in compacted)
+    log = replace(written, base_file=None, log_files=later)
+    return GroupChange(group, before, replace(written, log_files=later), log, *counts)
+
+
+class SliceRows:
+    """Reads keys, and the values of one column, from slices of a table.
+
+    Args:
+        snapshot: the table.
+        options: the caller's options, by Hudi's keys.
+        column: the column beside the keys; fields of structs have a dotted name. None: keys alone.
+        instant: a pending instant whose log blocks count, too.
+        merger: the table's own merger, where the caller gave it.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: Mapping[str, str],
+        column: str | None = None,
+        instant: str | None = None,
+        merger: Merger | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._instant = instant
+        self._merger = merger
+        self._options = ReadOptions(options=options)
+        config = snapshot.config
+        self._keys = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
+        self._column = column
+
+    def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the merged rows of a slice: the column ``key`` and, where a column is wanted, ``value``.
+
+        Raises:
+            CorruptFileError, FileMissingError: a file is damaged or gone.
+            MergeError: logs have to be read, and the table's merger is missing.
+            StorageError: a file cannot be read.
+        """
+        info = self._describe(file_slice)
+        names = [*self._keys.columns, *(() if self._column is None else (self._column,))]
+        columns = list(dict.fromkeys(find_top_level_name(info.schema, name) for name in names))
+        for batch in FileGroupReader(
+            file_slice, info, columns, merger=self._merger, options=self._options
+        ).to_batches():
+            keys = self._keys.read_keys(batch)
+            if self._column is None:
+                yield pa.RecordBatch.from_arrays([keys], [KEY])
+            else:
+                yield pa.RecordBatch.from_arrays([keys, read_field_values(batch, self._column)], [KEY, VALUE])
+
+    def read_table(self, file_slice: FileSlice | None, keys: pa.Array | None = None) -> pa.Table:
+        """Return the merged rows of a slice, or those with one of some keys; no rows for None. Errors as ``read``."""
+        batches = [] if file_slice is None else list(self._select(file_slice, keys))
+        if batches:
+            return pa.Table.from_batches(batches)
+        fields = [pa.field(KEY, pa.string())]
+        if self._column is not None:
+            fields.append(pa.field(VALUE, self.find_value_type()))
+        return pa.schema(fields).empty_table()
+
+    def read_log_keys(self, log: FileSlice) -> pa.Array:
+        """Return the distinct keys in log files, of rows and deletes. Errors as ``read``."""
+        with closing(LogReader(log, self._describe(log), [], self._merger, self._options, ReadStats())) as reader:
+            chunks = [block.entries.keys.cast(pa.string()) for block in reader.read_blocks()]
+        return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+    def find_value_type(self) -> pa.DataType:
+        """Return the type of the column ``value``."""
+        batch = self._snapshot.schema.arrow.empty_table().to_batches()
+        empty = batch[0] if batch else pa.RecordBatch.from_pylist([], self._snapshot.schema.arrow)
+        return read_field_values(empty, self._column or "").type
+
+    def _select(self, file_slice: FileSlice, keys: pa.Array | None) -> Iterator[pa.RecordBatch]:
+        for batch in self.read(file_slice):
+            found = batch if keys is None else batch.filter(pc.is_in(batch.column(0), keys))
+            if found.num_rows:
+                yield found
+
+    def _describe(self, file_slice: FileSlice) -> ReadInfo:
+        """Return what reading needs, with rules by which the pending instant's blocks count, too."""
+        info = self._snapshot.read_info(file_slice)
+        if self._instant is None:
+            return info
+        rules = info.rules
+        completed = None if rules.completed is None else rules.completed | {self._instant}
+        mine = replace(rules, query_instant=None, completed=completed, inflight=rules.inflight - {self._instant})
+        return replace(info, rules=mine)
+
+
+def subtract(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the keys that are not among others."""
+    if not len(keys) or not len(others):
+        return join_keys([keys])
+    return join_keys([keys.filter(pc.invert(pc.is_in(keys, join_keys([others]))))])
+
+
+def join_keys(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return keys as one array.
+
+    Raises:
+        UnsupportedFeatureError: they have over 2 GiB.
+    """
+    chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+    chunks = [chunk for chunk in chunks if len(chunk)]
+    if not chunks:
+        return pa.array([], pa.string())
+    if sum(chunk.nbytes for chunk in chunks) >= _MOST_BYTES:
+        raise UnsupportedFeatureError(
+            "A commit changes over 2 GiB of keys of an index.", hint="Write in several commits."
+        )
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+
+def take_last_of_each(keys: pa.Array) -> np.ndarray:
+    """Return the place of the last entry of each distinct key, rising."""
+    codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    last = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
+    last[codes] = np.arange(len(codes))
+    return np.sort(last)
+
+
+def find_files_after(commit: MetadataCommit, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    """Return the names of the files that stay in each partition, without those that the instant wrote.
+
+    Raises as ``FileSystemView.list_slices``.
+    """
+    if not paths:
+        return {}
+    config, files = commit.snapshot.config, commit.snapshot.files
+    timeline = TableTimeline(_complete(commit), files, config)
+    own = {result.path for result in commit.results}
+    found: dict[str, set[str]] = {path: set() for path in paths}
+    for each in FileSystemView(files, config, timeline).list_named_slices(None, paths):
+        if each.file_id not in commit.replaced.get(each.partition_path, ()):
+            found[each.partition_path] |= {path.rpartition("/")[2] for path in _list_paths(each) if path not in own}
+    return {path: frozenset(names) for path, names in found.items()}
+
+
+def _list_paths(file_slice: FileSlice) -> list[str]:
+    base = file_slice.base_file
+    return [*([] if base is None else [base.path]), *(log.path for log in file_slice.log_files)]
+
+
+def _complete(commit: MetadataCommit) -> Timeline:
+    """Return the timeline with the instant completed. What it replaces is not known to the timeline."""
+    timeline = commit.snapshot.timeline.timeline
+    found = timeline.find(commit.instant)
+    if found is None or found.is_completed or found.comparable_action == REPLACE_COMMIT:
+        return timeline
+    last = max((each.completion_time or each.request_time for each in timeline), default=commit.instant)
+    done = replace(
+        found, action=found.comparable_action, state=COMPLETED, completion_time=max(last, commit.instant) + "9"
+    )
+    return Timeline([*timeline, done], timeline.layout, timeline.undone)

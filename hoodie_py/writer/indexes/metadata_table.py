@@ -1,0 +1,326 @@
+"""Keep the metadata table right, or switch it off, when files of the table change (Hudi
+``HoodieBackedTableMetadataWriter``).
+
+Java lists files through the metadata table if a table has one. A commit that is missing there is invisible, and its
+files are lost at the next compaction. Right before a commit, under the table's lock, the mode decides:
+
+* **auto**: write one delta commit of the same instant to the metadata table, with the records of all its partitions. A
+  table with anything that cannot be kept right is refused.
+* **disable**: remove the metadata table. Java rebuilds it from the file system.
+* **refuse**: refuse the table.
+
+The order, metadata table before commit, is Java's. Readers ignore entries of an instant that has not completed, and
+to undo an instant includes to undo its entries (``undo``).
+
+Writes the definitions of indexes, ``.hoodie/.index_defs/index.json`` (Hudi
+``HoodieTableMetaClient.buildIndexDefinition``).
+
+Call all of it under the table's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from hoodie_py.errors import (
+    ConflictError,
+    CorruptFileError,
+    FileMissingError,
+    InvalidTableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.config.table_config import (
+    INDEX_DEFINITIONS_PATH,
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    TableConfig,
+)
+from hoodie_py.formats.indexes.definitions import (
+    COLUMN_STATS,
+    FILES_PARTITION,
+    INDEX_DEFINITIONS_FILE,
+    META_COLUMNS,
+    IndexDefinition,
+    IndexDefinitions,
+    find_definitions_path,
+)
+from hoodie_py.formats.indexes.measure import find_field
+from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT, Instant
+from hoodie_py.options.write import METADATA_MODE
+from hoodie_py.table.indexes.soundness import make_lost_groups
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import MetadataView, read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from hoodie_py.writer.handles.markers import remove_finished
+from hoodie_py.writer.indexes.column_ranges import MeasuredCommit
+from hoodie_py.writer.indexes.commit import DeltaCommit
+from hoodie_py.writer.indexes.expressions import find_expression_problem
+from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.kept_indexes import KeptIndexes, list_kept_partitions, list_planned_partitions
+from hoodie_py.writer.indexes.partition_files import PartitionFiles
+from hoodie_py.writer.indexes.registry import Maker, find_maker, prepare_records
+from hoodie_py.writer.indexes.undo import METADATA_TABLE
+from hoodie_py.writer.settings import MetadataMode
+from hoodie_py.writer.timeline.folder_tree import remove_tree
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.table_properties import change_properties
+
+
+def write_definition(files: TableFiles, config: TableConfig, definition: IndexDefinition) -> None:
+    """Add a definition to the file, or replace it there, and name the file in the table's properties.
+
+    Raises:
+        CorruptFileError: the file is damaged.
+        StorageError: the store refused.
+    """
+    write_definitions(files, config, read_definitions(files, config).put(definition))
+
+
+def write_definitions(files: TableFiles, config: TableConfig, definitions: IndexDefinitions) -> None:
+    """Write the file, and name it in the table's properties."""
+    path = find_definitions_path(config)
+    place = path or INDEX_DEFINITIONS_FILE
+    if files.is_local:
+        folder, _, name = place.rpartition("/")
+        files.delete(f"{folder}/.{name}.crc")  # Hadoop's checksum of the file that was there
+    files.put(place, definitions.to_bytes())
+    if path is None:
+        change_properties(files, {INDEX_DEFINITIONS_PATH: place})
+
+
+def define_new_columns(commit: MetadataCommit) -> None:
+    """Add the columns that a write brought, and has statistics of, to the definition of ``column_stats``.
+
+    The next write tells by it that no list chose the columns, so that it measures them as well. Errors as for
+    ``write_definition``.
+    """
+    measured, before = commit.prepared.get(COLUMN_STATS), commit.snapshot.schema.text
+    if not isinstance(measured, MeasuredCommit) or before is None:
+        return
+    known = parse_record(before)
+    names = (name for name in measured.indexed.names if name not in META_COLUMNS)
+    new = [name for name in names if find_field(known, name) is None]
+    if not new:
+        return
+    defined = read_definitions(commit.session.files, commit.snapshot.config).get(COLUMN_STATS)
+    if defined is not None and not set(new) <= set(defined.columns):
+        columns = tuple(dict.fromkeys((*defined.columns, *new)))
+        write_definition(commit.session.files, commit.snapshot.config, replace(defined, columns=columns))
+
+
+_LOST = "the table's properties name it, and its files are not there"
+
+PendingCompaction = tuple[str, frozenset[str]] | None
+"""Request time of the metadata table's pending compaction, and the file ids that it takes; None if none is pending."""
+
+
+class MetadataTable:
+    """The metadata table of a table, before a commit. Construct it under the lock.
+
+    Raises:
+        UnsupportedFeatureError: the metadata table cannot be kept right, or the mode is "refuse".
+    """
+
+    def __init__(self, session: WriteSession, snapshot: Snapshot) -> None:
+        self._session = session
+        self._snapshot = snapshot
+        self._mode = session.settings.metadata_mode
+        self._files = session.files.sub(METADATA_TABLE)
+        self._own: list[str] = []
+        self.check(snapshot, self._mode)
+
+    @staticmethod
+    def check(snapshot: Snapshot, mode: MetadataMode) -> None:
+        """Refuse a table whose metadata table cannot be kept right in a mode.
+
+        Raises:
+            UnsupportedFeatureError: names the reason.
+        """
+        names = list_kept_partitions(snapshot)
+        if not names:
+            return
+        problem, hint = _find_problem(snapshot, mode)
+        if problem is not None:
+            raise UnsupportedFeatureError(
+                f"Writing to a table with a metadata table: {problem}.",
+                hint=hint,
+                table=snapshot.config.name,
+                partitions=", ".join(names),
+            )
+
+    @staticmethod
+    def prepare(commit: MetadataCommit) -> MetadataCommit:
+        """Read what the commit's records need and what can be read before the lock; errors are those of the makers."""
+        if commit.session.settings.metadata_mode == "disable":
+            return commit
+        kept = KeptIndexes.read(commit.snapshot)
+        return prepare_records(replace(commit, kept=kept), kept.partitions)
+
+    def bring_up_to_date(self, commit: MetadataCommit) -> MetadataCommit:
+        """Prepare the commit for the partitions that were built, or became others, since ``prepare``.
+
+        Without it their records would be those of an instant that changes nothing, and the index would lack the
+        commit: who builds the index counts on the commit to tell it. Errors are those of the makers.
+        """
+        if self._mode == "disable":
+            return commit
+        kept = KeptIndexes.read(self._snapshot)
+        changed = kept.list_changed(commit.kept)
+        if not changed:
+            return commit
+        found = replace(commit, snapshot=commit.snapshot.take_over(self._snapshot), kept=kept)
+        return prepare_records(found, changed)
+
+    def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
+        """Write what an instant does to the table. The instant must complete right after.
+
+        ``check`` is called before it counts; it raises if the run has lost the lock or its heartbeat. What was written
+        by then stays for whoever undoes the instant.
+
+        Raises:
+            ConflictError: the metadata table already has a commit of that instant.
+            CommitStateUnknownError: the store did not say whether a file was written.
+            StorageError: the store refused.
+        """
+        if not list_kept_partitions(self._snapshot):
+            return
+        if self._mode == "disable":
+            change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+            remove_tree(self._session.files, METADATA_TABLE)
+            return
+        self._write(replace(commit, snapshot=self._snapshot), check)
+
+    def _write(self, commit: MetadataCommit, check: Callable[[], object] | None) -> None:
+        view = open_metadata_view(self._snapshot)
+        if view is None:
+            raise InvalidTableError("The metadata table has no complete partition.", path=self._files.uri)
+        timeline = view.timeline.timeline
+        if timeline.find(commit.instant) is not None:
+            raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
+        pending = _find_pending_compaction(view.timeline)
+        every = [maker.make_records(commit, name, view) for name, maker in self._list_makers()]
+        made = [each for each in every if not each.is_empty]
+        places = {each.partition: self._open_partition_of(view, each, pending) for each in made}
+        delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
+        self._own = delta.own
+        remove_finished(self._files, timeline)  # markers that killed writers left
+        delta.begin()
+        delta.write([(records, places[records.partition]) for records in made])
+        define_new_columns(commit)
+        beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
+        completion_time = self._session.clock.take(beyond)
+        if check is not None:
+            check()
+        delta.complete(completion_time)
+
+    def _open_partition_of(
+        self, view: MetadataView, records: PartitionRecords, pending: PendingCompaction
+    ) -> PartitionFiles:
+        """Open the partition that gets records. Only where its maker names its file groups may it have none yet."""
+        place = self._open_partition(view, records.partition, pending)
+        if records.groups is None and not place.file_ids:
+            raise make_lost_groups(view, records.partition)
+        return place
+
+    def _open_partition(self, view: MetadataView, name: str, pending: PendingCompaction = None) -> PartitionFiles:
+        return PartitionFiles(self._files, view.config, name, view.list_file_groups(name), pending)
+
+    def _read_schema(self, view: MetadataView, places: Mapping[str, PartitionFiles]) -> str:
+        """Return the schema of the newest records of ``files``, where nearly every commit writes."""
+        schema = (places.get(FILES_PARTITION) or self._open_partition(view, FILES_PARTITION)).read_schema()
+        if schema is None:
+            raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
+        return schema
+
+    def _list_makers(self) -> list[tuple[str, Maker]]:
+        """Return the partitions that get records, with their makers."""
+        found = ((name, find_maker(name)) for name in list_kept_partitions(self._snapshot))
+        return [(name, maker) for name, maker in found if maker is not None]
+
+    def forget_own(self) -> None:
+        """Remove what ``commit`` wrote, and nothing of another run of the same instant."""
+        for path in self._own:
+            self._files.delete_with_checksum(path)
+
+
+def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, str | None]:
+    config = snapshot.config
+    disable = f"{METADATA_MODE}=disable switches it off; Java Hudi rebuilds it."
+    if mode == "refuse":
+        return "it was asked to refuse that", None
+    if mode == "disable":
+        if not config.has_logs_named_by_commit:
+            return f"switching it off is not safe on table version {config.version}", f"Use {METADATA_MODE}=auto."
+        return None, None
+    building = _find_part_without_groups(snapshot)
+    if building is not None:
+        return building, (
+            "Let Java Hudi finish that; where its build ended in an error, drop the index that `hoodie index TABLE` "
+            "shows as unfinished."
+        )
+    if FILES_PARTITION not in config.metadata_partitions:
+        return f"it has no partition {FILES_PARTITION!r}", disable
+    unknown = [name for name in config.metadata_partitions if find_maker(name) is None]
+    if unknown:
+        return f"its partition {unknown[0]!r} is not known", disable
+    return _find_missing_parts(snapshot) or find_expression_problem(snapshot), disable
+
+
+def _find_part_without_groups(snapshot: Snapshot) -> str | None:
+    """Return what is being built and cannot take records yet, or None.
+
+    A part that is being built gets the records of each commit from the time when it has file groups; the indexer adds
+    the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). Before it
+    does so it may name the part as complete, and it waits for the writes that are pending. A plan to build one changes
+    nothing: the indexer looks at the table's files later.
+    """
+    indexing = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    inflight = snapshot.config.metadata_partitions_inflight if len(indexing) else ()
+    named = {*inflight, *snapshot.config.metadata_partitions}
+    if any(each.state == INFLIGHT and not _builds_only(snapshot, each, named) for each in indexing):
+        return "an index is being built"
+    files = snapshot.files.sub(METADATA_TABLE)
+    for name in inflight:
+        try:
+            known = name != FILES_PARTITION and find_maker(name) is not None
+            if known and PartitionFiles(files, load_config(files), name).file_ids:
+                continue
+        except (TableNotFoundError, FileMissingError, InvalidTableError):
+            pass
+        return "a part of it is being built"
+    return None
+
+
+def _builds_only(snapshot: Snapshot, indexing: Instant, names: Collection[str]) -> bool:
+    """Whether an indexer's plan names no parts but some."""
+    try:
+        return list_planned_partitions(snapshot, indexing).issubset(names)
+    except (CorruptFileError, FileMissingError):
+        return False
+
+
+def _find_missing_parts(snapshot: Snapshot) -> str | None:
+    try:
+        view = open_metadata_view(snapshot)
+        if view is None or not len(view.timeline.timeline.select_writes()):
+            return "nothing in it is complete"
+        if not view.list_file_groups(FILES_PARTITION):
+            return _LOST
+        if missing := view.find_missing_partition():
+            return f"its partition {missing[:100]!r} has no files"
+    except (TableNotFoundError, FileMissingError, InvalidTableError):
+        return _LOST
+    return None
+
+
+def _find_pending_compaction(timeline: TableTimeline) -> PendingCompaction:
+    last = timeline.timeline.select_pending_compactions().last
+    if last is None:
+        return None
+    plan = timeline.read_compaction_plan(last)
+    return last.request_time, frozenset(each.file_id for each in plan.operations)

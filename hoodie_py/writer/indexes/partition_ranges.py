@@ -1,0 +1,306 @@
+"""Makes the records of ``partition_stats``: the range of each indexed column in each partition that an instant changes
+(Hudi ``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``).
+
+A record has to hold for all files that readers see once the instant is complete, so it is made under the lock:
+
+* Where files only come, the partition's record is merged with the ranges of these. This is what Java gets from all
+  files, and it costs no more where the partition has many.
+* Where a base file takes the place of others, the record is made anew from the records of ``column_stats`` of the files
+  that stay, as in Java. A file that has none there is measured.
+* Where the range of a file is not known, the record has the widest range. Java leaves such files out, and its readers
+  lose their rows.
+* The records of a partition all of whose files are replaced are deleted.
+
+Java also counts the files that the instant itself replaces; the ranges here are narrower then. Where commits overlap,
+``overlaps`` says which records hold.
+
+Ranges of partitions where commits overlap: one began before another and lands after it.
+
+The metadata table merges records in the order of request times, and a tight record takes the place of older ones (Hudi
+``HoodieTableMetadataUtil.mergeColumnStatsRecords``). So the record of the commit that landed first would hide that of
+the one that began first, and readers would lose its rows. Therefore:
+
+* Beside an older instant that is pending, whose record may still come, a record is not tight: it is merged with those
+  before it, whenever they come. One that cannot be merged, as the column's type changed, has the widest range.
+* An instant that lands after a later one refuses if the record that is there hides its own and is narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_texts, join_chunks, to_booleans
+from hoodie_py.errors import ConflictError
+from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
+from hoodie_py.formats.indexes.definitions import COLUMN_STATS
+from hoodie_py.formats.indexes.keys import (
+    PARTITION_STATS_TYPE,
+    encode_names,
+    encode_partitions,
+    make_column_partition_prefixes,
+    make_partition_keys,
+)
+from hoodie_py.formats.indexes.measure import find_kinds
+from hoodie_py.formats.indexes.ranges import (
+    ColumnRange,
+    make_statistics,
+    make_widest_range,
+    merge_ranges,
+    promote_range,
+    read_statistics,
+    simplify_kind,
+    simplify_range,
+)
+from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, RESTORE, ROLLBACK, SAVEPOINT
+from hoodie_py.table.indexes.view import MetadataView
+from hoodie_py.writer.indexes.column_ranges import MeasuredCommit, make_records, measure_files
+from hoodie_py.writer.indexes.group_changes import find_files_after
+from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+
+_WITHOUT_DATA = {CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRange:
+    """A range as the metadata table has it, or is to have it."""
+
+    range: ColumnRange
+    is_tight: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What overlaps an instant that is about to be complete.
+
+    Attributes:
+        has_older: whether older writes, or services that write, are pending.
+        later: partition paths that instants have written which began later and are complete.
+    """
+
+    has_older: bool
+    later: frozenset[str]
+
+    def settle(
+        self, path: str, found: Mapping[str, ColumnRange], stored: Mapping[str, StoredRange]
+    ) -> dict[str, StoredRange]:
+        """Return the records for the ranges of a partition by column; ``stored`` are those that are there.
+
+        Raises:
+            ConflictError: a record of a later instant hides a range that is wider.
+        """
+        if path in self.later:
+            for name, each in found.items():
+                there = stored.get(name)
+                if there is not None and there.is_tight and not _holds(there.range, each):
+                    raise ConflictError(
+                        "A writer that began later has committed first, and its statistics of the partition would hide "
+                        f"those of this write, of column {each.column!r}.",
+                        hint="Write again; if it is a plan that is run, roll it back and make another.",
+                        partition=path,
+                    )
+        if not self.has_older:
+            return tighten(found)
+        settled = {name: _loosen(each, stored.get(name)) for name, each in found.items()}
+        return {name: each for name, each in settled.items() if each is not None}
+
+
+def find_overlap(commit: MetadataCommit) -> Overlap:
+    """Look at the timeline for instants that overlap. Call it under the table's lock."""
+    timeline = commit.snapshot.timeline
+    has_older = any(
+        each.request_time < commit.instant and each.action not in _WITHOUT_DATA
+        for each in timeline.timeline.select_pending()
+    )
+    later = [each for each in timeline.list_completed_writes() if each.request_time > commit.instant]
+    paths = {stat.partition_path for each in later for stat in timeline.read_metadata(each).iterate_stats()}
+    return Overlap(has_older, frozenset(paths))
+
+
+def tighten(found: Mapping[str, ColumnRange]) -> dict[str, StoredRange]:
+    """Return ranges as records that take the place of those before them."""
+    return {name: StoredRange(each, True) for name, each in found.items()}
+
+
+def read_stored_ranges(statistics: pa.Array, version: int) -> list[StoredRange]:
+    """Return the ranges that records of partitions have."""
+    flags = to_booleans(pc.struct_field(statistics, "isTightBound")).tolist()
+    return [StoredRange(*each) for each in zip(read_statistics(statistics, version), flags, strict=True)]
+
+
+def _loosen(found: ColumnRange, stored: StoredRange | None) -> StoredRange | None:
+    """Return a record that is merged with what comes before it; None where there can be none."""
+    if stored is None or len({found.kind, stored.range.kind} - {NO_VALUES}) <= 1:
+        return StoredRange(found, False)
+    widest = make_widest_range(found.column, found.kind)
+    return None if widest is None else StoredRange(widest, True)
+
+
+def _holds(there: ColumnRange, found: ColumnRange) -> bool:
+    """Whether a range has room for all values of another."""
+    if len({there.kind, found.kind} - {NO_VALUES}) > 1:
+        return False
+    both = merge_ranges([there, found])
+    kept = replace(there, kind=both.kind, nulls=both.nulls, values=both.values, size=both.size)
+    has_nulls = there.nulls > 0 or not found.nulls
+    return replace(kept, uncompressed=both.uncompressed) == both and has_nulls
+
+
+_STATISTICS = "ColumnStatsMetadata"
+_AT_ONCE = 256  # partitions whose records are read together
+
+Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: one is not known
+
+
+def make_partition_statistics(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+    """Make the records of an instant.
+
+    Raises:
+        CorruptFileError, FileMissingError: a file, or the metadata table, cannot be read.
+        StorageError: the store refused.
+    """
+    measured = commit.prepared.get(partition)
+    if not isinstance(measured, MeasuredCommit) or commit.schema is None:
+        return PartitionRecords(partition, make_partition_records({}, 1))
+    kinds = find_kinds(measured.indexed.names, parse_record(commit.schema))
+    found = dict(_Maker(commit, partition, view, measured, kinds, find_overlap(commit)).iterate_partitions())
+    gone = [(path, name) for path in commit.replaced if path not in found for name in kinds]
+    gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
+    return PartitionRecords(
+        partition, make_partition_records(found, measured.indexed.version), _make_keys(gone) if gone else None
+    )
+
+
+def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> dict[str, ColumnRange]:
+    """Merge the ranges of files to those of a partition, in the kinds of the table's columns. Columns whose range is
+    not known have the widest one, or are left out.
+    """
+    merged = {}
+    for name, kind in kinds.items():
+        found = _merge_column(name, parts.get(name, []), simplify_kind(kind, version))
+        if found is not None:
+            merged[name] = found
+    return merged
+
+
+def _merge_column(name: str, ranges: Sequence[ColumnRange | None], kind: ValueKind) -> ColumnRange | None:
+    promoted = [None if each is None else promote_range(each, kind) for each in ranges]
+    known = [each for each in promoted if each is not None]
+    if len(known) == len(promoted) and known:
+        return merge_ranges(known)
+    return make_widest_range(name, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Finds the ranges of the partitions that an instant changes."""
+
+    commit: MetadataCommit
+    partition: str
+    view: MetadataView
+    measured: MeasuredCommit
+    kinds: Mapping[str, ValueKind]
+    overlap: Overlap
+
+    def iterate_partitions(self) -> Iterator[tuple[str, dict[str, StoredRange]]]:
+        """Yield each partition path with its ranges by column."""
+        new = self._collect_new()
+        version = self.measured.indexed.version
+        paths = sorted(new)
+        for at in range(0, len(paths), _AT_ONCE):
+            some = paths[at : at + _AT_ONCE]
+            known = self._read_known([path for path in some if self._only_adds(path) or self._overlaps(path)])
+            whole = {path for path in some if self._only_adds(path) and len(known.get(path, ())) == len(self.kinds)}
+            after = find_files_after(self.commit, [path for path in some if path not in whole])
+            for path in some:
+                stored = known.get(path, {})
+                parts = self._take_known(stored) if path in whole else self._read_files(path, after[path])
+                for name in self.kinds:
+                    parts.setdefault(name, []).extend(new[path].get(name, [None]))
+                yield path, self.overlap.settle(path, merge_parts(parts, self.kinds, version), stored)
+
+    def _overlaps(self, path: str) -> bool:
+        return self.overlap.has_older or path in self.overlap.later
+
+    def _take_known(self, stored: Mapping[str, StoredRange]) -> Parts:
+        """Return the ranges to merge with those of new files; a record that is not tight is merged by readers."""
+        return {} if self.overlap.has_older else {name: [each.range] for name, each in stored.items()}
+
+    def _collect_new(self) -> dict[str, Parts]:
+        """Return the ranges of the instant's own files, by partition path."""
+        new: dict[str, Parts] = {}
+        for file in self.measured.files:
+            add_file(new.setdefault(file.partition_path, {}), file.ranges, self.kinds, self.measured.indexed.version)
+        for path, _ in self.measured.bare:
+            add_file(new.setdefault(path, {}), (), self.kinds, self.measured.indexed.version)
+        return new
+
+    def _only_adds(self, path: str) -> bool:
+        """Whether the instant takes no file of a partition out of readers' sight."""
+        if self.commit.kind != "write" or self.commit.replaced.get(path):
+            return False
+        stats = self.commit.stats.get(path, ())
+        return all((stat.file_name or ".").startswith(".") or stat.prev_base_file is None for stat in stats)
+
+    def _read_known(self, paths: Sequence[str]) -> dict[str, dict[str, StoredRange]]:
+        """Read the records of partitions, by column."""
+        if not paths:
+            return {}
+        pairs = [(path, name) for path in paths for name in self.kinds]
+        keys = _make_keys(pairs)
+        records = self.view.read_keys(self.partition, keys.to_pylist())
+        places = {key: at for at, key in enumerate(keys.to_pylist())}
+        found: dict[str, dict[str, StoredRange]] = {}
+        stored = read_stored_ranges(join_chunks(records[_STATISTICS]), self.measured.indexed.version)
+        for key, each in zip(records["key"].to_pylist(), stored, strict=True):
+            path, name = pairs[places[key]]
+            found.setdefault(path, {})[name] = each
+        return found
+
+    def _read_files(self, path: str, names: frozenset[str]) -> Parts:
+        """Return the ranges of files of a partition, from ``column_stats``, else from the files."""
+        version = self.measured.indexed.version
+        parts: Parts = {}
+        by_file: dict[str, list[ColumnRange]] = {name: [] for name in names}
+        if names:
+            prefixes = make_column_partition_prefixes(self.kinds, [path])
+            records = self.view.read_prefixes(COLUMN_STATS, prefixes)
+            statistics = join_chunks(records[_STATISTICS])
+            files = pc.struct_field(statistics, "fileName")
+            kept = statistics.filter(pc.is_in(files, from_texts(sorted(names), pa.string())))
+            for name, each in zip(
+                pc.struct_field(kept, "fileName").to_pylist(), read_statistics(kept, version), strict=True
+            ):
+                by_file[name].append(each)
+        bare = [f"{path}/{name}" if path else name for name, ranges in by_file.items() if not ranges]
+        for place, measured in measure_files(self.commit.session.files, bare, self.measured.indexed):
+            by_file[place.rpartition("/")[2]] = [] if measured is None else list(measured.ranges)
+        for ranges in by_file.values():
+            add_file(parts, ranges, self.kinds, version)
+        return parts
+
+
+def add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, ValueKind], version: int) -> None:
+    """Add the ranges of one file; those of columns that it has no statistics of are not known."""
+    by_column = {each.column: each for each in ranges}
+    for name in kinds:
+        found = by_column.get(name)
+        parts.setdefault(name, []).append(None if found is None else simplify_range(found, version))
+
+
+def _make_keys(pairs: Sequence[tuple[str, str]]) -> pa.Array:
+    """Return the keys of partition paths and columns."""
+    return make_partition_keys(encode_names(name for _, name in pairs), encode_partitions(path for path, _ in pairs))
+
+
+def make_partition_records(found: Mapping[str, Mapping[str, StoredRange]], version: int) -> pa.Table:
+    """Make the records of partitions."""
+    rows = [(path, each) for path, ranges in found.items() for each in ranges.values()]
+    ranges, tight = [each.range for _, each in rows], [each.is_tight for _, each in rows]
+    statistics = make_statistics([path for path, _ in rows], ranges, version, tight=tight)
+    keys = _make_keys([(path, each.range.column) for path, each in rows])
+    return make_records(keys, PARTITION_STATS_TYPE, statistics)

@@ -1,0 +1,260 @@
+"""The records of the partition ``record_index``: where each record key is (Hudi ``RecordIndexMapper``,
+``HoodieTableMetadataUtil.convertMetadataToRecordIndexRecords``, ``HoodieBackedTableMetadataWriter``).
+
+    new keys of a base file       a record: partition path, file id, time of the instant
+    keys that are gone            deleted, unless another file of the commit has them: a record that moves
+    updates                       nothing, as the location stays
+    replaced file groups          their keys are deleted, unless the commit writes them again
+    clusterings                   a record for each key of the new files; no key goes
+    compactions                   nothing, but for keys that come back (``key_comparison``)
+    cleans                        nothing
+
+The keys are read back from the new files, before the lock. A file is read only if its statistics say that keys came or
+went; a log also if it may bring a key back that an older log deleted.
+
+In a partitioned index a key is looked up in its partition, so it has a record in each partition that has it. New
+partitions of the table get file groups here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_numpy, join_chunks
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.indexes.definitions import RECORD_INDEX
+from hoodie_py.formats.indexes.keys import (
+    RECORD_INDEX_COLUMN,
+    RECORD_INDEX_TYPE,
+    Numbers,
+    find_file_groups,
+    make_group_id,
+    make_locations,
+    parse_group_id,
+)
+from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
+from hoodie_py.table.indexes.keys import find_record_locations
+from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups
+from hoodie_py.table.indexes.view import MetadataView
+from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.indexes.group_changes import (
+    KEY,
+    GroupChange,
+    SliceRows,
+    join_keys,
+    list_group_changes,
+    subtract,
+    take_last_of_each,
+)
+from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.returning_keys import (
+    KeyComparison,
+    LogDeletes,
+    compare_compaction,
+    compare_write,
+    make_plan_conflict,
+)
+
+_TIME_FORMAT = "%Y%m%d%H%M%S"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """Keys that came to file groups, and keys that went.
+
+    Attributes:
+        groups: the file groups.
+        keys, numbers: the new keys, and for each the number of its file group.
+        deleted, deleted_numbers: keys that are gone, and the group in which each was.
+    """
+
+    groups: tuple[GroupKey, ...]
+    keys: pa.Array
+    numbers: Numbers
+    deleted: pa.Array
+    deleted_numbers: Numbers
+
+    @classmethod
+    def collect(cls, groups: Sequence[GroupKey], found: Sequence[tuple[pa.Array, pa.Array]]) -> KeyChanges:
+        """Collect the new and the deleted keys of some groups."""
+        numbers = (np.repeat(np.arange(len(groups)), [len(each[i]) for each in found]) for i in range(2))
+        new, gone = (join_keys([each[i] for each in found]) for i in range(2))
+        return cls(tuple(groups), new, next(numbers), gone, next(numbers))
+
+
+def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
+    """Find the keys that a commit of records adds and removes; None for what changes no records.
+
+    Raises:
+        HoodieError: a data file cannot be read, or a merger is missing.
+    """
+    del partition
+    if commit.kind == "compaction":
+        return compare_compaction(commit, find_key_changes)
+    if commit.kind not in ("write", "clustering"):
+        return None
+    changes = list_group_changes(commit)
+    if commit.kind == "clustering":  # the new files have the same keys as the replaced ones
+        changes = [each for each in changes if each.after is not None]
+    deletes = LogDeletes(commit.snapshot)
+    in_buckets = commit.session.settings.index.is_bucket
+    chosen = [each for each in changes if _may_change_keys(deletes, each, in_buckets=in_buckets)]
+    return compare_write(commit, find_key_changes, chosen)
+
+
+def _may_change_keys(deletes: LogDeletes, change: GroupChange, *, in_buckets: bool) -> bool:
+    """Whether a change may add keys to a file group, or take some away.
+
+    In a bucket a row counts as an update whether the group has its key or not.
+    """
+    if change.after is None or change.before is None or (in_buckets and change.log is not None):
+        return True
+    if change.inserts or change.deletes:
+        return True
+    return change.log is not None and (deletes.merger_decides or deletes.may_be_in(change.before))
+
+
+def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
+    """Return the keys that one file group has now and had not before, and those that it had and has not any more."""
+    touched = None if change.log is None else rows.read_log_keys(change.log)
+    before = rows.read_table(change.before, touched)[KEY]
+    after = join_keys([]) if change.after is None else rows.read_table(change.after, touched)[KEY]
+    return subtract(after, before), subtract(before, after)
+
+
+def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+    """Make the records of a commit from what ``prepare_record_index`` found.
+
+    Raises:
+        ConflictError: a compaction brings back a key that another file group has by now.
+        InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
+    """
+    prepared = commit.prepared.get(partition)
+    changes = KeyChanges.collect((), ())  # of a rollback or the like
+    owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
+    if not owners and not may_have_no_groups(view, partition):
+        raise make_lost_groups(view, partition)
+    partitioned = not owners or any(owner is not None for owner, _ in owners)
+    if isinstance(prepared, KeyComparison):
+        compared = prepared.bring_up_to_date(commit)
+        if commit.kind == "compaction":
+            _check_nowhere_else(commit, compared, view, partitioned=partitioned)
+        changes = KeyChanges.collect(compared.groups, compared.found)
+    if partitioned:
+        return _PartitionedIndex.of(commit, owners).place(changes)
+    (keys, numbers), (deleted, _) = settle_keys(changes, by_partition=False)
+    return PartitionRecords(partition, _make_commit_records(commit, changes.groups, keys, numbers), deleted)
+
+
+def _check_nowhere_else(
+    commit: MetadataCommit, compared: KeyComparison, view: MetadataView, *, partitioned: bool
+) -> None:
+    """Check that no writer who found keys by the index, and so did not find these, has inserted them elsewhere."""
+    returning = {}
+    for group, (new, _) in zip(compared.groups, compared.found, strict=True):
+        if len(new):
+            elsewhere = find_record_locations(view, new, [group[0]] if partitioned else None)
+            if elsewhere.num_rows:
+                returning[group] = join_chunks(elsewhere["key"].unique())
+    if not returning:
+        return
+    group, keys = next(iter(returning.items()))
+    text = f"The compaction brings back a key that another file group has by now: {keys[0].as_py()[:100]!r}."
+    way_out = "services (`hoodie service --run`) delete the key there, which no read sees, and run it"
+    raise make_plan_conflict(text, commit, group, way_out, returning)
+
+
+def settle_keys(
+    changes: KeyChanges, *, by_partition: bool
+) -> tuple[tuple[pa.Array, Numbers], tuple[pa.Array, Numbers]]:
+    """Return each new key once with the number of its group, and each key once that is gone from the index.
+
+    A key that is deleted in one file and new in another has moved. ``by_partition``: in its partition. Of several new
+    files with one key the last counts.
+    """
+    paths = {path: number for number, path in enumerate(dict.fromkeys(path for path, _ in changes.groups))}
+    owners = np.array([paths[path] if by_partition else 0 for path, _ in changes.groups], np.int64)
+    every = join_keys([changes.deleted, changes.keys])
+    codes = every.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if by_partition:  # a key counts once for each partition
+        codes = codes * len(paths) + owners[np.concatenate([changes.deleted_numbers, changes.numbers])]
+    last = take_last_of_each(from_numpy(codes))
+    first_new = len(changes.deleted)
+    kept, gone = last[last >= first_new] - first_new, last[last < first_new]
+    return (
+        (changes.keys.take(from_numpy(kept)), changes.numbers[kept]),
+        (changes.deleted.take(from_numpy(gone)), changes.deleted_numbers[gone]),
+    )
+
+
+def make_records(keys: pa.Array, groups: Sequence[GroupKey], numbers: Numbers, millis: Numbers) -> pa.Table:
+    """Make the records of keys; ``numbers`` says which of the file groups each is in, and ``millis`` has the time of
+    each group's instant (``find_epoch_millis``).
+    """
+    paths, file_ids = [path for path, _ in groups], [file_id for _, file_id in groups]
+    kinds = from_numpy(np.full(len(keys), RECORD_INDEX_TYPE, np.int32))
+    locations = make_locations(paths, file_ids, numbers, millis[numbers], None)
+    return pa.table({KEY: keys, "type": kinds, RECORD_INDEX_COLUMN: locations})
+
+
+def _make_commit_records(
+    commit: MetadataCommit, groups: Sequence[GroupKey], keys: pa.Array, numbers: Numbers
+) -> pa.Table:
+    zone = parse_zone(commit.snapshot.timezone, commit.snapshot.config.timezone)
+    millis = np.full(len(groups), find_epoch_millis(commit.instant, zone), np.int64)
+    return make_records(keys, groups, numbers, millis)
+
+
+def find_epoch_millis(instant: str, zone: tzinfo) -> int:
+    """Return an instant's time in milliseconds since 1970; instants of 14 digits are seconds.
+
+    Raises:
+        InvalidTableError: the instant is no time.
+    """
+    try:
+        seconds = datetime.strptime(instant[:14], _TIME_FORMAT).replace(tzinfo=zone)
+        return int(seconds.astimezone(UTC).timestamp()) * 1000 + int(instant[14:17] or "999")
+    except ValueError as error:
+        raise InvalidTableError(f"The instant {instant[:30]!r} is no time.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionedIndex:
+    """The file groups of a partitioned index: how many each partition of the table has, at least one."""
+
+    commit: MetadataCommit
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, commit: MetadataCommit, owners: Sequence[tuple[str | None, int]]) -> _PartitionedIndex:
+        """Count the groups of each partition."""
+        counts: dict[str, int] = {}
+        for owner, _ in owners:
+            if owner is None:
+                raise InvalidTableError("The record index has file groups of both kinds.")
+            counts[owner] = counts.get(owner, 0) + 1
+        return cls(commit, counts)
+
+    def place(self, changes: KeyChanges) -> PartitionRecords:
+        """Make the records, each in a group of its partition. New partitions get as many as the options say."""
+        (keys, numbers), (deleted, deleted_numbers) = settle_keys(changes, by_partition=True)
+        touched = list(dict.fromkeys(path for path, _ in changes.groups))
+        least = max(PARTITIONED_LEAST_GROUPS.read(self.commit.session.settings.options), 1)
+        counts = {path: self.counts.get(path, least) for path in touched}
+        names = [make_group_id(number, path) for path, count in counts.items() for number in range(count)]
+        firsts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
+        owners = np.array([touched.index(path) for path, _ in changes.groups], np.int64)
+        every = join_keys([keys, deleted])
+        of = owners[np.concatenate([numbers, deleted_numbers])]
+        group_of = np.zeros(len(every), np.int64)
+        for number, path in enumerate(touched):
+            at = np.flatnonzero(of == number)
+            group_of[at] = firsts[path] + find_file_groups(every.take(from_numpy(at)), counts[path])
+        records = _make_commit_records(self.commit, changes.groups, keys, numbers)
+        return PartitionRecords(RECORD_INDEX, records, deleted, group_of, names)

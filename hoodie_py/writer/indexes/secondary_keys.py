@@ -1,0 +1,125 @@
+"""The records of the partitions ``secondary_index_*``: which record keys have a value of a column (Hudi
+``SecondaryIndexRecordGenerationUtils``, ``SecondaryIndexStreamingTracker``).
+
+A file group's rows are compared as they were and as they are, read before the lock:
+
+    a new row                     a record for its value
+    a row that is gone            its record is deleted
+    a row with another value      the old record is deleted, the new value gets one
+    compactions                   nothing, but for rows that come back (``key_comparison``)
+    cleans                        nothing
+
+Only the keys in a new log file are compared. A row that moves to another file group with the same value keeps its
+record. Null is a value, too. Java refuses to replace file groups of a table with a secondary index; here the records of
+their rows are deleted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie_py.arrow.arrays import from_numpy
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.indexes.definitions import find_index_version
+from hoodie_py.formats.indexes.keys import (
+    SECONDARY_INDEX_COLUMN,
+    SECONDARY_INDEX_TYPE,
+    find_secondary_groups,
+    format_secondary_values,
+    make_deletion_column,
+    make_secondary_keys,
+)
+from hoodie_py.table.indexes.soundness import make_lost_groups
+from hoodie_py.table.indexes.view import MetadataView, read_definitions
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.indexes.group_changes import (
+    KEY,
+    VALUE,
+    GroupChange,
+    SliceRows,
+    join_keys,
+    list_group_changes,
+    subtract,
+)
+from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.returning_keys import KeyComparison, compare_compaction, compare_write
+
+
+def prepare_secondary_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
+    """Find the values that a commit of records changes; None for what changes no records.
+
+    Raises:
+        InvalidTableError: the index has no definition.
+        UnsupportedFeatureError: the column's type cannot be indexed.
+        HoodieError: a data file cannot be read, or a merger is missing.
+    """
+    if commit.kind == "compaction":
+        return compare_compaction(commit, find_value_changes, find_column(commit.snapshot, partition))
+    if commit.kind != "write":
+        return None
+    column = find_column(commit.snapshot, partition)
+    return compare_write(commit, find_value_changes, list_group_changes(commit), column)
+
+
+def find_column(snapshot: Snapshot, partition: str) -> str:
+    """Return the column of a secondary index.
+
+    Raises:
+        InvalidTableError: the table has no definition of the index, or one without column.
+    """
+    definition = read_definitions(snapshot.files, snapshot.config).get(partition)
+    if definition is None or len(definition.columns) != 1:
+        raise InvalidTableError(
+            "The metadata table has a secondary index whose column is not known.",
+            hint="Drop the index, and create it again.",
+            index=partition,
+        )
+    return definition.columns[0]
+
+
+def find_value_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
+    """Return the index's keys of one file group that are new, and those that are gone."""
+    touched = None if change.log is None else rows.read_log_keys(change.log)
+    before = make_index_keys(rows.read_table(change.before, touched))
+    after = make_index_keys(rows.read_table(change.after, touched))
+    return subtract(after, before), subtract(before, after)
+
+
+def make_index_keys(rows: pa.Table) -> pa.Array:
+    """Return the index's keys of rows with the columns ``key`` and ``value``."""
+    return join_keys(
+        [
+            make_secondary_keys(format_secondary_values(batch.column(VALUE)), batch.column(KEY))
+            for batch in rows.to_batches()
+        ]
+    )
+
+
+def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+    """Make the records of a commit from what ``prepare_secondary_index`` found.
+
+    Raises:
+        InvalidTableError: the index has lost its file groups.
+    """
+    prepared = commit.prepared.get(partition)
+    if not isinstance(prepared, KeyComparison):  # a rollback or the like, which changes no values
+        return PartitionRecords(partition, make_records(join_keys([])))
+    compared = prepared.bring_up_to_date(commit)
+    new = pc.unique(join_keys([each for each, _ in compared.found]))
+    deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
+    config = commit.snapshot.config
+    version = find_index_version(partition, read_definitions(commit.snapshot.files, config), config.version)
+    count = view.count_groups(partition)
+    if not count:
+        raise make_lost_groups(view, partition)
+    groups = find_secondary_groups(join_keys([new, deleted]), count, version)
+    return PartitionRecords(partition, make_records(new), deleted, groups)
+
+
+def make_records(keys: pa.Array) -> pa.Table:
+    """Make the records of the index's keys."""
+    kinds = from_numpy(np.full(len(keys), SECONDARY_INDEX_TYPE, np.int32))
+    flags = make_deletion_column(np.zeros(len(keys), np.bool_))
+    return pa.table({KEY: keys, "type": kinds, SECONDARY_INDEX_COLUMN: flags})

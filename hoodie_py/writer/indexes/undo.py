@@ -1,0 +1,174 @@
+"""Undo a commit of the metadata table, and tell whether it has one (Hudi ``HoodieBackedTableMetadataWriter.update``).
+
+Readers ignore log blocks of an instant that has not completed in the table around the metadata table. To undo such an
+instant includes to remove its log files in all partitions of the metadata table, and its delta commit there. Java does
+the same by a rollback in the metadata table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hoodie_py.errors import FileMissingError, TableNotFoundError, UnsupportedFeatureError
+from hoodie_py.files import TableFiles
+from hoodie_py.formats.indexes.own_instants import BEFORE_ALL, creates_partition, find_covered_time
+from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
+from hoodie_py.formats.timeline.instants import (
+    COMMIT,
+    COMPACTION,
+    COMPLETED,
+    DELTA_COMMIT,
+    INFLIGHT,
+    REQUESTED,
+    Instant,
+)
+from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import load_config, load_timeline
+from hoodie_py.writer.handles.markers import Markers
+from hoodie_py.writer.indexes.partition_files import PartitionFiles, list_partition_folders
+from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+
+METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
+_RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index_"
+
+
+def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether a table's metadata table has a complete commit of an instant."""
+    found = _load_metadata_timeline(snapshot).find(instant, DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
+
+    It is that of a later compaction, or one of a commit that created a partition from the table's files after the
+    instant wrote them. Up to table version 6 nothing is created beside pending instants, so there the times tell; where
+    they do not, such a commit counts always.
+    """
+    timeline = _load_metadata_timeline(snapshot)
+    if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
+        return True
+    if timeline.find(instant) is not None:
+        return False
+    return any(_may_cover(each, instant) for each in timeline if creates_partition(each.request_time))
+
+
+def _may_cover(creation: Instant, instant: str) -> bool:
+    """Say whether a commit that created a partition may have found the files of an instant."""
+    if not creation.request_time.startswith(BEFORE_ALL):
+        return find_covered_time(creation.request_time) >= instant
+    done = creation.completion_time
+    return done in (None, creation.request_time) or done > instant  # timeline layout 1 has no time of completion
+
+
+def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
+    """Whether base files of the metadata table have entries of an index of keys that the instant wrote.
+
+    They say where keys are, not where they were, so that nothing can take them back (Hudi ``validateRollback``).
+    """
+    names = snapshot.config.metadata_partitions
+    if not any(name == _RECORD_INDEX or name.startswith(_SECONDARY_INDEX) for name in names):
+        return False
+    timeline = _load_metadata_timeline(snapshot)
+    found = timeline.find(instant, DELTA_COMMIT)
+    if found is None or not found.is_completed:
+        return False
+    compactions = timeline.select_completed().select_actions(COMMIT)
+    return any(each.request_time > (found.completion_time or found.request_time) for each in compactions)
+
+
+def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
+    """Return the timeline of the metadata table; an empty one if the table has none."""
+    if not snapshot.config.metadata_partitions:
+        return Timeline()
+    place = snapshot.files.sub(METADATA_TABLE)
+    try:
+        return load_timeline(place, load_config(place))
+    except TableNotFoundError:
+        return Timeline()
+
+
+def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], object] | None = None) -> None:
+    """Remove the entries of a pending instant from the metadata table, if it has any.
+
+    The log files go first, then the files of its commit, the completed one first, then the markers. Call it under the
+    table's lock. ``check`` is called between the listing and the deletion; it raises if the run has lost the lock or
+    its heartbeat, as another process may have run the instant again then.
+
+    Raises:
+        UnsupportedFeatureError: a log file of the metadata table also holds other commits.
+    """
+    place = files.sub(METADATA_TABLE)
+    found = _find_commit(place, instant)
+    if found is None:
+        return
+    if check is not None and (found.paths or found.states):
+        check()
+    for path in found.paths:
+        place.delete_with_checksum(path)
+    for state in found.states:
+        found.writer.remove(state)
+    Markers(place, instant).remove_all()
+
+
+def list_metadata_files(files: TableFiles, instant: str) -> list[str]:
+    """Return the paths of the files that ``undo_metadata_commit`` would remove; errors as there."""
+    place = files.sub(METADATA_TABLE)
+    found = _find_commit(place, instant)
+    if found is None:
+        return []
+    paths = [*found.paths, *map(found.writer.locate, found.states)]
+    return [f"{METADATA_TABLE}/{path}" for path in paths if place.exists(path)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What a commit of the metadata table left: log files, and the states of its instant in the order of removal."""
+
+    writer: TimelineWriter
+    paths: tuple[str, ...]
+    states: tuple[Instant, ...]
+
+
+def _find_commit(place: TableFiles, instant: str) -> _Commit | None:
+    """Find a commit of the metadata table; None if there is no such table."""
+    try:
+        config = load_config(place)
+    except TableNotFoundError:
+        return None
+    found = load_timeline(place, config).find(instant, DELTA_COMMIT)
+    paths = {marker.path for marker in Markers(place, instant).list_announced()}
+    writer = TimelineWriter(place, config)
+    if found is not None and found.is_completed:
+        stats = CommitMetadata.from_bytes(read_bounded(place, writer.locate(found))).iterate_stats()
+        paths |= {stat.path for stat in stats if stat.path}
+    if found is not None and config.has_logs_named_by_commit:
+        for partition in list_partition_folders(place):
+            paths |= set(PartitionFiles(place, config, partition).list_logs_of(instant))
+    for path in sorted(paths):
+        _check_own_log(place, path, instant)
+    states: tuple[Instant, ...] = ()
+    if found is not None:
+        names = (COMPLETED, INFLIGHT, REQUESTED) if found.is_completed else (INFLIGHT, REQUESTED)
+        states = tuple(replace(found, state=state) for state in names)
+    return _Commit(writer, tuple(sorted(paths)), states)
+
+
+def _check_own_log(files: TableFiles, path: str, instant: str) -> None:
+    try:
+        data = read_bounded(files, path)
+    except FileMissingError:
+        return
+    blocks = [block for block in iterate_blocks(data) if isinstance(block, LogBlock)]
+    if any(block.instant_time != instant for block in blocks):
+        raise UnsupportedFeatureError(
+            "Undoing a commit of the metadata table that shares a log file with others.",
+            hint="Let Java Hudi roll the instant back.",
+            path=path,
+            instant=instant,
+        )

@@ -1,1 +1,0 @@
-"""Log compaction: many small log files of a file group become one."""

@@ -1,1 +1,0 @@
-"""Check that a metadata table says what the table's files say."""

@@ -1,1 +1,0 @@
-"""The metadata table's own table services, after a commit."""

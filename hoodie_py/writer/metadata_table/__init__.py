@@ -1,1 +1,0 @@
-"""The metadata table beside a commit."""

@@ -1,0 +1,1 @@
+"""Which table services are due, and the order to run them in."""

@@ -1,0 +1,269 @@
+"""What others left pending: failed writes to undo, plans to finish, builds of indexes to finish.
+
+A writer whose heartbeat is fresh is at work, and so is one that began a short time ago without one; its instants wait.
+Plans that are only requested wait for nobody, as in Java.
+
+What grows and is due to be made small: log files, small files, old file slices, the timeline.
+
+Each is judged by the rule that plans it after a write, by Hudi's keys and defaults. Two judgements differ from
+inline services, which their options switch on: a clustering needs two small file groups to put together, or a bucket to
+split or merge, unless it sorts or the options say otherwise; a log compaction is due only while no compaction is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
+from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_MAX_COMMITS, SCHEDULE_INLINE, SINGLE_GROUPS
+from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
+from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE, TRIGGERS
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.archival.choice import choose_instants
+from hoodie_py.writer.clustering import cluster
+from hoodie_py.writer.clustering import plan as clustering_plan
+from hoodie_py.writer.index_jobs.services import list_due
+from hoodie_py.writer.refusals import check_compactable
+from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
+from hoodie_py.writer.services import clean, clean_plan, compaction_plan
+from hoodie_py.writer.services import log_compaction as log_compaction_plan
+from hoodie_py.writer.services.clean_plan import CleanSettings
+from hoodie_py.writer.services.compaction_strategy import Trigger, judge_trigger
+from hoodie_py.writer.services.log_compaction import check_foldable
+from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
+from hoodie_py.writer.upkeep.report import DueService, State
+
+FAILED_WRITES, PENDING_PLANS, INDEX_BUILDS = "failed writes", "pending plans", "index builds"
+COMPACT, FOLD, CLUSTER, CLEAN = "compaction", "log compaction", "clustering", "clean"
+METADATA, ARCHIVAL = "metadata table", "archival"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPlan:
+    """A plan that has not been carried out; ``is_held``: its writer is at work."""
+
+    kind: str
+    instant: Instant
+    is_held: bool
+
+    def __str__(self) -> str:
+        state = "a writer is at work on it" if self.is_held else self.instant.state
+        return f"{self.kind} {self.instant.request_time} ({state})"
+
+
+def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge pending writes by their heartbeats, and rollbacks that were cut short."""
+    undone = len(snapshot.timeline.timeline.undone)
+    rollbacks = list_rollbacks_to_finish(snapshot)
+    savepoints = len(list_unfinished_savepoints(session, snapshot))
+    pending = list_pending_writes(snapshot)
+    dead: list[Instant] = []
+    alive: list[Instant] = []
+    for each in pending:
+        over = read_pending_life(session, snapshot, each).is_over or is_rolled_back(snapshot, each)
+        (dead if over else alive).append(each)
+    figures = {
+        "failed": len(dead),
+        "at work": len(alive),
+        "rollbacks": len(rollbacks),
+        "undone": undone,
+        "savepoints": savepoints,
+    }
+    texts = [
+        _say(dead, "without a heartbeat: its writer died", "without a heartbeat: their writers died"),
+        f"{len(rollbacks)} rollbacks are not finished" if rollbacks else "",
+        f"{undone} rolled back writes have a completed file" if undone else "",
+        f"{savepoints} savepoints were not finished" if savepoints else "",
+        _say(alive, "whose writer may be at work", "whose writers may be at work"),
+    ]
+    why = "; ".join(text for text in texts if text) or "no write is pending"
+    times = tuple(each.request_time for each in dead)
+    if dead and FAILED_WRITES_POLICY.read(session.settings.options) == "NEVER":
+        return DueService(FAILED_WRITES, "not due", f"{why}; {FAILED_WRITES_POLICY} is NEVER", figures, times)
+    state: State = "due" if dead or rollbacks or undone or savepoints else "waits" if alive else "not due"
+    return DueService(FAILED_WRITES, state, why, figures, times)
+
+
+def _say(instants: list[Instant], one: str, more: str) -> str:
+    if not instants:
+        return ""
+    times = ", ".join(each.request_time for each in instants[:3])
+    return f"write {times} {one}" if len(instants) == 1 else f"{len(instants)} writes ({times}, ...) {more}"
+
+
+def list_plans(session: WriteSession, snapshot: Snapshot) -> list[PendingPlan]:
+    """Return the pending plans in the order in which they are carried out."""
+    return [PendingPlan(kind, each, _is_held(session, snapshot, each)) for kind, each in _iterate_pending(snapshot)]
+
+
+def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
+    timeline = snapshot.timeline.timeline
+    if snapshot.config.is_merge_on_read:
+        yield from ((COMPACT, each) for each in timeline.select_pending_compactions() if each.action == COMPACTION)
+        pending = timeline.select_pending_log_compactions()
+        yield from ((FOLD, each) for each in pending if each.action == LOG_COMPACTION)
+    yield from ((CLUSTER, each) for each in cluster.list_pending(snapshot))
+    yield from ((CLEAN, each) for each in clean.list_pending(snapshot))
+
+
+def _is_held(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
+    life = read_pending_life(session, snapshot, instant)
+    return life.is_alive or (instant.state != REQUESTED and not life.is_over)
+
+
+def judge_plans(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge plans that others left."""
+    plans = list_plans(session, snapshot)
+    free = [each for each in plans if not each.is_held]
+    figures: dict[str, int | float | str] = {}
+    for each in plans:
+        figures[each.kind] = int(figures.get(each.kind, 0)) + 1
+    shown = ", ".join(map(str, plans[:4])) + (f" and {len(plans) - 4} more" if len(plans) > 4 else "")
+    times = tuple(each.instant.request_time for each in free)
+    state: State = "due" if free else "waits" if plans else "not due"
+    return DueService(PENDING_PLANS, state, shown or "no plan is pending", figures, times)
+
+
+def judge_index_builds(snapshot: Snapshot) -> DueService:
+    """Judge partitions of the metadata table that a build left unfinished."""
+    config = snapshot.config
+    names = sorted({*config.metadata_partitions_inflight} - {*config.metadata_partitions})
+    java = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    if len(java):
+        first = java.instants[0].request_time
+        why = f"Java Hudi builds an index since {first}, or was killed; dropping that index removes its plan"
+        return DueService(INDEX_BUILDS, "waits", why, {"unfinished": len(names)}, (first,))
+    if names:
+        return DueService(INDEX_BUILDS, "due", f"unfinished: {', '.join(names)}", {"unfinished": len(names)})
+    return DueService(INDEX_BUILDS, "not due", "no index is unfinished")
+
+
+def with_trigger(session: WriteSession) -> WriteSession:
+    """Return the session with the trigger that inline compactions have."""
+    plan = session.settings.plan
+    return replace(session, settings=replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0])))
+
+
+def with_pairs(session: WriteSession) -> WriteSession:
+    """Return the session with options that cluster no file group alone, unless they ask for it."""
+    if SINGLE_GROUPS.find_text(session.settings.options) is not None:
+        return session
+    options = {**session.settings.options, str(SINGLE_GROUPS): "false"}
+    return replace(session, settings=replace(session.settings, options=options))
+
+
+def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge the services of the metadata table itself."""
+    if not snapshot.config.metadata_partitions:
+        return DueService(METADATA, "not due", "the table has none")
+    if session.settings.metadata_mode != "auto":
+        return DueService(METADATA, "not due", f"{METADATA_MODE} is {session.settings.metadata_mode}")
+    due = list_due(session, snapshot)
+    return DueService(METADATA, "due" if due else "not due", "; ".join(due) or "nothing of it is old enough")
+
+
+def judge_compaction(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge by Hudi's trigger, and by what a plan would take."""
+    if not snapshot.config.is_merge_on_read:
+        return DueService(COMPACT, "not due", "a copy-on-write table has no log files")
+    check_compactable(snapshot)
+    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    settings = with_trigger(session).settings.plan
+    trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+    if trigger is None:
+        return DueService(COMPACT, "not due", "nothing was written yet")
+    figures: dict[str, int | float | str] = {"delta commits": trigger.commits, "seconds": trigger.seconds}
+    figures |= _measure_logs(snapshot)
+    planned = compaction_plan.make_plan(snapshot, instant, settings) if trigger.is_due else None
+    taken = 0 if planned is None else len(planned.plan.operations)
+    if trigger.is_due and not taken:
+        return DueService(COMPACT, "not due", f"{trigger}, but no file group can be planned", figures)
+    return DueService(COMPACT, "due" if taken else "not due", _describe(trigger, figures), figures)
+
+
+def _measure_logs(snapshot: Snapshot) -> dict[str, int | float | str]:
+    slices = snapshot.view.list_slices()
+    base = sum(each.base_file.size for each in slices if each.base_file is not None)
+    logs = [log.size for each in slices for log in each.log_files]
+    ratio = {"log to base": round(sum(logs) / base, 3)} if base else {}
+    return {"log files": len(logs), "log bytes": sum(logs), "base bytes": base, **ratio}
+
+
+def _describe(trigger: Trigger, figures: Mapping[str, int | float | str]) -> str:
+    ratio = f", {figures['log to base']:.0%} of the base files" if "log to base" in figures else ""
+    return f"{trigger}; {figures['log files']:,} log files of {figures['log bytes']:,} bytes{ratio}"
+
+
+def judge_log_compaction(session: WriteSession, snapshot: Snapshot, compaction: DueService | None) -> DueService:
+    """Judge by what a plan would take, which reads the headers of blocks; without that if a compaction is due."""
+    if not snapshot.config.is_merge_on_read:
+        return DueService(FOLD, "not due", "a copy-on-write table has no log files")
+    check_foldable(session, snapshot)
+    if compaction is not None and compaction.is_due:
+        return DueService(FOLD, "not due", "the compaction takes all log files")
+    least = BLOCKS_THRESHOLD.read(session.settings.options)
+    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    taken = log_compaction_plan.make_plan(session, snapshot, instant).operations
+    files = sum(len(each.delta_files) for each in taken)
+    figures = {"file slices": len(taken), "log files": files, "threshold": least}
+    if not taken:
+        return DueService(FOLD, "not due", f"no log has blocks of {least} commits", figures)
+    why = f"{len(taken):,} file slices have log blocks of {least} or more commits, in {files:,} log files"
+    return DueService(FOLD, "due", why, figures)
+
+
+def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge by the commits since the last clustering, and by what a plan would take."""
+    chosen = with_pairs(session)
+    settings = clustering_plan.resolve_settings(chosen, snapshot)
+    options = chosen.settings.options
+    key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
+    least = key.read(options)
+    commits, last = clustering_plan.count_commits(snapshot)
+    since = f"{commits} of {least} commits " + (f"since the clustering at {last}" if last else "and no clustering yet")
+    figures: dict[str, int | float | str] = {"commits": commits}
+    if commits < least:
+        return DueService(CLUSTER, "not due", since, figures)
+    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    report = clustering_plan.make_plan(chosen, snapshot, instant, settings).report
+    small = sum(len(each.file_ids) for each in report.groups)
+    new = sum(each.new_files for each in report.groups)
+    size = sum(each.base_bytes for each in report.groups)
+    figures |= {"small files": small, "bytes": size, "new files": new}
+    if not small:
+        why = "no small file groups to put together" if settings.resize is None else report.not_due
+        return DueService(CLUSTER, "not due", f"{since}; {why}", figures)
+    why = f"{since}; {small:,} file groups of {size:,} bytes would become {new:,}"
+    return DueService(CLUSTER, "due", why, figures)
+
+
+def judge_clean(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge by what a plan would remove."""
+    settings = CleanSettings.of(session.settings.options)
+    report = clean_plan.make_plan(snapshot, settings).report
+    if report.waits is not None:
+        return DueService(CLEAN, "not due", report.waits)
+    files = sum(len(each.files) for each in report.removed)
+    size = sum(each.size for each in report.removed)
+    kept = f"{settings.commits} commits" if report.policy == "KEEP_LATEST_COMMITS" else f"{settings.versions} versions"
+    commits = len(snapshot.timeline.timeline.select_writes())
+    figures = {"files": files, "bytes": size, "commits": commits}
+    if not files:
+        return DueService(CLEAN, "not due", f"no file is older than the {kept} retained, of {commits}", figures)
+    why = f"{files:,} files of {size:,} bytes are older than the {kept} that are retained"
+    return DueService(CLEAN, "due", why, figures)
+
+
+def judge_archival(session: WriteSession, snapshot: Snapshot) -> DueService:
+    """Judge by the number of active commits, and by what keeps them."""
+    settings = session.settings.archival
+    choice = choose_instants(snapshot, settings)
+    figures = {"commits": choice.active, "most": settings.max_commits, "instants": len(choice.instants)}
+    active = f"{choice.active} commits are active"
+    if not choice.instants:
+        return DueService(ARCHIVAL, "not due", f"{active}; {choice.why}", figures)
+    why = f"{active}, over the limit of {settings.max_commits}; {len(choice.instants)} instants can go"
+    return DueService(ARCHIVAL, "due", why, figures)
