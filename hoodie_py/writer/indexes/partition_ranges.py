@@ -79,7 +79,7 @@ class Overlap:
 
     Attributes:
         has_older: whether older writes, or services that write, are pending.
-        later: partition paths that instants have written which began later and are complete.
+        later: partition paths that complete instants which began later have written to, or have replaced files of.
     """
 
     has_older: bool
@@ -91,12 +91,14 @@ class Overlap:
         """Return the records for the ranges of a partition by column; ``stored`` are those that are there.
 
         Raises:
-            ConflictError: a record of a later instant hides a range that is wider.
+            ConflictError: a record of a later instant, or its deletion, hides a range that is wider.
         """
         if path in self.later:
             for name, each in found.items():
                 there = stored.get(name)
-                if there is not None and there.is_tight and not _holds(there.range, each):
+                # No record is a deleted one: a reader would take the partition for one without statistics, Java for
+                # one without rows.
+                if there is None or (there.is_tight and not _holds(there.range, each)):
                     raise ConflictError(
                         "A writer that began later has committed first, and its statistics of the partition would hide "
                         f"those of this write, of column {each.column!r}.",
@@ -117,7 +119,10 @@ def find_overlap(commit: MetadataCommit) -> Overlap:
         for each in timeline.timeline.select_pending()
     )
     later = [each for each in timeline.list_completed_writes() if each.request_time > commit.instant]
-    paths = {stat.partition_path for each in later for stat in timeline.read_metadata(each).iterate_stats()}
+    paths: set[str] = set()
+    for metadata in timeline.read_all_metadata(later):
+        paths.update(stat.partition_path for stat in metadata.iterate_stats())
+        paths.update(metadata.replaced_file_ids)
     return Overlap(has_older, frozenset(paths))
 
 

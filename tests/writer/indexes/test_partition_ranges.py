@@ -94,6 +94,17 @@ def test_a_record_that_would_hide_a_wider_one_is_a_conflict(tmp_path: Path, monk
     check(base, "z", ["k10"])
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_partition_whose_record_was_deleted_meanwhile_is_a_conflict(kind: Kind, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    part = make(base, kind).scan(filter="id = 'k2'").to_arrow()["_hoodie_partition_path"][0].as_py()
+    with pytest.raises(ConflictError, match="of column"):
+        land_last(base, lambda table: table.delete_partition([part], BESIDE))
+    check(base, "z", [])
+    HoodieTable.open(base).insert([row(10, 1, "z")], QUICK)
+    check(base, "z", ["k10"])
+
+
 def test_a_record_that_hides_what_it_holds_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "t"
     make(base, KINDS[0]).insert([row(20, 1, "zzz")], BESIDE)
