@@ -84,7 +84,7 @@ def order(keys: RowKeys, given: list[pa.RecordBatch], limit: int) -> list[int]:
     stats = ReadStats()
     spill = Spill(MemoryBudget(limit), stats)
     try:
-        table = pa.Table.from_batches(list(sort_rows(iter(given), keys, spill)), SCHEMA)
+        table = pa.Table.from_batches(list(sort_rows(iter(given), keys.make_columns, spill)), SCHEMA)
     finally:
         spill.close()
     assert (stats.spill.files > 0) == (limit < 1 << 20)
@@ -124,7 +124,7 @@ def test_a_sample_spreads_columns_of_unlike_ranges() -> None:
         layout = Layout(("a", "b"), Z_ORDER, sampled)
         keys = RowKeys.from_sample(layout, [rows]) if sampled else RowKeys(layout)
         spill = Spill(MemoryBudget(1 << 30), ReadStats())
-        table = pa.Table.from_batches(list(sort_rows([rows], keys, spill)))
+        table = pa.Table.from_batches(list(sort_rows([rows], keys.make_columns, spill)))
         parts = [table["a"].slice(start, 256).to_pylist() for start in range(0, 4096, 256)]
         spans[sampled] = sum(max(part) - min(part) for part in parts) / len(parts)
     assert spans[True] < 100 < spans[False]
