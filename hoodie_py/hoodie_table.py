@@ -202,7 +202,7 @@ class HoodieTable(TableFrames, TableStates, TableServices):
             >>> [(instant.action, instant.state) for instant in trips.timeline]
             [('deltacommit', 'completed'), ('deltacommit', 'completed')]
         """
-        return self._snapshot.timeline.timeline
+        return self._snapshot.timeline
 
     @property
     def schema(self) -> pa.Schema:

@@ -126,7 +126,7 @@ def _find_classes(config: TableConfig) -> tuple[str, str, str, str]:
 def _list_fields(snapshot: Snapshot, settings: SyncSettings) -> list[Field]:
     """Return the table's columns as Avro fields, meta columns first; those that files leave out are strings."""
     schema = snapshot.schema
-    if not schema.arrow.names or snapshot.timeline.timeline.select_writes().select_completed().last is None:
+    if not schema.arrow.names or snapshot.timeline.select_writes().select_completed().last is None:
         raise InvalidTableError(
             "The table has no commits yet, so a catalog has nothing to say of it.", hint="Write to it first."
         )

@@ -23,7 +23,7 @@ class Pin:
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Pin:
         """Pin a snapshot."""
-        return cls(snapshot.files, snapshot.config, snapshot.timeline.timeline)
+        return cls(snapshot.files, snapshot.config, snapshot.timeline)
 
     def to_snapshot(self, options: LoadOptions) -> Snapshot:
         """Return the pinned snapshot of a load."""

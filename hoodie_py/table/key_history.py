@@ -259,7 +259,7 @@ class _Tracer:
     @cached_property
     def _log_compacted(self) -> dict[tuple[str, str], set[str]]:
         """The delta commits that wrote to each file group with a log compaction."""
-        writes = self._snapshot.timeline.timeline.select_writes().select_actions(DELTA_COMMIT).instants
+        writes = self._snapshot.timeline.select_writes().select_actions(DELTA_COMMIT).instants
         written: dict[tuple[str, str], set[str]] = {}
         compacted: set[tuple[str, str]] = set()
         for instant, metadata in zip(writes, self._snapshot.timeline.read_all_metadata(writes), strict=True):
@@ -280,7 +280,7 @@ class _Tracer:
 
     def _read_metadata(self, commit: str) -> CommitMetadata | None:
         timeline = self._snapshot.timeline
-        instant = timeline.timeline.select_writes().find(commit)
+        instant = timeline.select_writes().find(commit)
         return timeline.read_metadata(instant) if instant is not None else timeline.read_archive().read_metadata(commit)
 
 

@@ -6,11 +6,11 @@ Hudi's ``DefaultSource``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.read import INCREMENTAL_FORMAT, QUERY_TYPE, RANGE_END, RANGE_START
-from hoodie_py.table.scan.arguments import read_option_texts
+from hoodie_py.table.scan.arguments import ScanArguments, read_option_texts
 from hoodie_py.table.scan.scan import Scan, make_scan
 from hoodie_py.table.snapshot import Snapshot
 
@@ -20,7 +20,7 @@ def make_query(
     *,
     query_type: str | None = None,
     options: Mapping[str, Any] | None = None,
-    **arguments: Any,
+    **arguments: Unpack[ScanArguments],
 ) -> Scan:
     """Return the scan of the type that ``query_type``, or else the options, ask for; others as ``make_query_scan``.
 

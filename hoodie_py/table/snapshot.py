@@ -64,7 +64,7 @@ def open_snapshot(
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
     config = load_config(files)
     timeline = TableTimeline.load(files, config, None if earlier is None else earlier.timeline)
-    if not timeline.timeline.instants:  # an upgrade or downgrade may have moved it since the properties were read
+    if not timeline.instants:  # an upgrade or downgrade may have moved it since the properties were read
         now = load_config(files)
         if now.timeline_layout != config.timeline_layout:
             config, timeline = now, TableTimeline.load(files, now)
@@ -112,16 +112,45 @@ class Snapshot:
             self.files, self.config, self.timeline, as_of=as_of, timezone=self.timezone, metadata=self.metadata
         )
 
+    def evolve(
+        self,
+        *,
+        files: TableFiles | None = None,
+        config: TableConfig | None = None,
+        timeline: TableTimeline | None = None,
+        view: FileSystemView | None = None,
+        schema: TableSchema | None = None,
+    ) -> Snapshot:
+        """Return a copy with some parts replaced.
+
+        Other files or another timeline leave behind what was found by the old ones: the view, the columns, the metadata
+        table.
+        """
+        if stays := files is None and timeline is None:
+            view = self.view if view is None and self._lists_folders else view
+            schema = self._known_schema if schema is None else schema
+        return Snapshot(
+            self.files if files is None else files,
+            self.config if config is None else config,
+            self.timeline if timeline is None else timeline,
+            as_of=self._as_of,
+            timezone=self.timezone,
+            view=view,
+            schema=schema,
+            metadata=self.metadata if stays else None,
+        )
+
+    @property
+    def _known_schema(self) -> TableSchema | None:
+        return self.__dict__.get("schema", self._schema)
+
     def take_over(self, later: Snapshot) -> Snapshot:
         """Return this snapshot's files and columns with the properties and the timeline of a later look."""
-        schema = self.__dict__.get("schema", self._schema)
-        return Snapshot(self.files, later.config, later.timeline, timezone=self.timezone, view=self.view, schema=schema)
+        return self.evolve(config=later.config, timeline=later.timeline, view=self.view, schema=self._known_schema)
 
     def forget_files(self, files: TableFiles) -> Snapshot:
         """Return the same snapshot with nothing listed yet, that reaches the table's files through ``files``."""
-        return Snapshot(
-            files, self.config, self.timeline, as_of=self._as_of, timezone=self.timezone, schema=self.schema
-        )
+        return self.evolve(files=files, schema=self.schema)
 
     @property
     def is_time_travel(self) -> bool:

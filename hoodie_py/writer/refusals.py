@@ -111,7 +111,7 @@ def _find_version_problem(snapshot: Snapshot) -> HoodieError | None:
 
 def _iterate_features(snapshot: Snapshot) -> Iterator[HoodieError]:
     yield from _iterate_formats(snapshot)
-    restores = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
+    restores = snapshot.timeline.select_pending().select_actions(RESTORE)
     if len(restores):
         yield UnsupportedFeatureError(
             "Writing to a table beside a pending restore.",
@@ -129,7 +129,7 @@ def _iterate_formats(snapshot: Snapshot) -> Iterator[HoodieError]:
         yield UnsupportedFeatureError("Writing to a table with several base file formats.")
     if config.base_file_format != "PARQUET":
         yield UnsupportedFeatureError(f"Writing base files of format {config.base_file_format[:40]!r}.")
-    pending = snapshot.timeline.timeline.select_pending()
+    pending = snapshot.timeline.select_pending()
     for instant in pending.instants:
         if instant.request_time in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):
             yield UnsupportedFeatureError(

@@ -69,7 +69,7 @@ def metadata_faults(snapshot: Snapshot, sizes: dict[str, int], since: str) -> li
         return []
     place = snapshot.files.sub(METADATA)
     told = {each.request_time for each in list_told(place)}
-    done = {each.request_time for each in snapshot.timeline.timeline if each.is_completed and each.request_time > since}
+    done = {each.request_time for each in snapshot.timeline if each.is_completed and each.request_time > since}
     only = {each for each in told - done if each > since}
     faults = [f"the metadata table has {each}, the timeline has not" for each in only]
     removed = {path for instant in done for path, _, gone in _records(place, instant) if gone}

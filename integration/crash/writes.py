@@ -220,7 +220,7 @@ def told_otherwise(snapshot: Snapshot, since: str) -> list[str]:
 
 
 def _times(snapshot: Snapshot) -> set[str]:
-    return {each.request_time for each in snapshot.timeline.timeline if each.is_completed}
+    return {each.request_time for each in snapshot.timeline if each.is_completed}
 
 
 def rows_of(found: pa.Table) -> dict[tuple[str, str], str]:

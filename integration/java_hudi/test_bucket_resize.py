@@ -209,7 +209,7 @@ def test_plans_are_those_of_java(table: Table) -> None:
 def _describe(path: Path) -> Any:
     """What a pending plan does: the file groups of each of its groups, and the bounds that change."""
     snapshot = HoodieTable.open(path)._snapshot
-    [pending] = snapshot.timeline.timeline.select_pending_replacements()
+    [pending] = snapshot.timeline.select_pending_replacements()
     found = []
     for group in snapshot.timeline.read_replace_plan(pending).groups or ():
         resize = GroupResize.from_extra(group.extra)

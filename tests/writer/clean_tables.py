@@ -94,7 +94,7 @@ class Names:
         }
 
     def instants(self) -> list[tuple[str, str]]:
-        return [(each.action, each.state) for each in self.snapshot().timeline.timeline if each.action == "clean"]
+        return [(each.action, each.state) for each in self.snapshot().timeline if each.action == "clean"]
 
     def _file(self, partition: str, name: str) -> str:
         path = self.root / partition / name

@@ -43,7 +43,7 @@ from hoodie_py.formats.names import METADATA_FOLDER, check_inside
 
 INDEX_DEFINITIONS_FILE = f"{METADATA_FOLDER}/.index_defs/index.json"
 
-FILES = "files"
+FILES_PARTITION = "files"
 COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
@@ -353,6 +353,5 @@ def _is_known(schema: Record, name: str, version: int) -> bool:
     return node is not None and can_have_statistics(node, version)
 
 
-FILES_PARTITION = "files"
 ALL_PARTITIONS = "__all_partitions__"
 NO_PARTITION = "."

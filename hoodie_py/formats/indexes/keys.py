@@ -128,7 +128,6 @@ def _join(*parts: pa.Array) -> pa.Array:
 
 
 RECORD_INDEX_TYPE = 5
-RECORD_INDEX_COLUMN = "recordIndexMetadata"
 UUID_ENCODING, TEXT_ENCODING = 0, 1
 NO_FILE_INDEX = -1
 """File index of a file id that is a UUID alone."""
@@ -280,7 +279,6 @@ def _decode_file_id(high: int, low: int, index: int) -> str:
 
 
 SECONDARY_INDEX_TYPE = 7
-SECONDARY_INDEX_COLUMN = "SecondaryIndexMetadata"
 SECONDARY_TYPE = pa.struct([pa.field("isDeleted", pa.bool_())])
 """Type of the column ``SecondaryIndexMetadata``."""
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from hoodie_py.formats.names import META_FIELDS
+
+FILES_COLUMN: Final = "filesystemMetadata"
+BLOOM_COLUMN: Final = "BloomFilterMetadata"
+STATISTICS_COLUMN: Final = "ColumnStatsMetadata"
+RECORD_INDEX_COLUMN: Final = "recordIndexMetadata"
+SECONDARY_INDEX_COLUMN: Final = "SecondaryIndexMetadata"
+"""Columns of a record: one of them is filled, by the type of the record."""
 
 _TEXT: dict[str, Any] = {"type": "string", "avro.java.string": "String"}
 _WRAPPERS: tuple[tuple[str, Any], ...] = (
@@ -36,12 +43,12 @@ def make_record_schema() -> str:
         *(_field(name, ["null", "string"], None) for name in META_FIELDS),
         _field("key", _TEXT),
         _field("type", "int"),
-        _field("filesystemMetadata", ["null", _make_file_map()]),
-        _field("BloomFilterMetadata", ["null", _make_bloom_filter()], None),
-        _field("ColumnStatsMetadata", ["null", _make_column_statistics()], None),
-        _field("recordIndexMetadata", ["null", _make_record_location()], None),
+        _field(FILES_COLUMN, ["null", _make_file_map()]),
+        _field(BLOOM_COLUMN, ["null", _make_bloom_filter()], None),
+        _field(STATISTICS_COLUMN, ["null", _make_column_statistics()], None),
+        _field(RECORD_INDEX_COLUMN, ["null", _make_record_location()], None),
         _field(
-            "SecondaryIndexMetadata",
+            SECONDARY_INDEX_COLUMN,
             ["null", _record("HoodieSecondaryIndexInfo", _field("isDeleted", "boolean"))],
             None,
         ),

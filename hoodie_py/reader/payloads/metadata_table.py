@@ -20,6 +20,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import to_numbers
 from hoodie_py.errors import MergeError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import METADATA_PAYLOAD
+from hoodie_py.formats.indexes.record_schema import FILES_COLUMN, STATISTICS_COLUMN
 from hoodie_py.reader.payloads.column_statistics import merge_statistics
 from hoodie_py.reader.payloads.file_lists import merge_file_lists
 from hoodie_py.reader.payloads.merger import CombineResult, PayloadMerger, Props
@@ -29,9 +30,16 @@ from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 
 _TYPE = "type"
-_FILES, _STATISTICS = "filesystemMetadata", "ColumnStatsMetadata"
-_COLUMN_OF_TYPE: Final = {1: _FILES, 2: _FILES, 3: _STATISTICS, 4: None, 5: None, 6: _STATISTICS, 7: None}
-_MERGE_OF_COLUMN: Final = {_FILES: merge_file_lists, _STATISTICS: merge_statistics}
+_COLUMN_OF_TYPE: Final = {
+    1: FILES_COLUMN,
+    2: FILES_COLUMN,
+    3: STATISTICS_COLUMN,
+    4: None,
+    5: None,
+    6: STATISTICS_COLUMN,
+    7: None,
+}
+_MERGE_OF_COLUMN: Final = {FILES_COLUMN: merge_file_lists, STATISTICS_COLUMN: merge_statistics}
 
 
 class HoodieMetadataPayload(PayloadMerger):

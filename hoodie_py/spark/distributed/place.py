@@ -173,11 +173,4 @@ class _KnownSlices:
 def _set_slices(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Snapshot:
     """Return a copy of a snapshot that has the given file slices."""
     view = cast("FileSystemView", _KnownSlices(slices, snapshot.view))
-    return Snapshot(
-        snapshot.files,
-        snapshot.config,
-        snapshot.timeline,
-        timezone=snapshot.timezone,
-        view=view,
-        schema=snapshot.schema,
-    )
+    return snapshot.evolve(view=view, schema=snapshot.schema)

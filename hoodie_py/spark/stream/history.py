@@ -171,17 +171,11 @@ class History:
     def _show_then(self, position: str, without: AbstractSet[Instant] = frozenset()) -> Snapshot:
         """Return the table as it was at a position, ``without`` some commits, with the columns that it has now."""
         timeline = TableTimeline(
-            hide_later(self._timeline.timeline, position, self._by_request_time, without),
+            hide_later(self._timeline, position, self._by_request_time, without),
             self._snapshot.files,
             self._snapshot.config,
         )
-        return Snapshot(
-            self._snapshot.files,
-            self._snapshot.config,
-            timeline,
-            timezone=self._snapshot.timezone,
-            schema=self._snapshot.schema,
-        )
+        return self._snapshot.evolve(timeline=timeline, schema=self._snapshot.schema)
 
     def _check_kept(self, then: Snapshot, end: StreamOffset) -> None:
         """Check that cleans kept the files of a state of the past: their lack would not show in a listing.
@@ -195,7 +189,7 @@ class History:
         since = find_kept_since(self._timeline, writes[-1].request_time)
         if since is not None and writes[-1].request_time >= since and self._find_last_before(since) <= end.position:
             return
-        if not (self._timeline.timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
+        if not (self._timeline.select_actions(CLEAN).instants or self._timeline.read_archive().instants):
             return
         try:
             then.check_complete()
@@ -214,7 +208,7 @@ class History:
         """
         span = resolve_range(self._timeline, start.position or EARLIEST, end.position, self._options.hoodie)
         archived = any(each.is_archived for each in span.commits)
-        if self._by_request_time and self._timeline.timeline.is_archived_before(start.position):
+        if self._by_request_time and self._timeline.is_archived_before(start.position):
             active = {each.request_time for each in self._timeline.list_completed_writes()}
             times = self._timeline.read_archive().completion_times.keys() - active  # such a range leaves them out
             archived = any(start.position < time <= end.position for time in times)

@@ -89,7 +89,7 @@ class ChangesPlan:
         """Check that no commit of the range is archived, as files of archived commits are cleaned."""
         span, timeline = self._range, self._snapshot.timeline
         archived = [each.request_time for each in span.commits if each.is_archived]
-        first = timeline.timeline.first_active_time
+        first = timeline.first_active_time
         if span.by_request_time and span.starts_archived and first is not None:
             times = timeline.read_archive().completion_times
             last = min(first, span.end) if span.end is not None else first
@@ -222,7 +222,7 @@ class ChangesPlan:
     def _cleaning(self) -> Mapping[GroupKey, Sequence[_CleanedFile]]:
         """The files of each group that cleans remove that have begun, but not finished."""
         timeline = self._snapshot.timeline
-        begun = [each for each in timeline.timeline.select_actions(CLEAN) if each.state == INFLIGHT]
+        begun = [each for each in timeline.select_actions(CLEAN) if each.state == INFLIGHT]
         plans = (timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes) for each in begun)
         return _list_cleaned_files(plan.files for plan in plans)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import Step, list_slices
 from hoodie_py.table.changes.task import ChangesTask
 from hoodie_py.table.incremental.commit_range import EARLIEST, CommitRange, resolve_range
-from hoodie_py.table.scan.arguments import read_option_texts
+from hoodie_py.table.scan.arguments import ScanArguments, read_option_texts
 from hoodie_py.table.scan.query import Request, Task
 from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.snapshot import Snapshot
@@ -32,8 +32,7 @@ def make_changes_scan(
     as_structs: bool = False,
     *,
     options: Mapping[str, Any] | None = None,
-    batch_rows: int | None = None,
-    **arguments: Any,
+    **arguments: Unpack[ScanArguments],
 ) -> Scan:
     """Return a scan of the changes of the commits after ``start`` and up to ``end``; see ``HoodieTable.changes``.
 
@@ -53,13 +52,9 @@ def make_changes_scan(
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
     span = resolve_range(snapshot.timeline, start, end, texts, zone)
     images = list_image_fields(snapshot.schema.arrow).names
-    return make_query_scan(
-        snapshot,
-        ChangesQuery(span, as_structs),
-        options=texts,
-        batch_rows=choose_batch_rows(2 * len(images)) if batch_rows is None else batch_rows,
-        **arguments,
-    )
+    if arguments.get("batch_rows") is None:
+        arguments["batch_rows"] = choose_batch_rows(2 * len(images))
+    return make_query_scan(snapshot, ChangesQuery(span, as_structs), options=texts, **arguments)
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _list_archived(timeline: TableTimeline, start: str) -> Iterable[RangeCommit]
     An archived commit was requested before the active timeline begins, and completed within a day of that. Later ones
     were archived since the timeline was listed: they are in its commits, or came after it.
     """
-    first = timeline.timeline.first_active_time
+    first = timeline.first_active_time
     if first is None or not _may_reach(first, start):
         return ()
     return (
@@ -280,7 +280,7 @@ def find_first_pending(timeline: TableTimeline) -> str | None:
         InvalidTableError: a plan is gone.
         CorruptFileError: a plan is damaged.
     """
-    for each in timeline.timeline.select_pending():
+    for each in timeline.select_pending():
         if not each.is_write or each.action in COMPLETED_ACTION:
             continue
         if each.action == REPLACE_COMMIT and timeline.read_replace_plan(each).is_clustering:

@@ -193,7 +193,7 @@ class TableFollower(Iterator[FollowedBatch]):
     def _find_commit(self, start: RangeEnd) -> AsOf:
         """Return the time of a commit, also of one that came after the follower's table was loaded."""
         timeline = self._snapshot.timeline
-        newest = timeline.timeline.last
+        newest = timeline.last
         if isinstance(start, str) and start.isdecimal() and newest is not None and start > newest.request_time:
             timeline = open_snapshot(self._snapshot.files).timeline
         found = find_time(timeline, start, self._options)
@@ -333,9 +333,8 @@ def _cut_range(commit_range: CommitRange, end: str) -> CommitRange:
 
 def _hide_commits(snapshot: Snapshot, commits: frozenset[Instant], by_request_time: bool) -> Snapshot:
     """Return a snapshot whose timeline shows some commits as unfinished."""
-    timeline = hide_later(snapshot.timeline.timeline, _AFTER_ALL, by_request_time, commits)
-    shown = TableTimeline(timeline, snapshot.files, snapshot.config)
-    return Snapshot(snapshot.files, snapshot.config, shown, timezone=snapshot.timezone)
+    timeline = hide_later(snapshot.timeline, _AFTER_ALL, by_request_time, commits)
+    return snapshot.evolve(timeline=TableTimeline(timeline, snapshot.files, snapshot.config))
 
 
 def _list_up_to(timeline: TableTimeline, time: str, by_request_time: bool) -> dict[str, Instant]:

@@ -80,7 +80,7 @@ def _find(timeline: TableTimeline, value: str | int | datetime.date) -> AsOf:
     if any(each.completion_time == text for each in writes):
         return value
     known = next((each.completion_time for each in writes if each.request_time == text), None)
-    may_be_archived = timeline.timeline.is_archived_before(text) and len(text) >= _SHORTEST
+    may_be_archived = timeline.is_archived_before(text) and len(text) >= _SHORTEST
     if known is None and not may_be_archived:
         return value
     # A commit that completed in the millisecond of the other's request may be in the archive by now.

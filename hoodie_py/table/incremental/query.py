@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
@@ -54,7 +54,7 @@ from hoodie_py.table.incremental.touched_slices import (
     look_up_files,
     make_touched_slices,
 )
-from hoodie_py.table.scan.arguments import read_option_texts
+from hoodie_py.table.scan.arguments import ScanArguments, read_option_texts
 from hoodie_py.table.scan.query import Request, SnapshotQuery, Task, make_slice_tasks
 from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.scan.task import ScanTask
@@ -74,8 +74,7 @@ def make_incremental_scan(
     end: AsOf | None = None,
     *,
     options: Mapping[str, Any] | None = None,
-    sql: SqlSettings | None = None,
-    **arguments: Any,
+    **arguments: Unpack[ScanArguments],
 ) -> Scan:
     """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; others as ``make_query_scan``.
 
@@ -89,8 +88,8 @@ def make_incremental_scan(
     written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions are those in the whole base file, of which only the rows of some commits are read.
     settings = {**texts, MERGE_USE_POSITIONS: "false"}
-    made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, sql=sql, **arguments)
-    filters = _parse_filters(RANGE_FILTERS.read(texts), written, sql)
+    made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
+    filters = _parse_filters(RANGE_FILTERS.read(texts), written, arguments.get("sql"))
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
 
 

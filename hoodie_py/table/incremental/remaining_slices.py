@@ -33,7 +33,7 @@ class PastVisibility(Visibility):
     """Which instants counted when those up to a time had completed, and no later ones."""
 
     def __init__(self, timeline: TableTimeline, end: str, *, by_request_time: bool) -> None:
-        hidden = hide_later(timeline.timeline, end, by_request_time)
+        hidden = hide_later(timeline, end, by_request_time)
         super().__init__(TableTimeline(hidden, timeline.files, timeline.config, known=timeline.known))
         self._now = timeline
         self._end = end
@@ -43,7 +43,7 @@ class PastVisibility(Visibility):
         """Say whether files written by ``instant`` counted; the archive is read for an instant that is in it."""
         if instant > self._end or not super().is_committed(instant):
             return False
-        if self._by_request_time or not self._now.timeline.is_archived_before(instant):
+        if self._by_request_time or not self._now.is_archived_before(instant):
             return True
         return (self._now.find_completion_time(instant) or instant) <= self._end
 

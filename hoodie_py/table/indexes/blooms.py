@@ -17,6 +17,7 @@ from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS
 from hoodie_py.formats.indexes.keys import encode_file_names, encode_partitions, make_bloom_keys
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.allowed_values import find_allowed_keys, find_allowed_values
@@ -26,7 +27,6 @@ from hoodie_py.table.indexes.view import KEY
 
 _MOST = 1_000  # values that are looked up in filters
 _AT_ONCE = 64  # each filter may have half a megabyte
-_BLOOM = "BloomFilterMetadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class BloomFilters:
         places = from_numpy(np.array([number[each.partition_path] for each in slices], np.int64))
         names = [each.base_file.name for each in slices if each.base_file is not None]
         keys = make_bloom_keys(take(encode_partitions(partitions), places), encode_file_names(names))
-        found = self.request.view.read_keys(self.name, keys.to_pylist(), [_BLOOM])
+        found = self.request.view.read_keys(self.name, keys.to_pylist(), [BLOOM_COLUMN])
         at = to_numbers(index_in(join_chunks(found[KEY]), value_set=keys)).tolist()
         texts, keep = from_texts(list(self.texts), pa.string()), np.ones(len(slices), np.bool_)
-        for place, bloom in zip(at, found[_BLOOM].to_pylist(), strict=True):
+        for place, bloom in zip(at, found[BLOOM_COLUMN].to_pylist(), strict=True):
             keep[place] = _may_contain(bloom["bloomFilter"], bloom["type"], texts)
         return keep
 

@@ -10,12 +10,11 @@ import pyarrow as pa
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import FileInfo
 from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, FILES_PARTITION, NO_PARTITION
+from hoodie_py.formats.indexes.record_schema import FILES_COLUMN
 from hoodie_py.formats.names import check_file_name, check_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.indexes.view import MetadataView
-
-_FILES = "filesystemMetadata"
 
 
 def read_file_lists(
@@ -30,9 +29,9 @@ def read_file_lists(
     known: list[str] | None = None
     found: dict[str, list[FileInfo]] = {}
     if keys is None:
-        batches = view.read_all(FILES_PARTITION, [_FILES])
+        batches = view.read_all(FILES_PARTITION, [FILES_COLUMN])
     else:
-        batches = iter(view.read_keys(FILES_PARTITION, keys, [_FILES]).to_batches())
+        batches = iter(view.read_keys(FILES_PARTITION, keys, [FILES_COLUMN]).to_batches())
     for batch in batches:
         names = batch.column("key").to_pylist()
         paths = [None if name == ALL_PARTITIONS else _to_path(name) for name in names]
@@ -57,7 +56,7 @@ def _iterate_entries(batch: pa.RecordBatch) -> Iterator[tuple[int, str, int]]:
 
     from hoodie_py.arrow.arrays import to_booleans, to_numbers
 
-    lists = batch.column(_FILES)
+    lists = batch.column(FILES_COLUMN)
     if lists.null_count:
         raise InvalidTableError("A record of the metadata table has no list of files.")
     offsets = np.asarray(lists.offsets)

@@ -18,12 +18,12 @@ from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
 from hoodie_py.arrow.compute import call, cast, index_in, take
 from hoodie_py.formats.indexes.keys import encode_file_names, encode_names, encode_partitions, make_column_keys
 from hoodie_py.formats.indexes.ranges import FIRST_CERTAIN_DAY, TrustedRanges, count_nulls_too, read_trusted_ranges
+from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import UNKNOWN, ColumnBounds
 from hoodie_py.table.indexes.index import Mask
 from hoodie_py.table.indexes.view import KEY, MetadataView
 
-STATISTICS = "ColumnStatsMetadata"
 _Numbers = npt.NDArray[np.int64]
 _YEAR_10000_MILLIS = 253_402_300_800_000
 
@@ -60,8 +60,8 @@ def read_bounds(
     milliseconds. ``of_expressions``: the index is one over an expression.
     """
     keys = _make_keys(files, list(columns))
-    found = view.read_keys(index, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS])
-    known, statistics = join_chunks(found[KEY]), join_chunks(found[STATISTICS])
+    found = view.read_keys(index, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS_COLUMN])
+    known, statistics = join_chunks(found[KEY]), join_chunks(found[STATISTICS_COLUMN])
     if of_expressions:
         statistics = count_nulls_too(statistics)
     bounds = {}

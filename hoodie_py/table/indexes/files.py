@@ -172,5 +172,5 @@ class MetadataListings:
         """Whether a log file was named after an instant that is gone: a resize of buckets that a write went along with,
         and that was rolled back later.
         """
-        named, timeline = parse_log_file_name(path.rpartition("/")[2]), self._around.timeline
+        named, timeline = parse_log_file_name(path.rpartition("/")[2]), self._around
         return named is not None and timeline.find(named.instant) is None and not timeline.is_committed(named.instant)

@@ -46,13 +46,13 @@ from hoodie_py.formats.indexes.definitions import (
     find_definitions_path,
 )
 from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_COLUMN,
     escape_secondary_values,
     find_file_groups,
     parse_group_id,
     read_file_ids,
     split_secondary_keys,
 )
+from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded

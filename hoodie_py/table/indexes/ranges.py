@@ -45,15 +45,16 @@ from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
 from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.indexes.definitions import COLUMN_STATS, PARTITION_STATS, IndexDefinition
+from hoodie_py.formats.indexes.definitions import COLUMN_STATS, EXPRESSION_PREFIX, PARTITION_STATS, IndexDefinition
 from hoodie_py.formats.indexes.keys import encode_names, encode_partitions, make_partition_keys
 from hoodie_py.formats.indexes.own_instants import is_own
+from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.filter.bounds import UNKNOWN, ColumnBounds, find_candidates, name_expression
 from hoodie_py.table.filter.predicate import Column, InList, Like, Literal, iterate_nodes
-from hoodie_py.table.indexes.file_ranges import STATISTICS, list_files, read_bounds, read_ranges
+from hoodie_py.table.indexes.file_ranges import list_files, read_bounds, read_ranges
 from hoodie_py.table.indexes.index import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.indexes.view import KEY, MetadataView, read_definitions
 from hoodie_py.table.timeline.loader import TableTimeline
@@ -241,7 +242,7 @@ def make_expression_filters(request: FilterRequest) -> list[SliceFilter]:
 
 def list_expression_indexes(request: FilterRequest) -> list[IndexDefinition]:
     """Return the definitions of the expression indexes that the metadata table has, each of one column."""
-    if not any(name.startswith("expr_index_") for name in request.view.partitions):
+    if not any(name.startswith(EXPRESSION_PREFIX) for name in request.view.partitions):
         return []
     definitions = read_definitions(request.files, request.config)
     return [
@@ -308,9 +309,9 @@ class PartitionStatsFilter:
             for at, name in enumerate(names)
         }
         found = self.request.view.read_keys(
-            PARTITION_STATS, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS]
+            PARTITION_STATS, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS_COLUMN]
         )
-        known, records = join_chunks(found[KEY]), join_chunks(found[STATISTICS])
+        known, records = join_chunks(found[KEY]), join_chunks(found[STATISTICS_COLUMN])
         statistics = {name: take(records, index_in(keys[name], known)) for name in names}
         rows = _count_values(statistics[RECORD_KEY_FIELD])
         millis = set(find_millis(self.request))
@@ -333,11 +334,11 @@ def is_ahead(view: MetadataView, timeline: TableTimeline) -> bool:
 
     Indexes of the table's newest state do not serve such a scan.
     """
-    known = {each.request_time for each in timeline.timeline.select_completed()}
+    known = {each.request_time for each in timeline.select_completed()}
     oldest = min(known, default="")
     return any(
         each.request_time not in known and each.request_time >= oldest
-        for each in view.timeline.timeline.select_completed()
+        for each in view.timeline.select_completed()
         if each.action == DELTA_COMMIT and not is_own(each.request_time)
     )
 

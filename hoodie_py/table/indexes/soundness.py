@@ -70,7 +70,7 @@ def check_index_files(view: MetadataView, partition: str) -> None:
             raise make_lost_groups(view, partition)
         view.checked.add(partition)
         return
-    instants = [each for each in view.timeline.timeline.select_completed() if view.accepts(each.request_time)]
+    instants = [each for each in view.timeline.select_completed() if view.accepts(each.request_time)]
     times = {each.request_time: each.completion_time or each.request_time for each in instants}
     starts = {each.file_id: times.get(_find_first(each), _find_first(each)) for each in groups}
     first = min(starts.values())
@@ -108,7 +108,7 @@ def _find_first(group: FileSlice) -> str:
 
 def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:
     """Yield the files of the list that should be there and are not."""
-    completed = view.timeline.timeline.select_completed()
+    completed = view.timeline.select_completed()
     since = group.base_instant if group.base_file is not None else ""
     compacted = completed.select_actions(COMMIT).last
     doubtful: list[Instant] = []

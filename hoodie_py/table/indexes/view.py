@@ -24,7 +24,7 @@ from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError, InvalidTableError, TableNotFoundError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.indexes.definitions import FILES_PARTITION, IndexDefinitions, find_definitions_path
+from hoodie_py.formats.indexes.definitions import FILES_PARTITION, RECORD_INDEX, IndexDefinitions, find_definitions_path
 from hoodie_py.formats.indexes.own_instants import BEFORE_ALL, find_covered_time
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant
@@ -65,7 +65,7 @@ def read_definitions(files: TableFiles, config: TableConfig) -> IndexDefinitions
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
 KEY = "key"
 _IS_DELETED = "isDeleted"
-_WITHOUT_FLAG = ("files", "record_index")  # partitions whose records do not say that they are deleted
+_WITHOUT_FLAG = (FILES_PARTITION, RECORD_INDEX)  # partitions whose records do not say that they are deleted
 _AT_ONCE = 16  # file groups of a remote table
 _OPTIONS = ReadOptions(integrity="strict")
 _MERGER = HoodieMetadataPayload()  # given, so that no merger of the user's is looked for
@@ -120,7 +120,7 @@ class MetadataView:
     @cached_property
     def unlisted(self) -> tuple[str, ...]:
         """Request times of the completed writes of the table that the metadata table does not have, oldest first."""
-        own = self.timeline.timeline.select_completed().select_actions(DELTA_COMMIT)
+        own = self.timeline.select_completed().select_actions(DELTA_COMMIT)
         there = {each.request_time for each in own}
         missing = [each for each in self._around.list_completed_writes() if each.request_time not in there]
         first = self._find_first(own) if missing else None

@@ -1,15 +1,35 @@
-"""Checks the arguments that every kind of scan takes."""
+"""The arguments that every kind of scan takes, and their checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import check_columns
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.check import check_read_options
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
+    from hoodie_py.reader.merge.merger import Merger
+    from hoodie_py.table.filter.predicate import Predicate
+    from hoodie_py.table.filter.sql_settings import SqlSettings
+
+
+class ScanArguments(TypedDict, total=False):
+    """The arguments of every kind of scan but its options; ``HoodieTable.scan`` says what they mean."""
+
+    columns: Sequence[str] | None
+    filter: str | pc.Expression | Predicate | None
+    limit: int | None
+    merger: Merger | None
+    memory_limit: int | None
+    batch_rows: int | None
+    integrity: str
+    sql: SqlSettings | None
 
 
 def read_option_texts(options: Mapping[str, Any] | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from hoodie_py.options.read import AS_OF_INSTANT, AS_READ_OPTIMIZED, QUERY_TYPE
 from hoodie_py.reader.read_info import ReadOptions, choose_batch_rows
 from hoodie_py.runtime.fold_gate import FoldGate
 from hoodie_py.runtime.telemetry import is_watched, watch, watch_steps
-from hoodie_py.table.scan.arguments import check_positive, choose_columns, read_option_texts
+from hoodie_py.table.scan.arguments import ScanArguments, check_positive, choose_columns, read_option_texts
 from hoodie_py.table.scan.frames import ScanFrames
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.scan.query import Query, Request, SnapshotQuery, Task
@@ -333,7 +333,7 @@ def make_scan(
     *,
     query_type: str | None = None,
     options: Mapping[str, Any] | None = None,
-    **arguments: Any,
+    **arguments: Unpack[ScanArguments],
 ) -> Scan:
     """Return a scan of a snapshot; other arguments as for ``make_query_scan``.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.formats.indexes.definitions import FILES
+from hoodie_py.formats.indexes.definitions import FILES_PARTITION
 from hoodie_py.options.read import DATA_SKIPPING, MERGE_TYPE, METADATA_ENABLE, SKIP_MERGE
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadOptions
@@ -212,7 +212,7 @@ class _ScanFilter:
 
     def _has_few_slices(self, view: MetadataView) -> bool:
         """Say whether the scan has so few slices that their files tell as soon where keys are; lists few at most."""
-        groups = view.list_groups(FILES)
+        groups = view.list_groups(FILES_PARTITION)
         sizes = [0 if each.base_file is None else each.base_file.size for each in groups]
         sizes += [log.size for each in groups for log in each.log_files]
         return sum(sizes) < _SMALL_LISTING and len(self.listed) < LEAST_LOCATED

@@ -54,14 +54,14 @@ def find_kept_since(timeline: TableTimeline, after: str | None = None) -> str | 
     ``after`` is the first active commit by default. None if there was no such clean. One by file versions may have
     removed files of any commit before it. Errors as for ``read_cleans``.
     """
-    cleans = read_cleans(timeline, timeline.timeline.first_active_time or "" if after is None else after)
+    cleans = read_cleans(timeline, timeline.first_active_time or "" if after is None else after)
     return max((each.retained or each.request_time for each in cleans), default=None)
 
 
 def may_be_archived(timeline: TableTimeline, after: str, active: Iterable[CleanFacts]) -> bool:
     """Say whether archived cleans may tell more of what was removed after a time than the active ones do."""
-    alone = timeline.timeline.layout < 2 and any(each.retained is None for each in active)
-    return alone or timeline.timeline.is_archived_before(after)
+    alone = timeline.layout < 2 and any(each.retained is None for each in active)
+    return alone or timeline.is_archived_before(after)
 
 
 def read_active_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
@@ -71,7 +71,7 @@ def read_active_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
         InvalidTableError: the file of a clean is gone.
         CorruptFileError: it is damaged.
     """
-    later = [each for each in timeline.timeline.select_actions(CLEAN) if each.request_time > after]
+    later = [each for each in timeline.select_actions(CLEAN) if each.request_time > after]
     begun = [each for each in later if each.is_completed or each.state == INFLIGHT]
     if len(begun) < 2:
         return [_read(timeline, each) for each in begun]

@@ -21,7 +21,7 @@ The rules:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -157,15 +157,28 @@ def load_config(files: TableFiles) -> TableConfig:
     )
 
 
+_FINDINGS = (
+    *vars(Timeline()),
+    *(name for name, each in vars(Timeline).items() if isinstance(each, cached_property)),
+)
+
+
 def load_timeline(files: TableFiles, config: TableConfig) -> Timeline:
     """List the active timeline, without writes that are both completed and rolled back; errors as ``list_timeline``."""
     return list_timeline(files, config).timeline
 
 
-class TableTimeline:
+def _share_findings(timeline: Timeline, other: Timeline) -> None:
+    """Give ``other`` the instants of a timeline and what has been found among them."""
+    found = vars(timeline)
+    vars(other).update({name: found[name] for name in _FINDINGS if name in found})
+
+
+class TableTimeline(Timeline):
     """A loaded timeline that can read its instants' files; safe to use from several threads.
 
-    ``listing`` is what it was made from; ``known`` are commits that earlier states of the table have read.
+    ``listing`` is what it was made from; ``known`` are commits that earlier states of the table have read. Pickled, it
+    is a plain ``Timeline``.
     """
 
     def __init__(
@@ -176,13 +189,12 @@ class TableTimeline:
         listing: TimelineListing | None = None,
         known: KnownCommits | None = None,
     ) -> None:
-        self.timeline = timeline
+        _share_findings(timeline, self)
         self.files = files
         self.config = config
         self.listing = listing
         self.known = KnownCommits() if known is None else known
         self._metadata: dict[Instant, CommitMetadata] = {}
-        self._writes = timeline.select_writes()
         self._archive_lock = Lock()
 
     @classmethod
@@ -190,14 +202,12 @@ class TableTimeline:
         """Load the active timeline. What ``earlier`` knows of the same table is not read again; errors as
         ``list_timeline``.
         """
-        if earlier is None:
+        if earlier is None or earlier.listing is None:
             listing = list_timeline(files, config)
-            return cls(listing.timeline, files, config, listing)
+            return cls(listing.timeline, files, config, listing, None if earlier is None else earlier.known)
+        _share_findings(earlier, earlier.listing.timeline)  # for the timeline that the second listing extends
         listing = list_timeline(files, config, earlier.listing)
         return cls(listing.timeline, files, config, listing, earlier.known)
-
-    def __iter__(self) -> Iterator[Instant]:
-        return iter(self.timeline)
 
     @property
     def names(self) -> frozenset[str]:
@@ -206,7 +216,7 @@ class TableTimeline:
 
     def list_completed_writes(self) -> list[Instant]:
         """Return completed commits, delta commits and replace commits, oldest first."""
-        return list(self._writes)
+        return list(self.select_writes())
 
     def is_known(self, instant: Instant) -> bool:
         """Say whether an instant's metadata were read already."""
@@ -280,7 +290,7 @@ class TableTimeline:
 
     def find_compaction_plan(self, request_time: str) -> CompactionPlan | None:
         """Return the plan requested at a time; None when the active timeline has no compaction of that time."""
-        instant = self.timeline.find(request_time, "commit", "deltacommit")
+        instant = self.find(request_time, "commit", "deltacommit")
         if instant is None:
             return None
         return self.read_compaction_plan(instant) if self.files.exists(self._locate_plan(instant)) else None
@@ -320,7 +330,7 @@ class TableTimeline:
         """
         from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 
-        cleans = self.timeline.select_actions(CLEAN)
+        cleans = self.select_actions(CLEAN)
         last = cleans.select_completed().last
         found = (
             [] if last is None else [self.read_instant_file(last, CleanMetadata.from_bytes).earliest_commit_to_retain]

@@ -53,9 +53,9 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
             return None
         files = metadata.files.open_other(place.removesuffix(_PLACE))
         around = TableTimeline.load(files, load_config(files))
-    files, config, timeline = around.files, around.config, around.timeline
+    files, config, timeline = around.files, around.config, around
     valid = {each.request_time for each in timeline.select_completed()}
-    own = metadata.timeline.select_completed()
+    own = metadata.select_completed()
     valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT)} - timeline.pending_times
     last = own.select_actions(COMMIT).last
     since = max(min(valid, default=BEFORE_ALL), "" if last is None else last.request_time)

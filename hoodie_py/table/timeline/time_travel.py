@@ -125,7 +125,7 @@ def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
     Raises:
         InvalidQueryError: a commit is unfinished, or files were cleaned.
     """
-    pending = (each for each in timeline.timeline.select_pending() if each.is_write)
+    pending = (each for each in timeline.select_pending() if each.is_write)
     unfinished = next((each.request_time for each in pending if each.action not in COMPLETED_ACTION), None)
     if unfinished is not None and as_of >= unfinished:
         raise InvalidQueryError(
@@ -167,5 +167,5 @@ def _check_retained(cleans: Iterable[CleanFacts], as_of: str) -> None:
 
 def _is_saved(timeline: TableTimeline, as_of: str) -> bool:
     """Whether a savepoint has kept the files of exactly this instant from cleans."""
-    found = timeline.timeline.find(as_of, SAVEPOINT)
+    found = timeline.find(as_of, SAVEPOINT)
     return found is not None and found.is_completed

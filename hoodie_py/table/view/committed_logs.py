@@ -60,7 +60,7 @@ class CommittedLogs:
         for instant in reversed(timeline.list_completed_writes()):
             if instant.request_time >= oldest and self.rules.accepts(instant.request_time):
                 yield timeline.read_metadata(instant)
-        first = timeline.timeline.first_active_time
+        first = timeline.first_active_time
         if first is not None and oldest < first:
             for time, metadata in timeline.read_archive().iterate_writes_back_from(first):
                 if time < oldest:

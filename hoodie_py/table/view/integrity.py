@@ -177,7 +177,7 @@ class _CommittedFiles:
 
 def _iterate_rollback_logs(timeline: TableTimeline) -> Iterator[str]:
     """Yield paths of log files that hold rollback blocks."""
-    for instant in timeline.timeline.select_actions(ROLLBACK).select_completed():
+    for instant in timeline.select_actions(ROLLBACK).select_completed():
         metadata = timeline.read_instant_file(instant, RollbackMetadata.from_bytes)
         for partition, done in metadata.partitions.items():
             yield from _join_paths(partition, done.rollback_log_files)
@@ -187,7 +187,7 @@ def _read_cleaned_paths(timeline: TableTimeline) -> tuple[set[str], bool]:
     """Return paths that completed cleans removed, and whether the last clean kept a span of time."""
     found = set[str]()
     by_time = True
-    for instant in timeline.timeline.select_actions(CLEAN).select_completed():
+    for instant in timeline.select_actions(CLEAN).select_completed():
         metadata = timeline.read_instant_file(instant, CleanMetadata.from_bytes)
         by_time = metadata.earliest_commit_to_retain is not None
         for partition, cleaned in metadata.partitions.items():

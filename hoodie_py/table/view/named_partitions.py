@@ -68,4 +68,4 @@ def _is_committed_file(timeline: TableTimeline, name: str) -> bool:
     if name.endswith(REGISTERED_SUFFIX):
         return True
     parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
-    return parsed is not None and timeline.timeline.is_committed(parsed.instant)
+    return parsed is not None and timeline.is_committed(parsed.instant)

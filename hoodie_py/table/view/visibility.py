@@ -34,7 +34,7 @@ class Visibility:
     def __init__(self, timeline: TableTimeline, around: TableTimeline | None = None) -> None:
         self._table = timeline
         self._around = around
-        self._timeline = timeline.timeline
+        self._timeline = timeline
         self._writes = self._timeline.select_writes()
 
     @property

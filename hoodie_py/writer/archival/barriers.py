@@ -59,7 +59,7 @@ def iterate_barriers(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator
         CorruptFileError: the plan of a clean is damaged.
         StorageError: the store refused.
     """
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     if timeline.undone:
         yield Barrier("", "a write was rolled back and has a completed file, which the next write removes", True)
     yield from find_pending_barrier(timeline)
@@ -110,7 +110,7 @@ def find_data_barrier(data: Timeline, *, beyond_savepoint: bool) -> Iterator[Bar
 
 
 def _find_replacement_barrier(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator[Barrier]:
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     replacing = list(timeline.select_actions(REPLACE_COMMIT, CLUSTERING))
     if not replacing:
         return
@@ -133,14 +133,14 @@ def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSe
     earliest = plan.earliest_instant_to_retain
     if settings.clean_policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None:
         saved = min((each for each in plan.extra_metadata.get(SAVEPOINTED, "").split(",") if each), default="")
-        replacing = snapshot.timeline.timeline.select_completed().select_actions(REPLACE_COMMIT)
+        replacing = snapshot.timeline.select_completed().select_actions(REPLACE_COMMIT)
         if saved and any(saved <= each.request_time <= earliest for each in replacing):
             return saved  # the clean kept what the savepoint names, and passed the replace commit
     return earliest or clean.request_time
 
 
 def _find_clean_barrier(snapshot: Snapshot) -> Iterator[Barrier]:
-    last = snapshot.timeline.timeline.select_completed().select_actions(CLEAN).last
+    last = snapshot.timeline.select_completed().select_actions(CLEAN).last
     if last is None:
         return
     path = locate_instant(snapshot.config, last)
@@ -159,7 +159,7 @@ def _find_metadata_barrier(snapshot: Snapshot) -> Iterator[Barrier]:
     if snapshot.config.timeline_layout == 1:
         yield Barrier(last.request_time, why, True)
         return
-    found = next((each for each in snapshot.timeline.timeline.select_writes() if _is_after(each, last)), None)
+    found = next((each for each in snapshot.timeline.select_writes() if _is_after(each, last)), None)
     if found is not None:
         yield Barrier(found.request_time, why)
 

@@ -49,7 +49,7 @@ def choose_instants(snapshot: Snapshot, settings: ArchivalSettings) -> Choice:
         CorruptFileError: a file of a clean is damaged.
         StorageError: the store refused.
     """
-    return _choose(snapshot.timeline.timeline, settings, lambda: iterate_barriers(snapshot, settings))
+    return _choose(snapshot.timeline, settings, lambda: iterate_barriers(snapshot, settings))
 
 
 def choose_metadata_instants(metadata: Timeline, data: Timeline, settings: ArchivalSettings) -> Choice:

@@ -51,7 +51,7 @@ def _list_times(now: Snapshot, leaving: Sequence[Instant]) -> list[str]:
 
     A compaction may have been rolled back, run again, and completed: such an instant is in one of the timelines.
     """
-    timeline, going = now.timeline.timeline, set(leaving)
+    timeline, going = now.timeline, set(leaving)
     first, then = timeline.first_active_time, timeline.filter(lambda each: each not in going).first_active_time
     if first is None or then is None or first == then:
         return []

@@ -158,7 +158,7 @@ def _confirm(session: WriteSession, begun: _OpenClustering) -> None:
 
 def list_pending(snapshot: Snapshot) -> list[Instant]:
     """Return the pending clusterings, oldest first."""
-    pending = snapshot.timeline.timeline.select_pending_replacements()
+    pending = snapshot.timeline.select_pending_replacements()
     return [each for each in pending if is_clustering(snapshot, each)]
 
 

@@ -79,7 +79,7 @@ def schedule(session: WriteSession, *, only_if_due: bool = False) -> str | None:
         if only_if_due and not is_due(snapshot, session.settings.options):
             return None
         forget_finished(session, snapshot)
-        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline))
         planned = make_plan(session, snapshot, instant, settings)
         if not planned.plan.groups:
             return None
@@ -94,7 +94,7 @@ def dry_run(session: WriteSession) -> ClusteringReport:
     """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
     snapshot = session.look()
     settings = resolve_settings(session, snapshot)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline))
     return make_plan(session, snapshot, instant, settings).report
 
 
@@ -142,13 +142,13 @@ def is_due(snapshot: Snapshot, options: Mapping[str, str]) -> bool:
 def count_commits(snapshot: Snapshot) -> tuple[int, str]:
     """Return how many commits came after the last clustering, pending or not, and its request time; "" without one."""
     last = next(_iterate_clusterings(snapshot), "")
-    timeline = snapshot.timeline.timeline.select_writes().select_completed()
+    timeline = snapshot.timeline.select_writes().select_completed()
     return sum(each.request_time > last for each in timeline), last
 
 
 def _iterate_clusterings(snapshot: Snapshot) -> Iterator[str]:
     """Yield request times of clusterings, pending ones too, the newest first."""
-    for each in reversed(snapshot.timeline.timeline.instants):
+    for each in reversed(snapshot.timeline.instants):
         if each.comparable_action != REPLACE_COMMIT:
             continue
         if each.is_completed:

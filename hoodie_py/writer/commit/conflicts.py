@@ -75,8 +75,8 @@ def check_conflicts(
     for instant in now.timeline.list_completed_writes():
         if instant.request_time not in known:
             _check_commit(claims, now, instant, beginning=beginning)
-    restores = now.timeline.timeline.select_completed().select_actions(RESTORE)
-    if restores.last is not None and before.timeline.timeline.find(restores.last.request_time, RESTORE) is None:
+    restores = now.timeline.select_completed().select_actions(RESTORE)
+    if restores.last is not None and before.timeline.find(restores.last.request_time, RESTORE) is None:
         raise ConflictError(
             "The table was restored since this write loaded it.", hint=_HINT, instant=restores.last.request_time
         )
@@ -91,11 +91,11 @@ def _refuse_archived(before: Snapshot, now: Snapshot) -> None:
     Archival takes the oldest commits first, but may pass those with a savepoint. So these prove nothing, unless there
     is at most one new commit: an archival leaves more.
     """
-    writes = before.timeline.timeline.select_writes()
+    writes = before.timeline.select_writes()
     if writes.last is None:
         return
-    active = {each.request_time for each in now.timeline.timeline.select_writes()}
-    saved = {each.request_time for each in now.timeline.timeline.select_actions(SAVEPOINT)}
+    active = {each.request_time for each in now.timeline.select_writes()}
+    saved = {each.request_time for each in now.timeline.select_actions(SAVEPOINT)}
     known = {each.request_time for each in writes}
     if (known - saved) & active or (known & active and len(active - known) <= 1):
         return
@@ -153,8 +153,8 @@ def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
     compaction's plan that is newer than ``before`` lacks the write's log files.
     """
     by_slice = not now.config.has_logs_named_by_commit
-    known = {each.request_time for each in before.timeline.timeline if each.comparable_action == COMMIT}
-    timeline = now.timeline.timeline
+    known = {each.request_time for each in before.timeline if each.comparable_action == COMMIT}
+    timeline = now.timeline
     for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
         is_new = by_slice and instant.action != LOG_COMPACTION and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.replaced_groups | claims.rewritten

@@ -108,7 +108,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         now = session.look()
         check_before_begin(session, intent, now)
         forget_finished(session, now)
-        instant = session.clock.take(find_newest_time(now.timeline.timeline))
+        instant = session.clock.take(find_newest_time(now.timeline))
         # The heartbeat comes before the requested file: other writers judge the pending instant by it.
         alive = stack.enter_context(guard_run(session, instant, lock_held=True))
         facts = CommitFacts(
@@ -185,7 +185,7 @@ class _WriteCompletion:
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer rolled the write back or conflicts with it."""
         begun = self.begun
-        found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+        found = now.timeline.find(begun.instant, begun.facts.action)
         if found is None or found.state != INFLIGHT:
             state = "gone" if found is None else found.state
             raise ConflictError(f"Another writer changed this write's instant: it is {state}.", instant=begun.instant)
@@ -202,7 +202,7 @@ class _WriteCompletion:
         _settle_files(self.begun, self.results)
         schema, session = self.begun.intent.schema, self.begun.session
         if schema.has_ids:
-            time = session.clock.take(find_newest_time(now.timeline.timeline))
+            time = session.clock.take(find_newest_time(now.timeline))
             save_schema_history(now, self.begun.instant, time, schema)
 
     def make_content(self, now: Snapshot) -> bytes:
@@ -261,7 +261,7 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
     try:
         with begun.session.hold_lock():
             now = begun.session.look()
-            found = now.timeline.timeline.find(begun.instant, begun.facts.action)
+            found = now.timeline.find(begun.instant, begun.facts.action)
             if found is not None and found.is_completed:
                 begun.alive.stays = False
             elif found is not None and not list_rollbacks_of(now, begun.instant):

@@ -26,6 +26,7 @@ from hoodie_py.formats.indexes.keys import (
     make_column_prefixes,
 )
 from hoodie_py.formats.indexes.ranges import read_trusted_ranges
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.key_filter import KeyFilter
@@ -40,7 +41,6 @@ _BLOOMS_AT_ONCE = 64  # each may have half a megabyte
 _MOST_KEYS = 1_000  # that are looked up in filters of files unread
 _MANY_ROWS = 1 << 62  # as the number of rows is not known
 _MOST_PREFIXES = 64  # partitions; for more, all of a column's statistics are read
-_STATISTICS, _BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"
 
 
 class StoredKeyFacts:
@@ -72,10 +72,10 @@ class StoredKeyFacts:
         at = np.flatnonzero(holders)
         column = encode_names([RECORD_KEY_FIELD])[0].as_py()
         named = make_column_keys(repeat_value(column, pa.string(), len(at)), *_encode_files(slices, at))
-        found = view.read_prefixes(COLUMN_STATS, _choose_prefixes(slices, at), [_STATISTICS])
+        found = view.read_prefixes(COLUMN_STATS, _choose_prefixes(slices, at), [STATISTICS_COLUMN])
         if not found.num_rows:
             return holders
-        statistics = read_trusted_ranges(join_chunks(found[_STATISTICS]), pa.string(), of_partitions=False)
+        statistics = read_trusted_ranges(join_chunks(found[STATISTICS_COLUMN]), pa.string(), of_partitions=False)
         place = index_in(named, value_set=join_chunks(found[KEY]))
         may_hold = keys.may_be_between(take(statistics.least, place), take(statistics.greatest, place))
         kept = holders.copy()
@@ -91,9 +91,9 @@ class StoredKeyFacts:
         kept = holders.copy()
         for start in range(0, len(at), _BLOOMS_AT_ONCE):
             wanted = named.slice(start, _BLOOMS_AT_ONCE)
-            found = view.read_keys(BLOOM_FILTERS, wanted.to_pylist(), [_BLOOM])
+            found = view.read_keys(BLOOM_FILTERS, wanted.to_pylist(), [BLOOM_COLUMN])
             places = to_numbers(index_in(join_chunks(found[KEY]), value_set=wanted))
-            for place, bloom in zip(places.tolist(), found[_BLOOM].to_pylist(), strict=True):
+            for place, bloom in zip(places.tolist(), found[BLOOM_COLUMN].to_pylist(), strict=True):
                 facts = {BLOOM_KEY.encode(): bloom["bloomFilter"], BLOOM_TYPE_KEY.encode(): bloom["type"].encode()}
                 kept[at[start + place]] = keys.may_hold(facts, _MANY_ROWS)
         return kept

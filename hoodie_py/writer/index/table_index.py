@@ -374,7 +374,7 @@ def has_same_bucket_rules(now: Snapshot, index: IndexSettings) -> bool:
 
 def _read_rules(snapshot: Snapshot) -> BucketRules | None:
     """Return the numbers of buckets that are in force in the table; None if it has no rules."""
-    pending = snapshot.timeline.timeline.pending_times
+    pending = snapshot.timeline.pending_times
     names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]
     if not in_force:

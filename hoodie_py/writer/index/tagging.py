@@ -214,7 +214,7 @@ def _add_copies(locations: RecordLocations, copies: Sequence[np.ndarray]) -> Rec
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
     """Refuse records of file groups that a pending clustering replaces, as Java Hudi does by default."""
-    pending = snapshot.timeline.timeline.select_pending_replacements()
+    pending = snapshot.timeline.select_pending_replacements()
     if not pending:
         return
     held: dict[str, str] = {}

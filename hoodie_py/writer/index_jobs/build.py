@@ -155,10 +155,10 @@ def build_index(
         check_same_table(look, snapshot)
         check_possible(snapshot, partition, definition)
         built: list[BuiltIndex] = []
-        if names.FILES not in snapshot.config.metadata_partitions:
-            built.append(build_partition(session, snapshot, names.FILES, None, holding, on_records))
+        if names.FILES_PARTITION not in snapshot.config.metadata_partitions:
+            built.append(build_partition(session, snapshot, names.FILES_PARTITION, None, holding, on_records))
             snapshot = session.look()
-        if partition != names.FILES:
+        if partition != names.FILES_PARTITION:
             built.append(build_partition(session, snapshot, partition, definition, holding, on_records))
         return built
 
@@ -214,7 +214,7 @@ class _Build:
         self._state.begin(self._partition)
         with self._undo_on_failure():
             remove_tree(self._files, self._partition)
-            instant = choose_instant(self._snapshot.timeline.timeline, timeline, config.timeline_layout)
+            instant = choose_instant(self._snapshot.timeline, timeline, config.timeline_layout)
             schema = make_record_schema() if self._is_first else self._read_schema(config)
             commit = InitialCommit(self._files, config, instant, self._partition, schema)
             with self._collect(AvroSchema.parse(schema)) as (records, groups):
@@ -224,7 +224,7 @@ class _Build:
                     commit.create_group(file_id)
                     commit.write_base_file(file_id, number, records.iterate(number))
                 self._holding.ensure_held()
-            beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
+            beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
             commit.complete(self._session.clock.take(beyond))
             if self._definition is not None:
                 write_definition(self._session.files, self._snapshot.config, self._definition)
@@ -235,7 +235,7 @@ class _Build:
 
     @property
     def _is_first(self) -> bool:
-        return self._partition == names.FILES
+        return self._partition == names.FILES_PARTITION
 
     def _open_metadata_table(self) -> TableConfig:
         """Return the properties of the metadata table; where ``files`` is to be built, of a new one."""
@@ -252,10 +252,10 @@ class _Build:
 
     def _read_schema(self, config: TableConfig) -> str:
         """Return the schema of the records that are there."""
-        found = PartitionFiles(self._files, config, names.FILES).read_schema()
+        found = PartitionFiles(self._files, config, names.FILES_PARTITION).read_schema()
         if found is None:
             raise InvalidTableError(
-                "No file of the metadata table has a schema.", path=f"{self._files.uri}/{names.FILES}"
+                "No file of the metadata table has a schema.", path=f"{self._files.uri}/{names.FILES_PARTITION}"
             )
         return found
 
@@ -335,7 +335,7 @@ def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
     return load_timeline(files, config) if left else timeline
 
 
-_FIRST = (names.FILES, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
+_FIRST = (names.FILES_PARTITION, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 
 
 def check_rebuildable(snapshot: Snapshot) -> None:

@@ -56,7 +56,7 @@ class MetadataCompaction:
             ConflictError: another writer has planned one.
             CommitStateUnknownError: the store did not say whether the plan was saved.
         """
-        if self._view.timeline.timeline.find(instant) is not None:
+        if self._view.timeline.find(instant) is not None:
             return None
         slices = [each for name in list_partition_folders(self._files) for each in self._view.list_groups(name)]
         operations = [_make_operation(each) for each in slices if each.log_files]
@@ -92,7 +92,7 @@ class MetadataCompaction:
             write_stats=stats,
         )
         content = write_commit_metadata(metadata, self._view.config.timeline_layout)
-        completion_time = self._session.clock.take(find_newest_time(self._view.timeline.timeline))
+        completion_time = self._session.clock.take(find_newest_time(self._view.timeline))
         ensure_held()
         self._timeline.complete(inflight, completion_time, content)
         Markers(self._files, pending.request_time).remove_all()
@@ -113,7 +113,7 @@ class MetadataCompaction:
         if not there.isdisjoint({operation.data_file, *operation.delta_files}):
             return False
         times = {log.name.instant for each in groups for log in each.log_files if creates_partition(log.name.instant)}
-        creations = (self._view.timeline.timeline.find(each, DELTA_COMMIT) for each in times)
+        creations = (self._view.timeline.find(each, DELTA_COMMIT) for each in times)
         return any(
             each is not None and (each.completion_time or each.request_time) > pending.request_time
             for each in creations

@@ -27,7 +27,7 @@ from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.same_properties import check_same_properties
 
-_FIXED = (names.FILES, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
+_FIXED = (names.FILES_PARTITION, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 _KINDS = (names.COLUMN_STATS, names.BLOOM_FILTERS)
 _NOT_IN_NAMES = frozenset(",/\\. \t\r\n\0")
 
@@ -116,7 +116,7 @@ def check_nothing_pending(snapshot: Snapshot, *, indexing_too: bool = True) -> N
     Raises:
         ConflictError: names the instant.
     """
-    pending = snapshot.timeline.timeline.select_pending()
+    pending = snapshot.timeline.select_pending()
     building = pending.select_actions(INDEXING)
     if indexing_too and len(building):
         raise ConflictError(

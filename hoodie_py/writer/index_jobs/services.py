@@ -73,7 +73,7 @@ def list_strays(snapshot: Snapshot, metadata: Timeline) -> list[str]:
         CorruptFileError: a rollback's file is damaged.
         StorageError: the store refused.
     """
-    around = snapshot.timeline.timeline
+    around = snapshot.timeline
     first = around.first_active_time
     if first is None:
         return []
@@ -116,7 +116,7 @@ def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, en
     """
     snapshot = _make_snapshot(session, view)
     plan = make_plan(snapshot, CleanSettings(KEEP_LATEST_FILE_VERSIONS, versions=KEPT_SLICES)).plan
-    if plan is None or view.timeline.timeline.find(instant) is not None:
+    if plan is None or view.timeline.find(instant) is not None:
         return
     ensure_held()
     writer = TimelineWriter(snapshot.files, view.config)
@@ -167,7 +167,7 @@ def _carry_out(
         time_taken_ms=round((time.monotonic() - began) * 1000),
         extra_metadata=plan.extra_metadata,
     )
-    completion_time = session.clock.take(find_newest_time(view.timeline.timeline))
+    completion_time = session.clock.take(find_newest_time(view.timeline))
     ensure_held()
     writer.complete(inflight, completion_time, write_clean_metadata(metadata))
 
@@ -190,7 +190,7 @@ def archive_metadata_timeline(session: WriteSession, now: Snapshot, ensure_held:
     config = load_config(files)  # the folder of its archive may have another name than the table's
     listing = list_timeline(files, config)
     settings = _make_settings(session)
-    choice = choose_metadata_instants(listing.timeline, now.timeline.timeline, settings)
+    choice = choose_metadata_instants(listing.timeline, now.timeline, settings)
     zone = parse_zone(session.timezone, now.config.timezone)
     archive_instants(ActiveTimeline(files, config, listing.names, zone), choice.instants, settings, ensure_held)
 
@@ -249,7 +249,7 @@ def list_due(session: WriteSession, before: Snapshot) -> list[str]:
     if _may_clean(timeline):
         due.append("slices of it from before its last compaction")
     if not due:
-        archived = len(choose_archived(session, timeline, before.timeline.timeline).instants)
+        archived = len(choose_archived(session, timeline, before.timeline).instants)
         due += [f"{archived} instants of it can be archived"] if archived else []
     return due
 
@@ -259,7 +259,7 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
     view = open_metadata_view(now)
     if view is None:
         return
-    timeline = view.timeline.timeline
+    timeline = view.timeline
     if remove_strays(now, timeline, ensure_held):
         return  # what follows would need the new timeline; the next write does it
     cleans, compactions = _select_begun_cleans(timeline), timeline.select_pending_compactions()
@@ -276,7 +276,7 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
         requested = compaction.schedule(_choose_instant(session, now, view, _COMPACTION_SUFFIX), ensure_held)
         if requested is not None:
             compaction.run(requested, ensure_held)
-    if choose_archived(session, timeline, now.timeline.timeline).instants:
+    if choose_archived(session, timeline, now.timeline).instants:
         archive_metadata_timeline(session, now, ensure_held)
 
 
@@ -289,11 +289,11 @@ def compact_metadata_table(session: WriteSession, ensure_held: Callable[[], None
     """
     now = session.look()
     view = open_metadata_view(now)
-    if view is not None and remove_strays(now, view.timeline.timeline, ensure_held):
+    if view is not None and remove_strays(now, view.timeline, ensure_held):
         view = open_metadata_view(session.look())
     if view is None:
         return
-    timeline = view.timeline.timeline
+    timeline = view.timeline
     cleans, compactions = _select_begun_cleans(timeline), timeline.select_pending_compactions()
     for instant in cleans:
         finish_clean(session, view, instant, ensure_held)
@@ -341,18 +341,18 @@ def _has_older_writers(now: Snapshot, timeline: Timeline) -> bool:
     made = timeline.select_completed().select_actions(COMMIT).instants[-KEPT_SLICES:]
     since = (made[0].completion_time or made[0].request_time) if len(made) == KEPT_SLICES else ""
     writes = (COMMIT, DELTA_COMMIT)
-    pending = [each for each in now.timeline.timeline.select_pending() if each.action != SAVEPOINT]
+    pending = [each for each in now.timeline.select_pending() if each.action != SAVEPOINT]
     return any(each.request_time < since for each in pending if each.state == INFLIGHT or each.action in writes)
 
 
 def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:
     """Whether the metadata table may not be compacted now."""
-    timeline = now.timeline.timeline
+    timeline = now.timeline
     if now.config.metadata_partitions_inflight or len(timeline.select_pending().select_actions(INDEXING)):
         return True
-    if len(view.timeline.timeline.select_pending_log_compactions()):
+    if len(view.timeline.select_pending_log_compactions()):
         return True
-    known = view.timeline.timeline.select_completed()
+    known = view.timeline.select_completed()
     if now.config.has_logs_named_by_commit:
         return any(known.find(time) is not None for time in timeline.pending_times)
     last = known.select_actions(DELTA_COMMIT).last
@@ -360,8 +360,8 @@ def _find_obstacle(now: Snapshot, view: MetadataView) -> bool:
 
 
 def _choose_instant(session: WriteSession, now: Snapshot, view: MetadataView, suffix: str) -> str:
-    timeline = view.timeline.timeline
+    timeline = view.timeline
     last = timeline.select_completed().select_actions(DELTA_COMMIT).last
     if not now.config.has_logs_named_by_commit and last is not None:
         return last.request_time + suffix
-    return session.clock.take(max(find_newest_time(timeline), find_newest_time(now.timeline.timeline)))
+    return session.clock.take(max(find_newest_time(timeline), find_newest_time(now.timeline)))

@@ -73,7 +73,7 @@ def drop_index(session: WriteSession, name: str) -> list[str]:
         holding.ensure_held()
         PartitionState(session.files, snapshot.config).drop(dropped)
         _drop_definitions(session, snapshot, dropped)
-        if names.FILES in dropped:
+        if names.FILES_PARTITION in dropped:
             remove_tree(session.files, METADATA_TABLE)
         else:
             for each in dropped:
@@ -86,7 +86,7 @@ def _choose_dropped(snapshot: Snapshot, name: str, planned: Planned) -> list[str
     config = snapshot.config
     there = _list_partitions(config)
     begun = {each for some in planned.values() for each in some}
-    if name == names.FILES and there:
+    if name == names.FILES_PARTITION and there:
         return sorted({*there, *begun})
     known = sorted({*there, *begun, *_list_defined(snapshot)})
     spelt = (name, names.SECONDARY_PREFIX + name, names.EXPRESSION_PREFIX + name)
@@ -110,7 +110,7 @@ def _drop_definitions(session: WriteSession, snapshot: Snapshot, dropped: list[s
     try:
         before = read_definitions(session.files, snapshot.config)
     except (CorruptFileError, InvalidTableError):
-        if names.FILES not in dropped:
+        if names.FILES_PARTITION not in dropped:
             raise
         before = names.IndexDefinitions()  # all of them go, also those that cannot be read
         write_definitions(session.files, snapshot.config, before)
@@ -130,7 +130,7 @@ def _drop_plans(session: WriteSession, snapshot: Snapshot, dropped: list[str], p
     """Remove pending instants of Java that build a dropped partition (Hudi ``deletePendingIndexingInstant``)."""
     timeline = session.open_timeline(snapshot)
     for instant, partitions in planned.items():
-        if names.FILES in dropped or not partitions.isdisjoint(dropped):
+        if names.FILES_PARTITION in dropped or not partitions.isdisjoint(dropped):
             timeline.remove_pending(instant)
 
 
@@ -142,7 +142,7 @@ def list_planned(snapshot: Snapshot) -> Planned:
         StorageError: the store refused.
     """
     found = {}
-    for instant in snapshot.timeline.timeline.select_pending().select_actions(INDEXING):
+    for instant in snapshot.timeline.select_pending().select_actions(INDEXING):
         try:
             paths = list_planned_partitions(snapshot, instant)
         except (CorruptFileError, FileMissingError):
@@ -292,7 +292,7 @@ def _list_wanted(snapshot: Snapshot, options: Mapping[str, str]) -> Iterator[tup
     if METADATA_ENABLE.read_given(options) is False:
         return
     if METADATA_ENABLE.read_given(options):
-        yield names.FILES, None
+        yield names.FILES_PARTITION, None
     config = snapshot.config
     on = [name for switch, name in _SWITCHES if switch.read(options)]
     for name in dict.fromkeys(on):

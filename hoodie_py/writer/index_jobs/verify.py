@@ -38,7 +38,7 @@ from hoodie_py.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from hoodie_py.formats.indexes.definitions import FILES, IndexDefinition
+from hoodie_py.formats.indexes.definitions import FILES_PARTITION, IndexDefinition
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.indexes.source import open_metadata_view
@@ -140,9 +140,7 @@ class VerifyProgress:
 
 def describe_check(snapshot: Snapshot, options: Mapping[str, str], *, data: bool, metadata: bool) -> dict[str, str]:
     """Return what a check is of: the table, its instants and properties, the options."""
-    instants = [
-        (each.request_time, each.completion_time, each.action, each.state) for each in snapshot.timeline.timeline
-    ]
+    instants = [(each.request_time, each.completion_time, each.action, each.state) for each in snapshot.timeline]
     state = repr((snapshot.instant, instants, sorted(snapshot.config.properties.items())))
     chosen = repr((data, metadata, sorted(options.items())))
     return {
@@ -212,7 +210,7 @@ def verify_table(
 
 def _has_changed(before: Snapshot, now: Snapshot) -> bool:
     """Whether instants completed or went, or the table's properties changed."""
-    states = [{(each.request_time, each.completion_time) for each in each.timeline.timeline} for each in (before, now)]
+    states = [{(each.request_time, each.completion_time) for each in each.timeline} for each in (before, now)]
     return states[0] != states[1] or before.config != now.config
 
 
@@ -302,7 +300,7 @@ class _Check:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HoodieWarning)  # what a read skips, the check of the data tells
-                if name == FILES:
+                if name == FILES_PARTITION:
                     source = replace(source, left_out=find_leftovers(self.snapshot, view))
                 return check_partition(source, name, view, self.on_progress)
         except UnsupportedFeatureError as error:

@@ -23,6 +23,7 @@ from hoodie_py.formats.indexes.keys import (
     encode_partitions,
     make_bloom_keys,
 )
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN
 from hoodie_py.formats.parquet.bloom import SIMPLE
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.file_formats import open_by_extension
@@ -97,7 +98,7 @@ def make_bloom_records(blooms: Sequence[FileBloom], instant: str) -> pa.Table:
         {
             "key": _make_keys([(each.partition_path, each.name) for each in blooms]),
             "type": repeat_value(BLOOM_FILTER_TYPE, pa.int32(), len(blooms)),
-            "BloomFilterMetadata": pa.StructArray.from_arrays(arrays, fields=list(BLOOM_TYPE)),
+            BLOOM_COLUMN: pa.StructArray.from_arrays(arrays, fields=list(BLOOM_TYPE)),
         }
     )
 

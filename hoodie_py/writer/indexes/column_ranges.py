@@ -57,6 +57,7 @@ from hoodie_py.formats.indexes.ranges import (
     make_statistics,
     merge_ranges,
 )
+from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.options.write import STATISTICS_COLUMNS, STATISTICS_MOST_COLUMNS
@@ -200,7 +201,7 @@ def _read_schema(snapshot: Snapshot) -> Record | None:
     return None if text is None else parse_record(text)
 
 
-_SCHEMA = ("key", "type", "ColumnStatsMetadata")
+_SCHEMA = ("key", "type", STATISTICS_COLUMN)
 
 
 @dataclass(frozen=True, slots=True)

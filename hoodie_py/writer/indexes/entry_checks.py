@@ -37,12 +37,12 @@ from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks, to_boole
 from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_COLUMN,
     find_file_groups,
     find_secondary_groups,
     parse_group_id,
     read_file_ids,
 )
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, FILES_COLUMN, RECORD_INDEX_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.grouped import SortedRecords
@@ -128,9 +128,6 @@ def _tell(
             None if wanted is None else wanted[at].as_py(),
             None if there is None else there[at].as_py(),
         )
-
-
-_FILES, _BLOOMS = "filesystemMetadata", "BloomFilterMetadata"
 
 
 class Facts(NamedTuple):
@@ -225,7 +222,7 @@ def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, th
 
 def _describe_files(rows: pa.Table, _owner: str | None, *, empty: pa.Array) -> Facts:
     """Each file with its size, and each partition, save those that are ``empty``."""
-    files = join_chunks(rows[_FILES])
+    files = join_chunks(rows[FILES_COLUMN])
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", files.type.item_type)])
     lists = files.cast(pa.list_(entry))
     owners = join_chunks(rows["key"]).cast(pa.string()).take(pc.list_parent_indices(lists))
@@ -253,7 +250,7 @@ def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
 
 def _describe_blooms(rows: pa.Table, _owner: str | None) -> Facts:
     """Each filter's type and a hash of its text."""
-    blooms = join_chunks(rows[_BLOOMS])
+    blooms = join_chunks(rows[BLOOM_COLUMN])
     texts = (
         hashlib.sha256(each or b"").hexdigest()[:16] for each in pc.struct_field(blooms, "bloomFilter").to_pylist()
     )
@@ -275,7 +272,7 @@ _DESCRIBERS: Mapping[str, Describe] = {
 
 
 def _find_describer(source: IndexSource, partition: str) -> Describe:
-    if partition != names.FILES:
+    if partition != names.FILES_PARTITION:
         return _DESCRIBERS.get(partition, _describe_keys)
     # A failed write leaves the folder of a new partition without files; readers lose nothing, listed or not.
     empty = [f"{ALL_PARTITIONS}\0{path or NO_PARTITION}" for path, files in source.files.items() if not files]

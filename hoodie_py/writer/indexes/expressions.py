@@ -53,6 +53,7 @@ from hoodie_py.formats.indexes.ranges import (
     read_statistics,
     simplify_range,
 )
+from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
@@ -147,9 +148,6 @@ def _read_column(files: TableFiles, path: str, column: str) -> Iterator[pa.Recor
         return
     reader = open_by_extension(files, BaseFile(path, 0, "", ""))
     yield from reader.read_batches(pa.schema([f for f in reader.schema if f.name == column]), _BATCH_ROWS)
-
-
-_STATISTICS = "ColumnStatsMetadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +313,7 @@ def _merge_partitions(
     merged: dict[str, StoredRange] = {}
     for path, ranges in new.items():
         records = view.read_prefixes(partition, make_column_partition_prefixes(definition.columns, [path]))
-        rows = join_chunks(records[_STATISTICS])
+        rows = join_chunks(records[STATISTICS_COLUMN])
         stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
         old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
         is_whole = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
@@ -332,7 +330,7 @@ def _read_partitions(
     """Read the records of partitions, by path."""
     keys = _make_partition_keys(definition, paths).to_pylist()
     records = view.read_keys(partition, keys)
-    stored = read_stored_ranges(join_chunks(records[_STATISTICS]), definition.version or 1)
+    stored = read_stored_ranges(join_chunks(records[STATISTICS_COLUMN]), definition.version or 1)
     by_key = dict(zip(records["key"].to_pylist(), stored, strict=True))
     return {path: by_key[key] for path, key in zip(paths, keys, strict=True) if key in by_key}
 

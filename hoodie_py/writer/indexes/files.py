@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, NO_PARTITION
+from hoodie_py.formats.indexes.record_schema import FILES_COLUMN
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_file_name, check_inside, parse_log_file_name
 from hoodie_py.formats.timeline.instants import CLUSTERING
@@ -36,7 +37,7 @@ from hoodie_py.writer.indexes.index import MetadataCommit, Names, PartitionRecor
 PARTITION_LIST, FILE_LIST = 1, 2
 _FILE = pa.struct([pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)])
 _SCHEMA = pa.schema(
-    {"key": pa.string(), "type": pa.int32(), "filesystemMetadata": pa.map_(pa.string(), pa.field("value", _FILE))}
+    {"key": pa.string(), "type": pa.int32(), FILES_COLUMN: pa.map_(pa.string(), pa.field("value", _FILE))}
 )
 
 File = tuple[str, dict[str, Any]]
@@ -61,7 +62,7 @@ def list_files(added: Sizes, deleted: Names) -> pa.Table:
     columns = [
         pa.array([ALL_PARTITIONS, *keys], pa.string()),
         pa.array([PARTITION_LIST, *([FILE_LIST] * len(keys))], pa.int32()),
-        pa.array([every, *files], _SCHEMA.field("filesystemMetadata").type),
+        pa.array([every, *files], _SCHEMA.field(FILES_COLUMN).type),
     ]
     return pa.Table.from_arrays(columns, schema=_SCHEMA)
 
@@ -88,7 +89,7 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         CorruptFileError: a log file is too large to look at, or the metadata table cannot be read.
         StorageError: the store refused.
     """
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     pending = timeline.pending_times
     clusterings = timeline.select_pending().select_actions(CLUSTERING).pending_times
     named_by_commit = snapshot.config.has_logs_named_by_commit

@@ -263,7 +263,7 @@ def _list_paths(file_slice: FileSlice) -> list[str]:
 
 def _complete(commit: MetadataCommit) -> Timeline:
     """Return the timeline with the instant completed. What it replaces is not known to the timeline."""
-    timeline = commit.snapshot.timeline.timeline
+    timeline = commit.snapshot.timeline
     found = timeline.find(commit.instant)
     if found is None or found.is_completed or found.comparable_action == REPLACE_COMMIT:
         return timeline

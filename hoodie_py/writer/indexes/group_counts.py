@@ -18,7 +18,7 @@ from hoodie_py.options import indexes as options_of_indexes
 
 _RECORD_BYTES = 48  # what Java takes for one record of a record index
 _PREFIXES = {
-    names.FILES: "files-",
+    names.FILES_PARTITION: "files-",
     names.COLUMN_STATS: "col-stats-",
     names.PARTITION_STATS: "partition-stats-",
     names.BLOOM_FILTERS: "bloom-filters-",
@@ -31,7 +31,7 @@ def count_fixed_groups(partition: str, options: Mapping[str, str]) -> int | None
 
     Raises InvalidQueryError if an option is bad.
     """
-    if partition == names.FILES:
+    if partition == names.FILES_PARTITION:
         return 1
     if partition == names.COLUMN_STATS:
         return options_of_indexes.COLUMN_STATS_GROUPS.read(options)

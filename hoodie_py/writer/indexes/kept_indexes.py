@@ -58,7 +58,7 @@ def list_kept_partitions(snapshot: Snapshot) -> list[str]:
     build left: builds hold the table's lock. The next build, this package's or Java's, begins it anew.
     """
     config = snapshot.config
-    building = len(snapshot.timeline.timeline.select_pending().select_actions(INDEXING))
+    building = len(snapshot.timeline.select_pending().select_actions(INDEXING))
     inflight = config.metadata_partitions_inflight if building else ()
     return list(dict.fromkeys((*config.metadata_partitions, *inflight)))
 

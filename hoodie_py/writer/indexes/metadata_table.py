@@ -199,7 +199,7 @@ class MetadataTable:
         view = open_metadata_view(self._snapshot)
         if view is None:
             raise InvalidTableError("The metadata table has no complete partition.", path=self._files.uri)
-        timeline = view.timeline.timeline
+        timeline = view.timeline
         if timeline.find(commit.instant) is not None:
             raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
         pending = _find_pending_compaction(view.timeline)
@@ -212,7 +212,7 @@ class MetadataTable:
         delta.begin()
         delta.write([(records, places[records.partition]) for records in made])
         define_new_columns(commit)
-        beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline.timeline))
+        beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
         completion_time = self._session.clock.take(beyond)
         if check is not None:
             check()
@@ -279,7 +279,7 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
     does so it may name the part as complete, and it waits for the writes that are pending. A plan to build one changes
     nothing: the indexer looks at the table's files later.
     """
-    indexing = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    indexing = snapshot.timeline.select_pending().select_actions(INDEXING)
     inflight = snapshot.config.metadata_partitions_inflight if len(indexing) else ()
     named = {*inflight, *snapshot.config.metadata_partitions}
     if any(each.state == INFLIGHT and not _builds_only(snapshot, each, named) for each in indexing):
@@ -307,7 +307,7 @@ def _builds_only(snapshot: Snapshot, indexing: Instant, names: Collection[str]) 
 def _find_missing_parts(snapshot: Snapshot) -> str | None:
     try:
         view = open_metadata_view(snapshot)
-        if view is None or not len(view.timeline.timeline.select_writes()):
+        if view is None or not len(view.timeline.select_writes()):
             return "nothing in it is complete"
         if not view.list_file_groups(FILES_PARTITION):
             return _LOST
@@ -319,7 +319,7 @@ def _find_missing_parts(snapshot: Snapshot) -> str | None:
 
 
 def _find_pending_compaction(timeline: TableTimeline) -> PendingCompaction:
-    last = timeline.timeline.select_pending_compactions().last
+    last = timeline.select_pending_compactions().last
     if last is None:
         return None
     plan = timeline.read_compaction_plan(last)

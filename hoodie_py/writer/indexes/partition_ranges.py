@@ -56,6 +56,7 @@ from hoodie_py.formats.indexes.ranges import (
     simplify_kind,
     simplify_range,
 )
+from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, RESTORE, ROLLBACK, SAVEPOINT
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.writer.indexes.column_ranges import MeasuredCommit, make_records, measure_files
@@ -115,8 +116,7 @@ def find_overlap(commit: MetadataCommit) -> Overlap:
     """Look at the timeline for instants that overlap. Call it under the table's lock."""
     timeline = commit.snapshot.timeline
     has_older = any(
-        each.request_time < commit.instant and each.action not in _WITHOUT_DATA
-        for each in timeline.timeline.select_pending()
+        each.request_time < commit.instant and each.action not in _WITHOUT_DATA for each in timeline.select_pending()
     )
     later = [each for each in timeline.list_completed_writes() if each.request_time > commit.instant]
     paths: set[str] = set()
@@ -155,7 +155,6 @@ def _holds(there: ColumnRange, found: ColumnRange) -> bool:
     return replace(kept, uncompressed=both.uncompressed) == both and has_nulls
 
 
-_STATISTICS = "ColumnStatsMetadata"
 _AT_ONCE = 256  # partitions whose records are read together
 
 Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: one is not known
@@ -260,7 +259,7 @@ class _Maker:
         records = self.view.read_keys(self.partition, keys.to_pylist())
         places = {key: at for at, key in enumerate(keys.to_pylist())}
         found: dict[str, dict[str, StoredRange]] = {}
-        stored = read_stored_ranges(join_chunks(records[_STATISTICS]), self.measured.indexed.version)
+        stored = read_stored_ranges(join_chunks(records[STATISTICS_COLUMN]), self.measured.indexed.version)
         for key, each in zip(records["key"].to_pylist(), stored, strict=True):
             path, name = pairs[places[key]]
             found.setdefault(path, {})[name] = each
@@ -274,7 +273,7 @@ class _Maker:
         if names:
             prefixes = make_column_partition_prefixes(self.kinds, [path])
             records = self.view.read_prefixes(COLUMN_STATS, prefixes)
-            statistics = join_chunks(records[_STATISTICS])
+            statistics = join_chunks(records[STATISTICS_COLUMN])
             files = pc.struct_field(statistics, "fileName")
             kept = statistics.filter(pc.is_in(files, from_texts(sorted(names), pa.string())))
             for name, each in zip(

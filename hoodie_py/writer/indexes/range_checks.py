@@ -63,6 +63,7 @@ from hoodie_py.formats.indexes.ranges import (
     shift_range,
     simplify_range,
 )
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.writer.indexes.column_ranges import measure_files
@@ -84,7 +85,6 @@ from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 from hoodie_py.writer.output_schema import load_output_schema
 
-_STATISTICS = "ColumnStatsMetadata"
 _AT_ONCE = 128
 
 
@@ -247,7 +247,7 @@ def _make_file_keys(
 
 def _read(view: MetadataView, partition: str, keys: Iterable[str], version: int) -> dict[str, ColumnRange]:
     records = view.read_keys(partition, keys)
-    ranges = read_statistics(join_chunks(records[_STATISTICS]), version) if records.num_rows else []
+    ranges = read_statistics(join_chunks(records[STATISTICS_COLUMN]), version) if records.num_rows else []
     return dict(zip(records["key"].to_pylist(), ranges, strict=True))
 
 
@@ -256,14 +256,11 @@ def _count_stale(view: MetadataView, partition: str, known: set[str]) -> int:
     names = from_texts(sorted(known), pa.string())
     stale = 0
     for batch in view.read_all(partition):
-        statistics = batch.column(_STATISTICS)
+        statistics = batch.column(STATISTICS_COLUMN)
         deleted = pc.fill_null(pc.struct_field(statistics, "isDeleted"), False)
         there = pc.is_in(pc.struct_field(statistics, "fileName"), names)
         stale += int((~(to_booleans(there) | to_booleans(deleted))).sum())
     return stale
-
-
-_BLOOM = "BloomFilterMetadata"
 
 
 def check_expression_index(
@@ -351,8 +348,8 @@ class _Check:
         bases = iter([each for each in files if not each.rpartition("/")[2].startswith(".")])
         while some := list(islice(bases, _AT_ONCE)):
             keys = self._make_file_keys(path, [each.rpartition("/")[2] for each in some]).to_pylist()
-            records = self.view.read_keys(self.partition, keys, [_BLOOM])
-            stored = dict(zip(records["key"].to_pylist(), records[_BLOOM].to_pylist(), strict=True))
+            records = self.view.read_keys(self.partition, keys, [BLOOM_COLUMN])
+            stored = dict(zip(records["key"].to_pylist(), records[BLOOM_COLUMN].to_pylist(), strict=True))
             for file, key in zip(some, keys, strict=True):
                 if key in stored:
                     self._check_bloom(file, stored[key])
@@ -408,7 +405,7 @@ class _Check:
         wanted = keys.to_pylist()
         records = self.view.read_keys(self.partition, wanted)
         version = self.definition.version or 1
-        rows = read_statistics(join_chunks(records[_STATISTICS]), version) if records.num_rows else []
+        rows = read_statistics(join_chunks(records[STATISTICS_COLUMN]), version) if records.num_rows else []
         found = dict(zip(records["key"].to_pylist(), rows, strict=True))
         return [found.get(key) for key in wanted]
 
@@ -431,6 +428,6 @@ def _is_zero(value: object) -> bool:
 def _are_deleted(batch: pa.RecordBatch) -> np.ndarray:
     """Say which entries say that they are deleted."""
     found = np.zeros(batch.num_rows, np.bool_)
-    for name in (_STATISTICS, _BLOOM):
+    for name in (STATISTICS_COLUMN, BLOOM_COLUMN):
         found |= to_booleans(pc.fill_null(pc.struct_field(batch.column(name), "isDeleted"), False))
     return found

@@ -29,7 +29,6 @@ from hoodie_py.arrow.arrays import from_numpy, join_chunks
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.indexes.definitions import RECORD_INDEX
 from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_COLUMN,
     RECORD_INDEX_TYPE,
     Numbers,
     find_file_groups,
@@ -37,6 +36,7 @@ from hoodie_py.formats.indexes.keys import (
     make_locations,
     parse_group_id,
 )
+from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
 from hoodie_py.table.indexes.keys import find_record_locations
 from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups

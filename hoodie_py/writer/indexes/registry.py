@@ -149,7 +149,7 @@ def make_secondary_keys(source: IndexSource, groups: GroupPlan) -> Iterator[Port
 
 
 _PORTION_MAKERS: Mapping[str, MakePortions] = {
-    names.FILES: make_file_portions,
+    names.FILES_PARTITION: make_file_portions,
     names.COLUMN_STATS: make_column_ranges,
     names.PARTITION_STATS: make_partition_ranges,
     names.BLOOM_FILTERS: make_blooms,

@@ -24,13 +24,13 @@ from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.indexes.definitions import find_index_version
 from hoodie_py.formats.indexes.keys import (
-    SECONDARY_INDEX_COLUMN,
     SECONDARY_INDEX_TYPE,
     find_secondary_groups,
     format_secondary_values,
     make_deletion_column,
     make_secondary_keys,
 )
+from hoodie_py.formats.indexes.record_schema import SECONDARY_INDEX_COLUMN
 from hoodie_py.table.indexes.soundness import make_lost_groups
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot

@@ -86,7 +86,7 @@ def _make_measure(source: IndexSource, definition: IndexDefinition) -> Callable[
 def _make_blooms(
     source: IndexSource, groups: GroupPlan, definition: IndexDefinition, pool: ThreadPoolExecutor
 ) -> Iterator[Portion]:
-    last = source.snapshot.timeline.timeline.select_completed().last
+    last = source.snapshot.timeline.select_completed().last
     instant = "" if last is None else last.request_time
     every = (path.rpartition("/") for files in source.visible_files.values() for path in files)
     bases = ((folder, name) for folder, _, name in every if not name.startswith("."))

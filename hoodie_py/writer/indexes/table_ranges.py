@@ -118,7 +118,7 @@ def make_blooms(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
     """Yield the records of ``bloom_filters``: the filter in the footer of each base file. Errors as
     ``make_column_ranges``.
     """
-    last = source.snapshot.timeline.timeline.select_completed().last
+    last = source.snapshot.timeline.select_completed().last
     instant = "" if last is None else last.request_time
     blooms = read_blooms(source.snapshot.files, list_file_places(source))
     while some := list(islice(blooms, _BLOOMS_AT_ONCE)):

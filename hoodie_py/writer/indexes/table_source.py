@@ -48,7 +48,7 @@ class IndexSource:
         which may be that of a pending compaction: it stays. So does, later too, one named after a pending clustering: a
         write that goes to old and new buckets wrote it. A partition without files is there, too.
         """
-        timeline = self.snapshot.timeline.timeline
+        timeline = self.snapshot.timeline
         last = timeline.select_completed().last
         newest = "" if last is None else last.request_time
         unfinished = (each for each in timeline.select_pending() if each.action not in _WITHOUT_FILES)

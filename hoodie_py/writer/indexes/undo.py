@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from hoodie_py.errors import FileMissingError, TableNotFoundError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.indexes.definitions import RECORD_INDEX, SECONDARY_PREFIX
 from hoodie_py.formats.indexes.own_instants import BEFORE_ALL, creates_partition, find_covered_time
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import METADATA_FOLDER
@@ -34,7 +35,6 @@ from hoodie_py.writer.indexes.partition_files import PartitionFiles, list_partit
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 METADATA_TABLE = f"{METADATA_FOLDER}/metadata"
-_RECORD_INDEX, _SECONDARY_INDEX = "record_index", "secondary_index_"
 
 
 def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
@@ -72,7 +72,7 @@ def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     They say where keys are, not where they were, so that nothing can take them back (Hudi ``validateRollback``).
     """
     names = snapshot.config.metadata_partitions
-    if not any(name == _RECORD_INDEX or name.startswith(_SECONDARY_INDEX) for name in names):
+    if not any(name == RECORD_INDEX or name.startswith(SECONDARY_PREFIX) for name in names):
         return False
     timeline = _load_metadata_timeline(snapshot)
     found = timeline.find(instant, DELTA_COMMIT)

@@ -139,7 +139,7 @@ def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[
 
 def find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatureError | None:
     """Return why a completed commit cannot be rolled back, or None (Hudi ``validateRollbackCommitSequence``)."""
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     found = find_undone(snapshot, begun)
     if found is None or not found.is_completed:
         return None
@@ -174,7 +174,7 @@ def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingR
 
 def find_undone(snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
     """Return what the timeline still has of the instant that a rollback undoes."""
-    return snapshot.timeline.timeline.find(begun.target, *_COMPLETED)
+    return snapshot.timeline.find(begun.target, *_COMPLETED)
 
 
 def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_compacted: bool) -> int:
@@ -275,7 +275,7 @@ def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, 
         instant=RolledBackInstant(pending.request_time, pending.action),
         requests=tuple(RollbackRequest(partition, names) for partition, names in files.items()),
     )
-    time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    time = session.clock.take(find_newest_time(snapshot.timeline))
     return writer.begin(writer.request(time, ROLLBACK, write_rollback_plan(plan, session.files.java_uri)))
 
 
@@ -301,6 +301,6 @@ def complete_rollback(
         instants=(RolledBackInstant(undone.request_time, undone.action),),
         partitions={partition: RolledBackPartition(names, ()) for partition, names in files.items()},
     )
-    completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+    completion_time = session.clock.take(find_newest_time(snapshot.timeline))
     content = write_rollback_metadata(metadata, session.files.java_uri)
     session.open_timeline(snapshot).complete(inflight, completion_time, content)

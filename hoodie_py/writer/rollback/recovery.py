@@ -92,7 +92,7 @@ def list_rollbacks_to_finish(snapshot: Snapshot, service: str | None = None) -> 
 
 
 def _can_wait(snapshot: Snapshot, begun: PendingRollback, service: str | None) -> bool:
-    found = snapshot.timeline.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
+    found = snapshot.timeline.find(begun.target, COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     if found is None:
         return False
     if begun.action == COMPACTION:
@@ -137,7 +137,7 @@ def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant, *, 
 
 def _has_ended(session: WriteSession, instant: Instant) -> bool:
     """Whether a write has completed or gone since the timeline was loaded."""
-    now = session.look().timeline.timeline.find(instant.request_time, instant.action)
+    now = session.look().timeline.find(instant.request_time, instant.action)
     return now is None or now.is_completed
 
 

@@ -153,10 +153,10 @@ def find_target(snapshot: Snapshot, instant: str) -> str:
 
 def find_pending(snapshot: Snapshot, instant: str) -> Instant:
     """Return the pending instant of a time; errors as for ``rollback``."""
-    found = snapshot.timeline.timeline.find(instant)
+    found = snapshot.timeline.find(instant)
     if found is None or found.is_completed:
         state = "There is no instant" if found is None else f"The {found.action} is completed"
-        known = ", ".join(each.request_time for each in snapshot.timeline.timeline.select_pending()) or "none"
+        known = ", ".join(each.request_time for each in snapshot.timeline.select_pending()) or "none"
         raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending instants: {known[:1000]}.")
     if found.action not in (COMPACTION, *_UNDONE):
         raise UnsupportedFeatureError(

@@ -137,7 +137,7 @@ def _request(session: WriteSession, savepoint: str) -> str | None:
         if not plan.instants:
             return None
         find_files_to_undo(snapshot, [each.time for each in plan.instants])  # refuses before anything is written
-        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline))
         holding.ensure_held()
         session.open_timeline(snapshot).request(instant, RESTORE, write_restore_plan(plan))
         return instant
@@ -191,7 +191,7 @@ class _Run:
         return kept
 
     def _find_pending(self, now: Snapshot) -> Instant:
-        found = now.timeline.timeline.find(self.instant, RESTORE)
+        found = now.timeline.find(self.instant, RESTORE)
         if found is None or found.is_completed:
             raise ConflictError("Another writer finished the restore, or took it back.", instant=self.instant)
         return found
@@ -253,7 +253,7 @@ def _remove_rollbacks(session: WriteSession, savepoint: str) -> None:
     with session.hold_lock() as holding:
         snapshot = session.look()
         timeline = session.open_timeline(snapshot)
-        for each in snapshot.timeline.timeline.select_actions(ROLLBACK).select_after(savepoint):
+        for each in snapshot.timeline.select_actions(ROLLBACK).select_after(savepoint):
             holding.ensure_held()
             if each.is_completed:
                 timeline.remove(each)

@@ -39,7 +39,7 @@ from hoodie_py.writer.transaction.pending import is_clustering
 
 def find_pending_restore(snapshot: Snapshot) -> Instant | None:
     """Return the restore that has begun and has not completed, or None."""
-    return snapshot.timeline.timeline.select_pending().select_actions(RESTORE).last
+    return snapshot.timeline.select_pending().select_actions(RESTORE).last
 
 
 def read_plan(snapshot: Snapshot, pending: Instant) -> RestorePlan:
@@ -60,7 +60,7 @@ def find_savepoint_of(snapshot: Snapshot, pending: Instant, plan: RestorePlan) -
     if plan.savepoint is not None:
         return plan.savepoint
     oldest = plan.instants[-1].time if plan.instants else pending.request_time
-    saved = snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)
+    saved = snapshot.timeline.select_completed().select_actions(SAVEPOINT)
     return max((each.request_time for each in saved if each.request_time < oldest), default=None)
 
 
@@ -99,7 +99,7 @@ def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Restor
 
 
 def _list_later(snapshot: Snapshot, instant: str) -> list[Instant]:
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     saved = timeline.select_writes().find(instant)
     if saved is None:
         raise InvalidTableError("The commit of the savepoint is not on the timeline.", instant=instant)
@@ -136,7 +136,7 @@ def _get_time(instant: Instant) -> str:
 
 def _check_savepoints(snapshot: Snapshot, instant: str, undone: Iterable[Instant]) -> None:
     times = {each.request_time for each in undone}
-    saved = snapshot.timeline.timeline.select_actions(SAVEPOINT)
+    saved = snapshot.timeline.select_actions(SAVEPOINT)
     beyond = [each.request_time for each in saved if each.request_time in times]
     if beyond:
         raise InvalidQueryError(
@@ -147,7 +147,7 @@ def _check_savepoints(snapshot: Snapshot, instant: str, undone: Iterable[Instant
 
 
 def _check_archive(snapshot: Snapshot, instant: str) -> None:
-    first = snapshot.timeline.timeline.first_active_time
+    first = snapshot.timeline.first_active_time
     if first is None or first <= instant:
         return
     archived = [each.request_time for each in snapshot.timeline.read_archive().instants if each.is_write]
@@ -184,7 +184,7 @@ def _is_needed(snapshot: Snapshot, name: str, path: str) -> bool:
     log = parse_log_file_name(name)
     if log is None:
         base = parse_base_file_name(name)
-        return base is None or snapshot.timeline.timeline.is_committed(base.instant)
+        return base is None or snapshot.timeline.is_committed(base.instant)
     if snapshot.config.has_logs_named_by_commit:
-        return snapshot.timeline.timeline.is_committed(log.instant)
+        return snapshot.timeline.is_committed(log.instant)
     return path in snapshot.timeline.stats_by_path

@@ -89,9 +89,9 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
         saved = SavepointMetadata(user, round(time.time() * 1000), comment, _list_files(snapshot, commit.request_time))
         timeline = session.open_timeline(snapshot)
         inflight = Instant(commit.request_time, None, SAVEPOINT, INFLIGHT)
-        completion_time = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        completion_time = session.clock.take(find_newest_time(snapshot.timeline))
         holding.ensure_held()  # what may refuse comes first: nobody completes an inflight file that is left
-        if snapshot.timeline.timeline.find(commit.request_time, SAVEPOINT) is None:
+        if snapshot.timeline.find(commit.request_time, SAVEPOINT) is None:
             timeline.begin(inflight)
         timeline.complete(inflight, completion_time, write_savepoint_metadata(saved))
     return _describe(commit.request_time, saved)
@@ -123,7 +123,7 @@ def find_savepoint(snapshot: Snapshot, instant: str) -> Instant:
     Raises:
         InvalidQueryError: there is none.
     """
-    found = snapshot.timeline.timeline.find(instant, SAVEPOINT)
+    found = snapshot.timeline.find(instant, SAVEPOINT)
     if found is None or not found.is_completed:
         known = ", ".join(each.request_time for each in _select_completed(snapshot)) or "none"
         raise InvalidQueryError(f"There is no savepoint at {instant[:40]!r}.", hint=f"Savepoints: {known[:1000]}.")
@@ -136,11 +136,11 @@ def _describe(instant: str, saved: SavepointMetadata) -> Savepoint:
 
 
 def _select_completed(snapshot: Snapshot) -> list[Instant]:
-    return list(snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT))
+    return list(snapshot.timeline.select_completed().select_actions(SAVEPOINT))
 
 
 def _find_commit(snapshot: Snapshot, instant: str | None) -> Instant:
-    writes = snapshot.timeline.timeline.select_writes()
+    writes = snapshot.timeline.select_writes()
     found = writes.last if instant is None else writes.find(instant)
     if found is None:
         what = "The table has no completed commit" if instant is None else f"There is no commit at {instant[:40]!r}"
@@ -155,7 +155,7 @@ def _find_commit(snapshot: Snapshot, instant: str | None) -> Instant:
 
 def _check_possible(snapshot: Snapshot, commit: Instant) -> None:
     _check_no_restore(snapshot)
-    known = snapshot.timeline.timeline.find(commit.request_time, SAVEPOINT)
+    known = snapshot.timeline.find(commit.request_time, SAVEPOINT)
     if known is not None and known.is_completed:
         raise InvalidQueryError("The commit has a savepoint already.", instant=commit.request_time)
     earliest = _find_earliest_kept(snapshot, commit)
@@ -168,7 +168,7 @@ def _check_possible(snapshot: Snapshot, commit: Instant) -> None:
 
 
 def _check_no_restore(snapshot: Snapshot) -> None:
-    pending = snapshot.timeline.timeline.select_pending().select_actions(RESTORE)
+    pending = snapshot.timeline.select_pending().select_actions(RESTORE)
     if len(pending):
         raise ConflictError(
             "A restore is pending.",
@@ -185,14 +185,14 @@ def _find_earliest_kept(snapshot: Snapshot, commit: Instant) -> str | None:
     timeline = snapshot.timeline
     cleans = read_cleans(timeline, commit.request_time)
     kept = [each.retained or _find_last_before(snapshot, each.request_time) for each in cleans]
-    last = timeline.timeline.select_actions(CLEAN).last
+    last = timeline.select_actions(CLEAN).last
     if last is not None and not any(each.request_time == last.request_time for each in cleans):  # not begun, or before
         kept.append(timeline.find_earliest_retained() or _find_last_before(snapshot, last.request_time))
     return max(kept, default=None)
 
 
 def _find_last_before(snapshot: Snapshot, clean: str) -> str:
-    before = [each for each in snapshot.timeline.timeline.select_writes() if each.request_time <= clean]
+    before = [each for each in snapshot.timeline.select_writes() if each.request_time <= clean]
     return before[-1].request_time if before else clean
 
 

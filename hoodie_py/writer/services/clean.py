@@ -105,7 +105,7 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
 
 def list_pending(snapshot: Snapshot) -> list[Instant]:
     """Return the pending cleans, oldest first."""
-    return list(snapshot.timeline.timeline.select_pending().select_actions(CLEAN))
+    return list(snapshot.timeline.select_pending().select_actions(CLEAN))
 
 
 @watch_calls("clean")
@@ -139,7 +139,7 @@ def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
         if plan is None:
             return None
         MetadataTable.check(snapshot, session.settings.metadata_mode)
-        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline))
         content = write_clean_plan(plan, session.files.java_uri)
         holding.ensure_held()
         session.open_timeline(snapshot).request(instant, CLEAN, content)
@@ -220,7 +220,7 @@ class _CleanCompletion:
 
 
 def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
-    found = snapshot.timeline.timeline.find(instant, CLEAN)
+    found = snapshot.timeline.find(instant, CLEAN)
     if found is None or found.is_completed:
         raise ConflictError("Another writer finished the clean, or took it back.", instant=instant)
     return found

@@ -297,7 +297,7 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
     files = _group_by_partition(report.removed)
     sources = find_sources(snapshot, files) if settings.delete_sources else {}
     report = replace(report, sources=tuple(each.uri for some in sources.values() for each in some))
-    last = snapshot.timeline.timeline.select_writes().last
+    last = snapshot.timeline.select_writes().last
     plan = CleanPlan(
         earliest_instant_to_retain=time,
         earliest_action=earliest.comparable_action if earliest is not None else None,
@@ -316,7 +316,7 @@ def check_cleanable(snapshot: Snapshot) -> None:
     Raises:
         UnsupportedFeatureError: names the feature.
     """
-    if len(snapshot.timeline.timeline.select_pending().select_actions(RESTORE)):
+    if len(snapshot.timeline.select_pending().select_actions(RESTORE)):
         raise UnsupportedFeatureError(
             "Cleaning a table beside a pending restore.", hint="Finish the restore first.", table=snapshot.config.name
         )
@@ -373,7 +373,7 @@ def _explain_wait(snapshot: Snapshot, settings: CleanSettings) -> str | None:
     """
     if settings.least_commits is None:
         return None
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     last = timeline.select_actions(CLEAN).select_completed().last
     seen = None
     if last is not None:
@@ -386,7 +386,7 @@ def _explain_wait(snapshot: Snapshot, settings: CleanSettings) -> str | None:
 
 def _find_earliest_retained(snapshot: Snapshot, settings: CleanSettings) -> Instant | None:
     """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``)."""
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     completed = timeline.select_writes().instants
     if len(completed) <= settings.commits:
         return None
@@ -432,7 +432,7 @@ def _find_planned_files(snapshot: Snapshot) -> dict[str, str]:
 def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
     """Return the paths that savepoints name, with the reason to keep them."""
     saved: dict[str, str] = {}
-    for instant in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT):
+    for instant in snapshot.timeline.select_completed().select_actions(SAVEPOINT):
         data = read_bounded(snapshot.files, locate_instant(snapshot.config, instant))
         for partition, names in SavepointMetadata.from_bytes(data).files.items():
             _add_paths(saved, partition, names, f"savepoint {instant.request_time} names it")
@@ -441,7 +441,7 @@ def _find_savepoint_files(snapshot: Snapshot) -> dict[str, str]:
 
 def _note_savepoints(snapshot: Snapshot) -> dict[str, str]:
     """Return metadata that lists the savepoints. If one of them is gone later, Java looks into all partitions again."""
-    saved = [each.request_time for each in snapshot.timeline.timeline.select_completed().select_actions(SAVEPOINT)]
+    saved = [each.request_time for each in snapshot.timeline.select_completed().select_actions(SAVEPOINT)]
     return {keys.SAVEPOINTED: ",".join(saved)} if saved else {}
 
 

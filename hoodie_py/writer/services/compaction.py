@@ -113,7 +113,7 @@ def run(
         )
     snapshot = _recover(session, instant)
     check_merger(snapshot.config, merger, override=override_merger)
-    pending = snapshot.timeline.timeline.select_pending_compactions().instants
+    pending = snapshot.timeline.select_pending_compactions().instants
     chosen = choose_planned(snapshot, pending, instant, _WHAT)
     if chosen is None:
         return CompactionResult()
@@ -133,7 +133,7 @@ def run(
 def _recover(session: WriteSession, instant: str | None) -> Snapshot:
     """Finish pending rollbacks, that of the compaction too, and return the table after that."""
     snapshot = session.look()
-    first = snapshot.timeline.timeline.select_pending_compactions().instants[:1]
+    first = snapshot.timeline.select_pending_compactions().instants[:1]
     chosen = instant or (first[0].request_time if first else None)
     if chosen is None and not snapshot.config.is_merge_on_read:
         return snapshot  # such a table never has a plan
@@ -144,7 +144,7 @@ def _recover(session: WriteSession, instant: str | None) -> Snapshot:
 def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
-        pending = snapshot.timeline.timeline.select_pending_compactions().find(instant)
+        pending = snapshot.timeline.select_pending_compactions().find(instant)
         if pending is None:
             raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
         plan = snapshot.timeline.read_compaction_plan(pending)

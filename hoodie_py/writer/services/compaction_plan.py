@@ -82,7 +82,7 @@ def schedule(session: WriteSession) -> str | None:
         snapshot = session.look()
         check_compactable(snapshot)
         forget_finished(session, snapshot)
-        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline))
         planned = make_plan(snapshot, instant, session.settings.plan)
         if planned is None or not planned.plan.operations:
             return None
@@ -96,7 +96,7 @@ def dry_run(session: WriteSession) -> PlanReport:
     """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
     snapshot = session.look()
     check_compactable(snapshot)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline))
     settings = session.settings.plan
     planned = make_plan(snapshot, instant, settings)
     if planned is not None:
@@ -117,7 +117,7 @@ def make_plan(
         ConflictError: a pending write is in the way.
     """
     if settings.trigger is not None:
-        trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+        trigger = judge_trigger(snapshot.timeline, instant, settings)
         if trigger is None or not trigger.is_due:
             return None
     check_pending_writes(snapshot, instant)

@@ -91,7 +91,7 @@ def schedule(session: WriteSession) -> str | None:
         snapshot = session.look()
         check_foldable(session, snapshot)
         forget_finished(session, snapshot)
-        instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.take(find_newest_time(snapshot.timeline))
         plan = make_plan(session, snapshot, instant)
         if not plan.operations:
             return None
@@ -201,7 +201,7 @@ def _run(session: WriteSession, instant: str | None, runner: Runner | None) -> C
     check_foldable(session, snapshot)
     if finish_rollbacks(session, snapshot):
         snapshot = session.look()
-    pending = snapshot.timeline.timeline.select_pending_log_compactions().instants
+    pending = snapshot.timeline.select_pending_log_compactions().instants
     chosen = choose_planned(snapshot, pending, instant, _WHAT)
     if chosen is None:
         return CompactionResult()
@@ -228,7 +228,7 @@ def _ignore_rows(rows: int) -> None:
 def _begin(session: WriteSession, instant: str, alive: Heartbeat) -> _OpenLogCompaction:
     with session.hold_lock() as holding:
         snapshot = session.look()
-        pending = snapshot.timeline.timeline.select_pending_log_compactions().find(instant)
+        pending = snapshot.timeline.select_pending_log_compactions().find(instant)
         if pending is None:
             raise ConflictError("Another writer finished the log compaction, or took it back.", instant=instant)
         plan = snapshot.timeline.read_pending_plan(pending)
@@ -366,7 +366,7 @@ def _abort(session: WriteSession, begun: _OpenLogCompaction, error: BaseExceptio
     try:
         with session.hold_lock() as holding:
             snapshot = session.look()
-            found = snapshot.timeline.timeline.select_pending_log_compactions().find(begun.instant.request_time)
+            found = snapshot.timeline.select_pending_log_compactions().find(begun.instant.request_time)
             if found is not None and found.state == INFLIGHT:
                 _undo_attempt(session, snapshot, found, partial(alive.ensure_own, holding))
     except HoodieError as problem:

@@ -52,7 +52,7 @@ def choose_planned(snapshot: Snapshot, pending: Sequence[Instant], instant: str 
         return pending[0] if pending else None
     found = next((each for each in pending if each.request_time == instant), None)
     if found is None:
-        other = snapshot.timeline.timeline.find(instant)
+        other = snapshot.timeline.find(instant)
         state = f"There is no {what}" if other is None else f"A {other.action} is {other.state}, no pending plan,"
         known = ", ".join(each.request_time for each in pending) or "none"
         raise InvalidQueryError(f"{state} at {instant[:40]!r}.", hint=f"Pending {what}s: {known[:1000]}.")
@@ -87,7 +87,7 @@ def check_still_planned(
         ConflictError: one did.
     """
     instant = begun.request_time
-    found = now.timeline.timeline.find(instant, begun.comparable_action)
+    found = now.timeline.find(instant, begun.comparable_action)
     if found is None or found.action != begun.action or found.state != INFLIGHT:
         state = "gone" if found is None else found.state
         raise ConflictError(f"Another writer changed the {what} while it ran: it is {state}.", instant=instant)
@@ -193,7 +193,7 @@ def put_back(
         remove_files_of_run(session.files, begun.request_time, run_id)
         with session.hold_lock() as holding:
             snapshot = session.look()
-            found = snapshot.timeline.timeline.find(begun.request_time, begun.comparable_action)
+            found = snapshot.timeline.find(begun.request_time, begun.comparable_action)
             if found is not None and found.action == begun.action and found.state == INFLIGHT:
                 undo_attempt(session, snapshot, found, places, partial(alive.ensure_own, holding))
     except HoodieError as problem:

@@ -140,7 +140,7 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         ensure_own()
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
             metadata.commit(change, ensure_own)
-            completion_time = session.clock.take(find_newest_time(now.timeline.timeline))
+            completion_time = session.clock.take(find_newest_time(now.timeline))
             content = run.make_content(now)
             ensure_own()  # the last thing before the commit
             instant = session.open_timeline(now).complete(inflight, completion_time, content)
@@ -245,7 +245,7 @@ def _has_changed(before: Snapshot, now: Snapshot) -> bool:
     """Whether an instant completed or disappeared, or a property changed: they name the indexes. A new pending instant
     does not count: it may be the block's own.
     """
-    had, has = _list_states(before.timeline.timeline), _list_states(now.timeline.timeline)
+    had, has = _list_states(before.timeline), _list_states(now.timeline)
     changed = before.config.properties != now.config.properties
     return changed or bool(had - has) or any(completed for *_, completed in has - had)
 

@@ -124,7 +124,7 @@ def _load_in_force(snapshot: Snapshot, partition: str, names: Sequence[str]) -> 
     instants = sorted(parse_instant(each) for each in names if each.endswith(HASHING_SUFFIX))
     committed = {parse_instant(each) for each in names if each.endswith(COMMIT_SUFFIX)} | {FIRST_INSTANT}
     committed |= {each.request_time for each in snapshot.timeline.list_completed_writes()}
-    pending = snapshot.timeline.timeline.pending_times
+    pending = snapshot.timeline.pending_times
     for at in reversed(range(len(instants))):
         instant = instants[at]
         if instant in committed:

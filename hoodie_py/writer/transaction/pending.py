@@ -68,7 +68,7 @@ class PendingRollback:
 
 def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
     """Return the writes that have not completed, oldest first: no compactions, no clusterings."""
-    pending = snapshot.timeline.timeline.select_pending()
+    pending = snapshot.timeline.select_pending()
     written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
     return [each for each in written if not is_clustering(snapshot, each)]
 
@@ -82,7 +82,7 @@ def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
 
 def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
     """Yield each pending clustering with the file groups that it will replace."""
-    for instant in snapshot.timeline.timeline.select_pending_replacements():
+    for instant in snapshot.timeline.select_pending_replacements():
         plan = snapshot.timeline.read_replace_plan(instant)
         if plan.is_clustering:
             yield instant, frozenset(plan.iterate_file_groups())
@@ -90,7 +90,7 @@ def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, f
 
 def iterate_planned_slices(snapshot: Snapshot) -> Iterator[PendingSlice]:
     """Yield the file slices that pending compactions, log compactions and clusterings have planned."""
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
         for each in snapshot.timeline.read_pending_plan(instant).operations:
             yield PendingSlice(instant, each.partition_path, each.file_id, (each.data_file, *each.delta_files))
@@ -106,7 +106,7 @@ def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     Raises:
         CorruptFileError: a rollback's file is damaged.
     """
-    later = (each for each in snapshot.timeline.timeline.select_actions(ROLLBACK) if each.request_time > time)
+    later = (each for each in snapshot.timeline.select_actions(ROLLBACK) if each.request_time > time)
     return [each for each in later if time in _read_targets(snapshot, each)]
 
 
@@ -116,7 +116,7 @@ def list_rolled_back(snapshot: Snapshot) -> list[str]:
     Raises:
         CorruptFileError: a rollback's file is damaged.
     """
-    done = snapshot.timeline.timeline.select_actions(ROLLBACK).select_completed()
+    done = snapshot.timeline.select_actions(ROLLBACK).select_completed()
     return sorted({time for each in done for time in _read_targets(snapshot, each)})
 
 
@@ -127,7 +127,7 @@ def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
         InvalidTableError: an inflight rollback has no plan, or its plan names no instant.
         CorruptFileError: a plan is damaged.
     """
-    begun = snapshot.timeline.timeline.select_pending().select_actions(ROLLBACK)
+    begun = snapshot.timeline.select_pending().select_actions(ROLLBACK)
     return [PendingRollback(each, _read_plan(snapshot, each)) for each in begun]
 
 

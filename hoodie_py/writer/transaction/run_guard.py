@@ -40,6 +40,6 @@ def forget_finished(session: WriteSession, now: Snapshot) -> None:
 
     Call it under the lock.
     """
-    timeline = now.timeline.timeline
+    timeline = now.timeline
     markers.remove_finished(session.files, timeline)
     heartbeat.remove_finished(session.files, timeline, session.settings.options)

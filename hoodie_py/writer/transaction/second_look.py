@@ -159,13 +159,13 @@ def remove_undone(session: WriteSession, snapshot: Snapshot) -> bool:
         ConflictError: another writer holds the lock.
         StorageError: the store refused.
     """
-    if not snapshot.timeline.timeline.undone:
+    if not snapshot.timeline.undone:
         return False
     with session.hold_lock() as holding:
         now = session.look()
         holding.ensure_held()
-        for instant in now.timeline.timeline.undone:
-            if now.timeline.timeline.find(instant.request_time, instant.action) is None:
+        for instant in now.timeline.undone:
+            if now.timeline.find(instant.request_time, instant.action) is None:
                 undo_metadata_commit(session.files, instant.request_time)
             session.open_timeline(now).remove(instant)
     return True

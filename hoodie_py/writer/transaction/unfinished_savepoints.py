@@ -32,7 +32,7 @@ def remove_unfinished_savepoints(session: WriteSession, snapshot: Snapshot) -> b
 def list_unfinished_savepoints(session: WriteSession, snapshot: Snapshot) -> list[Instant]:
     """Return the savepoints whose inflight files are as old as those of dead writes."""
     timeline = session.open_timeline(snapshot)
-    pending = snapshot.timeline.timeline.select_pending().select_actions(SAVEPOINT)
+    pending = snapshot.timeline.select_pending().select_actions(SAVEPOINT)
     options = session.settings.options
     return [
         each for each in pending if read_life(session.files, each.request_time, timeline.locate(each), options).is_over

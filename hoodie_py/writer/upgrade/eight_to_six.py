@@ -21,7 +21,7 @@ from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 
 VERSION = 6
 ARCHIVE = "archived"
-_KEPT = (names.FILES, names.COLUMN_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
+_KEPT = (names.FILES_PARTITION, names.COLUMN_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 
 
 def plan_step(facts: Facts) -> Step:

@@ -43,13 +43,13 @@ def drop_partitions(session: WriteSession, snapshot: Snapshot, step: Step) -> No
     config = snapshot.config
     if step.dropped:
         gone = step.dropped
-        if names.FILES in gone:
+        if names.FILES_PARTITION in gone:
             gone = (*config.metadata_partitions, *config.metadata_partitions_inflight)
         PartitionState(session.files, config).drop(gone)
     if step.definitions is not None:
         write_definitions(session.files, config, step.definitions)
     for name in step.dropped:
-        if name == names.FILES:
+        if name == names.FILES_PARTITION:
             remove_tree(session.files, METADATA_TABLE)
         else:
             remove_tree(session.files.sub(METADATA_TABLE), name)
@@ -59,7 +59,9 @@ def set_aside(session: WriteSession, snapshot: Snapshot, ensure_held: Callable[[
     """Compact the metadata table and take it out of use; return the partitions that were complete."""
     config = snapshot.config
     if not config.metadata_partitions:
-        if names.FILES in config.metadata_partitions_inflight:  # a run that died, or a build: it is built anew
+        if (
+            names.FILES_PARTITION in config.metadata_partitions_inflight
+        ):  # a run that died, or a build: it is built anew
             remove_tree(session.files, METADATA_TABLE)
         return ()
     compact_metadata_table(session, ensure_held)
@@ -183,15 +185,17 @@ def add_empty_commit(session: WriteSession, ensure_held: Callable[[], None]) -> 
     view = open_metadata_view(snapshot)
     if view is None:
         return
-    completed = view.timeline.timeline.select_completed()
+    completed = view.timeline.select_completed()
     last, delta = completed.select_actions(COMMIT).last, completed.select_actions(DELTA_COMMIT).last
     if last is None or delta is None or delta.request_time > last.request_time:
         return
     files = session.files.sub(METADATA_TABLE)
-    schema = PartitionFiles(files, view.config, names.FILES, view.list_file_groups(names.FILES)).read_schema()
+    schema = PartitionFiles(
+        files, view.config, names.FILES_PARTITION, view.list_file_groups(names.FILES_PARTITION)
+    ).read_schema()
     if schema is None:
         raise InvalidTableError("No file of the metadata table has a schema.", path=files.uri)
-    beyond = max(find_newest_time(load_timeline(files, view.config)), find_newest_time(snapshot.timeline.timeline))
+    beyond = max(find_newest_time(load_timeline(files, view.config)), find_newest_time(snapshot.timeline))
     commit = DeltaCommit(files, view.config, session.clock.take(beyond), schema)
     ensure_held()
     commit.begin()

@@ -36,9 +36,9 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
         snapshot = undo_failed_writes(session)
     if not snapshot.config.is_merge_on_read:
         return snapshot
-    for each in snapshot.timeline.timeline.select_pending_log_compactions():
+    for each in snapshot.timeline.select_pending_log_compactions():
         log_compaction.run(session, each.request_time)
-    for each in session.look().timeline.timeline.select_pending_compactions():
+    for each in session.look().timeline.select_pending_compactions():
         run_or_take_back(session, each.request_time, merger=merger)
     snapshot = session.look()
     if count_logs(snapshot):
@@ -51,7 +51,7 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
 
 def needs_rollback(snapshot: Snapshot) -> bool:
     """Whether a table has writes that have not completed, or that are undone by half."""
-    undone = snapshot.timeline.timeline.undone
+    undone = snapshot.timeline.undone
     return bool(undone or list_pending_writes(snapshot) or list_pending_rollbacks(snapshot))
 
 
@@ -68,7 +68,7 @@ def check_settled(session: WriteSession, snapshot: Snapshot) -> None:
     Raises:
         ConflictError: names the instant.
     """
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     pending = list_pending_writes(snapshot)
     blocking = timeline.select_pending().select_actions(INDEXING, RESTORE).instants
     for each in (*pending, *blocking):

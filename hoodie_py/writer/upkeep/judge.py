@@ -56,7 +56,7 @@ class PendingPlan:
 
 def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService:
     """Judge pending writes by their heartbeats, and rollbacks that were cut short."""
-    undone = len(snapshot.timeline.timeline.undone)
+    undone = len(snapshot.timeline.undone)
     rollbacks = list_rollbacks_to_finish(snapshot)
     savepoints = len(list_unfinished_savepoints(session, snapshot))
     pending = list_pending_writes(snapshot)
@@ -100,7 +100,7 @@ def list_plans(session: WriteSession, snapshot: Snapshot) -> list[PendingPlan]:
 
 
 def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
-    timeline = snapshot.timeline.timeline
+    timeline = snapshot.timeline
     if snapshot.config.is_merge_on_read:
         yield from ((COMPACT, each) for each in timeline.select_pending_compactions() if each.action == COMPACTION)
         pending = timeline.select_pending_log_compactions()
@@ -131,7 +131,7 @@ def judge_index_builds(snapshot: Snapshot) -> DueService:
     """Judge partitions of the metadata table that a build left unfinished."""
     config = snapshot.config
     names = sorted({*config.metadata_partitions_inflight} - {*config.metadata_partitions})
-    java = snapshot.timeline.timeline.select_pending().select_actions(INDEXING)
+    java = snapshot.timeline.select_pending().select_actions(INDEXING)
     if len(java):
         first = java.instants[0].request_time
         why = f"Java Hudi builds an index since {first}, or was killed; dropping that index removes its plan"
@@ -170,9 +170,9 @@ def judge_compaction(session: WriteSession, snapshot: Snapshot) -> DueService:
     if not snapshot.config.is_merge_on_read:
         return DueService(COMPACT, "not due", "a copy-on-write table has no log files")
     check_compactable(snapshot)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline))
     settings = with_trigger(session).settings.plan
-    trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+    trigger = judge_trigger(snapshot.timeline, instant, settings)
     if trigger is None:
         return DueService(COMPACT, "not due", "nothing was written yet")
     figures: dict[str, int | float | str] = {"delta commits": trigger.commits, "seconds": trigger.seconds}
@@ -205,7 +205,7 @@ def judge_log_compaction(session: WriteSession, snapshot: Snapshot, compaction: 
     if compaction is not None and compaction.is_due:
         return DueService(FOLD, "not due", "the compaction takes all log files")
     least = BLOCKS_THRESHOLD.read(session.settings.options)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline))
     taken = log_compaction_plan.make_plan(session, snapshot, instant).operations
     files = sum(len(each.delta_files) for each in taken)
     figures = {"file slices": len(taken), "log files": files, "threshold": least}
@@ -227,7 +227,7 @@ def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:
     figures: dict[str, int | float | str] = {"commits": commits}
     if commits < least:
         return DueService(CLUSTER, "not due", since, figures)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+    instant = session.clock.peek(find_newest_time(snapshot.timeline))
     report = clustering_plan.make_plan(chosen, snapshot, instant, settings).report
     small = sum(len(each.file_ids) for each in report.groups)
     new = sum(each.new_files for each in report.groups)
@@ -249,7 +249,7 @@ def judge_clean(session: WriteSession, snapshot: Snapshot) -> DueService:
     files = sum(len(each.files) for each in report.removed)
     size = sum(each.size for each in report.removed)
     kept = f"{settings.commits} commits" if report.policy == "KEEP_LATEST_COMMITS" else f"{settings.versions} versions"
-    commits = len(snapshot.timeline.timeline.select_writes())
+    commits = len(snapshot.timeline.select_writes())
     figures = {"files": files, "bytes": size, "commits": commits}
     if not files:
         return DueService(CLEAN, "not due", f"no file is older than the {kept} retained, of {commits}", figures)

@@ -149,8 +149,8 @@ class ServiceRun:
 
     def undo_failed_writes(self) -> Texts:
         """Roll back writes whose writers died."""
-        before = self.session.look().timeline.timeline.pending_times
-        after = {each.request_time for each in undo_failed_writes(self.session, spare_others=True).timeline.timeline}
+        before = self.session.look().timeline.pending_times
+        after = {each.request_time for each in undo_failed_writes(self.session, spare_others=True).timeline}
         gone = sorted(before - after)
         yield f"Rolled back what failed writes left: {', '.join(gone) or 'unfinished rollbacks or savepoints'}."
 
@@ -295,7 +295,7 @@ def _make_report(
         uri=snapshot.files.uri,
         table_type=config.table_type,
         version=config.version,
-        instant=snapshot.timeline.timeline.newest_time or None,
+        instant=snapshot.timeline.newest_time or None,
         services=tuple(judged.values()),
         steps=steps,
         is_whole=is_whole,

@@ -22,7 +22,6 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.indexes.keys import (
     LOCATION_TYPE,
-    RECORD_INDEX_COLUMN,
     RECORD_INDEX_TYPE,
     SECONDARY_INDEX_TYPE,
     TEXT_ENCODING,
@@ -47,6 +46,7 @@ from hoodie_py.formats.indexes.keys import (
     read_file_ids,
     split_secondary_keys,
 )
+from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 
 LOG = ".c0665953-ac40-4b9d-b5db-e4bdbaf46566-0_20261121101432219.log.1_0-2836-3966"
 BASE = "c0665953-ac40-4b9d-b5db-e4bdbaf46566-0_0-2709-3775_20261121101411270.parquet"

@@ -142,7 +142,7 @@ def test_archive_goes_on_where_the_active_timeline_begins(name: str, corpus: Cal
     timeline = open_view(corpus(name)).timeline
     archived = timeline.read_archive()
     assert archived.instants
-    first = timeline.timeline.first_active_time
+    first = timeline.first_active_time
     assert first is not None
     assert all(time < first for time in archived.completion_times)
     for time, completion in archived.completion_times.items():
@@ -186,7 +186,7 @@ def test_no_archive(tmp_path: Path):
 def test_compaction_plans(corpus: Callable[[str], Path]):
     for name in ("compaction_pending_mor_v6", "compaction_pending_mor_v9"):
         timeline = open_view(corpus(name)).timeline
-        (pending,) = timeline.timeline.select_pending_compactions()
+        (pending,) = timeline.select_pending_compactions()
         plan = timeline.find_compaction_plan(pending.request_time)
         assert plan.operations
         assert all(each.delta_files for each in plan.operations)

@@ -144,7 +144,7 @@ def test_an_overwrite_that_is_taken_back_is_in_nobodys_way(version: int, tmp_pat
     )
     path.write_bytes(b"")
     snapshot = HoodieTable.open(tmp_path)._snapshot
-    [instant] = snapshot.timeline.timeline.select_pending_replacements()
+    [instant] = snapshot.timeline.select_pending_replacements()
     path.unlink()
     assert not snapshot.timeline.read_replace_plan(instant).is_clustering
 

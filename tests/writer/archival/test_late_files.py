@@ -89,7 +89,7 @@ def test_the_lock_is_looked_at_between_listing_and_removal(
     _, late = roll_back_a_write(base, monkeypatch)
     HoodieTable.open(base).upsert([row(number, 2) for number in range(4)], QUICK)
     now = open_snapshot(str(base))
-    leaving = now.timeline.timeline.select_writes().instants[:1]
+    leaving = now.timeline.select_writes().instants[:1]
 
     def lost() -> None:
         raise ConflictError("The table's lock was lost while it was needed.")

@@ -187,10 +187,7 @@ def test_a_restore_since_the_look_is_a_conflict(tmp_path: Path) -> None:
     HoodieTable.open(tmp_path).restore(saved, QUICK)
     with pytest.raises(ConflictError, match="was restored since") as caught:
         check_conflicts(Claims(), before, look(tmp_path))
-    assert (
-        caught.value.where["instant"]
-        == look(tmp_path).timeline.timeline.select_actions("restore").instants[0].request_time
-    )
+    assert caught.value.where["instant"] == look(tmp_path).timeline.select_actions("restore").instants[0].request_time
     check_conflicts(Claims(), look(tmp_path), look(tmp_path))
 
 

@@ -59,7 +59,7 @@ def test_rows_are_what_was_written(kind: Kind, tmp_path: Path) -> None:
     assert pending(tmp_path) == []
     snapshot, metadata = last(tmp_path)
     action = "deltacommit" if kind.merge_on_read else "commit"
-    [instant] = [each for each in snapshot.timeline.timeline if each.request_time == result.instant]
+    [instant] = [each for each in snapshot.timeline if each.request_time == result.instant]
     assert (instant.action, instant.completion_time) == (
         action, result.completion_time if kind.version > 6 else result.instant,
     )  # fmt: skip

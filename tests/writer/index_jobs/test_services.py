@@ -107,7 +107,7 @@ def test_a_clean_leaves_what_a_writer_in_flight_knows(tmp_path: Path) -> None:
     table = open_snapshot(base)
     writer = TimelineWriter(table.files, table.config)
     session = WriteSession.open(table, options=SOON)
-    instant = session.clock.take(table.timeline.timeline.newest_time)
+    instant = session.clock.take(table.timeline.newest_time)
     begun = writer.begin(writer.request(instant, "deltacommit", b""))
     (base / ".hoodie/.heartbeat").mkdir(exist_ok=True)
     (base / ".hoodie/.heartbeat" / begun.request_time).touch()

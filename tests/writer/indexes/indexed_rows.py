@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from hoodie_py import HoodieTable
 from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_COLUMN,
     RECORD_INDEX_TYPE,
     SECONDARY_INDEX_TYPE,
     format_secondary_values,
     make_secondary_keys,
     read_file_ids,
 )
+from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 
 Location = tuple[str, str, str]
 

@@ -130,7 +130,7 @@ def test_a_plan_that_does_not_tell_is_about_the_last_savepoint_before_what_it_un
         names.saved(number, names.log("f-0", 1))
     names.pending(9, "restore", "requested")
     snapshot = names.snapshot()
-    [pending] = snapshot.timeline.timeline.select_actions("restore")
+    [pending] = snapshot.timeline.select_actions("restore")
     doing = session(names.root)
     assert find_savepoint_of(snapshot, pending, RestorePlan(())) == at(4)
     for path in names.timeline.glob(f"{at(4)}.savepoint*"):

@@ -57,7 +57,7 @@ def newest(names: Names) -> set[str]:
 
 
 def last_clean(names: Names) -> CleanMetadata:
-    done = names.snapshot().timeline.timeline.select_completed().select_actions("clean").last
+    done = names.snapshot().timeline.select_completed().select_actions("clean").last
     assert done is not None
     layout = 2 if names.version == 9 else 1
     return CleanMetadata.from_bytes((names.timeline / done.file_name(layout)).read_bytes())

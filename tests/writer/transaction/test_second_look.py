@@ -204,7 +204,7 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
     assert rows(HoodieTable.open(base)) == before
     assert HoodieTable.open(base / ".hoodie/metadata").timeline.find(seen[0]) is None
     assert not (base / HEARTBEAT_FOLDER / seen[0]).exists()
-    assert open_snapshot(HoodieTable.open(base).files).timeline.timeline.find(seen[0]) is None
+    assert open_snapshot(HoodieTable.open(base).files).timeline.find(seen[0]) is None
 
 
 @pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True)], ids=str)
