@@ -1,7 +1,7 @@
 """The bytes of blobs: those in the rows, and those in files that rows refer to (Hudi's SQL function ``read_blob``).
 
-A reference comes from the table and is not trusted. It is opened only below the places that the caller allows, after
-these checks: the same scheme and host, no credentials in the URI, no segment that climbs, also not in its decoded form.
+A reference comes from the table and is not trusted. It is opened only below the places that the caller allows, with the
+same scheme and host (``hoodie_storage.location.Place``).
 On a local disk the store also refuses symbolic links that lead out of the folder, and what is no regular file. Ranges
 must lie inside their file, and the bytes of a call are bounded before any of them is read.
 """
@@ -9,26 +9,23 @@ must lie inside their file, and the bytes of a call are bounded before any of th
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.logical_types.blob import BLOB_TYPE, INLINE, OUT_OF_LINE, check_blob
+from hoodie_storage.errors import PathError
+from hoodie_storage.location import Place, parse_place
 
 MEMORY_LIMIT = 1 << 30
 
-_PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
-_S3 = frozenset({"s3a", "s3n"})
 _LOCAL = frozenset({"file", "local"})
 _SHOWN = 200
-_LONGEST_PATH = 4096
 _FILES_AT_ONCE = 8
 
 
@@ -80,71 +77,44 @@ def read_blob(
     except InvalidQueryError:
         message = f"A column of type {column.type} is no column of blobs."
         raise InvalidQueryError(message, hint=f"Give one of type {BLOB_TYPE}.") from None
-    places = [_Place.open(each, storage_options) for each in allow]
-    read = _Reading(places, memory_limit)
+    read = _Reading([_Allowed.open(each, storage_options) for each in allow], memory_limit)
     values = [read.add(row, value) for row, value in enumerate(column.to_pylist())]
     read.fetch(values)
     return pa.array(values, pa.large_binary())
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Where something lies: scheme, host or bucket, and the segments of the path."""
-
-    scheme: str
-    host: str
-    segments: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> _Target | None:
-        """Parse a URI or an absolute local path; None if it is neither, or has credentials or climbs."""
-        found = _PLACE.fullmatch(text)
-        if found is None or len(text) > _LONGEST_PATH or "\0" in text or "::" in text:
-            return None
-        scheme, host = (found[1] or "file").lower(), found[2] or ""
-        scheme = "s3" if scheme in _S3 else "file" if scheme in _LOCAL else scheme
-        host = "" if scheme == "file" and host == "localhost" else host
-        segments = tuple(each for each in found[3].strip("/").split("/") if found[3].strip("/"))
-        if "@" in host or any(_climbs(each) for each in segments) or (scheme == "file" and host):
-            return None
-        return cls(scheme, host, segments)
-
-    def find_inside(self, outer: _Target) -> str | None:
-        """Return the path relative to a folder; None if it is not below it."""
-        depth = len(outer.segments)
-        same = (self.scheme, self.host) == (outer.scheme, outer.host) and self.segments[:depth] == outer.segments
-        return "/".join(self.segments[depth:]) or None if same else None
-
-
-def _climbs(segment: str) -> bool:
-    """Say whether a segment is empty or leads up, for a store that decodes it or takes backslashes for slashes, too."""
-    parts = unquote(unquote(segment)).replace("\\", "/").split("/")
-    return segment in {"", "."} or ".." in parts
+def _parse_place(text: str) -> Place | None:
+    """Parse a place, with the local disk's scheme where there is none; None if it is refused."""
+    try:
+        place = parse_place(text)
+    except PathError:
+        return None
+    return replace(place, scheme=place.scheme or "file", host=place.host or "")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Allowed:
     """An allowed folder."""
 
-    target: _Target
+    place: Place
     files: TableFiles
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> _Place:
+    def open(cls, place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> _Allowed:
         scheme = os.fspath(place).partition(":")[0].lower()
         options = storage_options if "://" in os.fspath(place) and scheme not in _LOCAL else None
         files = TableFiles.open(place, options)
-        target = _Target.parse(files.uri)
-        if target is None:
+        found = _parse_place(files.uri)
+        if found is None:
             raise InvalidQueryError("A place that blobs may be in is neither a URI nor a path.", hint="Name a folder.")
-        return cls(target, files)
+        return cls(found, files)
 
 
 @dataclass(slots=True)
 class _File:
     """A file that rows refer to: their numbers, and the ranges that they ask for, None for the end of the file."""
 
-    place: _Place
+    allowed: _Allowed
     path: str
     rows: list[int] = field(default_factory=list)
     ranges: list[tuple[int, int | None]] = field(default_factory=list)
@@ -153,8 +123,8 @@ class _File:
 class _Reading:
     """Collects what the rows of a column refer to, and reads it file by file."""
 
-    def __init__(self, places: Sequence[_Place], memory_limit: int) -> None:
-        self._places = sorted(places, key=lambda place: -len(place.target.segments))
+    def __init__(self, allowed: Sequence[_Allowed], memory_limit: int) -> None:
+        self._allowed = sorted(allowed, key=lambda allowed: -len(allowed.place.segments))
         self._left = memory_limit
         self._limit = memory_limit
         self._files: dict[tuple[int, str], _File] = {}
@@ -193,12 +163,12 @@ class _Reading:
                     values[row] = data
 
     def _find_file(self, row: int, path: str) -> _File:
-        target = _Target.parse(path)
-        for number, place in enumerate(self._places):
-            inside = None if target is None else target.find_inside(place.target)
-            if inside is not None:
-                return self._files.setdefault((number, inside), _File(place, inside))
-        shown = path.partition("?")[0][:_SHOWN] if target is not None else None  # not the tokens of signed URIs
+        place = _parse_place(path)
+        for number, allowed in enumerate(self._allowed):
+            inside = None if place is None else place.find_inside(allowed.place)
+            if inside:
+                return self._files.setdefault((number, inside), _File(allowed, inside))
+        shown = path.partition("?")[0][:_SHOWN] if place is not None else None  # not the tokens of signed URIs
         raise InvalidQueryError(
             "A blob refers to a file that is below none of the allowed places.",
             hint="Allow its folder with allow=[...], if the table may name files there.",
@@ -223,7 +193,7 @@ class _Reading:
 
 
 def _find_size(file: _File) -> int:
-    files, path = file.place.files, file.path
+    files, path = file.allowed.files, file.path
     try:
         found = files.stat(path)
         if found.is_dir:
@@ -237,6 +207,6 @@ def _find_size(file: _File) -> int:
 
 def _read_file(file: _File) -> list[bytes]:
     try:
-        return file.place.files.read_ranges(file.path, [(start, stop or 0) for start, stop in file.ranges])
+        return file.allowed.files.read_ranges(file.path, [(start, stop or 0) for start, stop in file.ranges])
     except HoodieError as error:
         raise error.locate(row=file.rows[0]) from None

@@ -1,7 +1,7 @@
-"""The location of a store, parsed from a URI or path, and the paths inside a store.
+"""The location of a store, parsed from a URI or path, the paths inside a store, and places that a table names.
 
-A path inside often comes from a table's metadata, so it is not trusted. It must stay below the root, whatever dots,
-slashes and schemes mean to the store.
+Paths inside a store, and places outside of it, often come from a table's metadata, so they are not trusted. They must
+stay below their root, whatever dots, slashes, schemes and escapes mean to the store.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _GOOGLE = frozenset({"gs", "gcs"})
 _SCHEMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SHOWN = 200
 _LOCAL = frozenset({"file", "local"})
+_PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?)?((?:/.*)?)", re.DOTALL)
+_LONGEST_PLACE = 4096  # characters: the most that Linux opens
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +137,61 @@ def _find_problem(path: str) -> str | None:
 def join_paths(*parts: str) -> str:
     """Join parts with slashes; empty parts are left out."""
     return "/".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder outside of the table that the table names: scheme, host or bucket, and segments of the path.
+
+    ``scheme`` and ``host`` are None where the text has none.
+    """
+
+    scheme: str | None
+    host: str | None
+    segments: tuple[str, ...]
+
+    def find_inside(self, folder: Place) -> str | None:
+        """Return the path relative to a folder, "" for the folder itself; None if it is not below it.
+
+        A scheme or host that one side lacks is the other side's.
+        """
+        depth = len(folder.segments)
+        agree = _agree(self.scheme, folder.scheme) and _agree(self.host, folder.host)
+        return "/".join(self.segments[depth:]) if agree and self.segments[:depth] == folder.segments else None
+
+
+def parse_place(text: str) -> Place:
+    """Parse an absolute path or URI that a table names. ``s3a`` and ``s3n`` are ``s3``, ``local`` is ``file``.
+
+    Raises PathError if it is neither, has credentials or more than 4,096 characters, or climbs: also for a store that
+    decodes escapes, takes backslashes for slashes or reads chains of URIs. Its text has nothing of a place with
+    credentials.
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None or not (found[3] or found[2]) or len(text) > _LONGEST_PLACE or "\0" in text or "::" in text:
+        raise PathError("a place that is neither an absolute path nor a URI")
+    scheme, host = (found[1] or "").lower() or None, found[2] or None
+    scheme = "s3" if scheme in _S3 else "file" if scheme in _LOCAL else scheme
+    if host is not None and "@" in host:
+        raise PathError("a place with credentials in it")
+    if scheme == "file" and host is not None:
+        if host != "localhost":
+            raise PathError("a place on another machine")
+        host = None
+    path = found[3][1:].rstrip("/")
+    segments = tuple(path.split("/")) if path else ()
+    if any(map(_climbs, segments)):
+        raise PathError("a place whose path climbs, or has an empty segment")
+    return Place(scheme, host, segments)
+
+
+def _climbs(segment: str) -> bool:
+    from urllib.parse import unquote
+
+    # Some stores decode a name once, and a proxy before them once more.
+    parts = unquote(unquote(segment)).replace("\\", "/").split("/")
+    return segment in {"", "."} or ".." in parts
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other

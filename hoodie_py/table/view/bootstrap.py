@@ -12,7 +12,7 @@ each. The rules:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
 
@@ -32,9 +32,9 @@ from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.table.bounded import read_bounded
+from hoodie_storage.errors import PathError
+from hoodie_storage.location import Place, parse_place
 
-_PLACE = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)?", re.DOTALL)
-_S3 = frozenset({"s3a", "s3n"})
 _SHOWN = 500
 
 
@@ -111,15 +111,6 @@ class BootstrapSources:
             return read_hfile(data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A place by scheme, host or bucket, and the segments of its path; None where the text has none."""
-
-    scheme: str | None
-    host: str | None
-    segments: tuple[str, ...]
-
-
 def locate_source(indexed: IndexedSource, base_path: str) -> SourceFile:
     """Return where a source file of the index lies in the folder that was bootstrapped.
 
@@ -128,44 +119,29 @@ def locate_source(indexed: IndexedSource, base_path: str) -> SourceFile:
         CorruptFileError: it is the folder itself.
     """
     folder, place = _parse_folder(base_path), _parse_place(indexed.uri)
-    depth = len(folder.segments)
-    if (
-        place.segments[:depth] != folder.segments
-        or not _agree(folder.scheme, place.scheme)
-        or not _agree(folder.host, place.host)
-    ):
+    inside = place.find_inside(folder)
+    if inside is None:
         raise InvalidTableError(
             "The bootstrap index names a source file outside the folder that was bootstrapped.",
             path=indexed.uri[:_SHOWN],
             hint=f"Sources must lie below {BOOTSTRAP_BASE_PATH} of hoodie.properties.",
         )
-    if len(place.segments) == depth:
+    if not inside:
         raise CorruptFileError("The bootstrap index names a folder, not a source file.", path=indexed.uri[:_SHOWN])
     scheme, host = place.scheme or folder.scheme, place.host or folder.host or ""
     root = "/" + "/".join(folder.segments)
     uri = root if scheme is None else f"{scheme}://{host}{root}"
-    return SourceFile(uri, "/".join(place.segments[depth:]), indexed.size, indexed.uri)
+    return SourceFile(uri, inside, indexed.size, indexed.uri)
 
 
-def _agree(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
+def _parse_place(text: str) -> Place:
+    try:
+        return parse_place(text)
+    except PathError as error:
+        raise InvalidTableError(f"The table was bootstrapped from {error.reason}.") from None
 
 
-def _parse_place(text: str) -> _Place:
-    """Parse an absolute path or URI as Hadoop's Path does: nothing is percent-encoded, empty segments do not count.
-
-    Raises InvalidTableError: a path that is relative or climbs, or credentials in it.
-    """
-    match = _PLACE.fullmatch(text)
-    if match is None or not (match[3] or match[2]) or "\0" in text or "\\" in text:
-        raise InvalidTableError("A path of a bootstrapped table is neither absolute nor a URI.", path=text[:_SHOWN])
-    if "@" in (match[2] or ""):
-        raise InvalidTableError("A path of a bootstrapped table has credentials in it.")
-    segments = tuple(segment for segment in (match[3] or "").split("/") if segment)
-    if "." in segments or ".." in segments:
-        raise InvalidTableError("A path of a bootstrapped table climbs.", path=text[:_SHOWN])
-    scheme = (match[1] or "").lower()
-    return _Place("s3" if scheme in _S3 else scheme or None, match[2] or None, segments)
-
-
-_parse_folder = lru_cache(maxsize=16)(_parse_place)  # the same for each file
+@lru_cache(maxsize=16)  # the same for each file
+def _parse_folder(text: str) -> Place:
+    # The property has what somebody typed. Java's paths, such as those of the index, have no empty segments.
+    return _parse_place(re.sub("(?<![:/])/+", "/", text))
