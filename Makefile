@@ -15,12 +15,13 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test thorough crash crash-writes crash-streams pairs histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
+.PHONY: help setup python-found java-note java-env s3-env java demo test check thorough crash crash-writes crash-streams pairs histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
 	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz mutants lint format types imports docs wheel release lock clean
 
 help:
 	@echo 'make demo     make a small table, change, read and compact it: its files, its log blocks, what merging does'
 	@echo 'make test     the tests (ARGS="-k name" passes arguments to pytest)'
+	@echo 'make check    lint, types and the tests near what has changed, within two minutes'
 	@echo 'make thorough the further variants of the longest tests, which make test leaves out'
 	@echo 'make java-env what the tests beside Java Hudi need: PySpark 3.5 and the Hudi bundle (make test does it too)'
 	@echo 'make s3-env   the S3 server of the tests that need one that checks credentials (make test does it too, where Go is)'
@@ -83,6 +84,9 @@ demo: $(STAMP) java-note
 
 test: $(STAMP) java-note java-env s3-env
 	@$(BIN)/python -m tests $(ARGS)
+
+check: lint types
+	@$(BIN)/python -m tests.touched $(ARGS)
 
 thorough: $(STAMP) java-note java-env s3-env
 	$(BIN)/python -m pytest -m thorough $(ARGS)
