@@ -6,11 +6,13 @@ Types change by the rules of ``conversions``, those of Hudi's schema-on-read (``
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.arrow.fields import is_any_list
+from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.reader.schema_evolution.conversions import convert_values
 from hoodie_py.reader.schema_evolution.file_mappings import ELEMENT, VALUE, FileMapping, FileMappings, Source
@@ -111,9 +113,10 @@ def map_array(array: pa.Array, target: pa.DataType, inner: Mapping[str, Source])
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         return _map_struct(array, target, inner)
     if is_any_list(target) and is_any_list(source):
-        return _map_list(array, target, _find_inner(inner, ELEMENT))
+        return rebuild_list(array, target, partial(map_array, inner=_find_inner(inner, ELEMENT)))
     if pa.types.is_map(target) and pa.types.is_map(source):
-        return _map_map(array, target, _find_inner(inner, VALUE))
+        items = partial(map_array, inner=_find_inner(inner, VALUE))
+        return rebuild_map(array, target, partial(map_array, inner={}), items)
     return convert_values(array, target)
 
 
@@ -129,23 +132,6 @@ def _map_struct(array: pa.StructArray, target: pa.StructType, inner: Mapping[str
     mask = array.is_null() if array.null_count else None
     fields = [field.with_nullable(True) for field in target]
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask).cast(target)
-
-
-def _map_list(array: pa.Array, target: pa.DataType, inner: Mapping[str, Source]) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    values = map_array(array.values, target.value_type, inner)
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
-    )
-
-
-def _map_map(array: pa.MapArray, target: pa.MapType, inner: Mapping[str, Source]) -> pa.Array:
-    keys, items = map_array(array.keys, target.key_type, {}), map_array(array.items, target.item_type, inner)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]
-    )
 
 
 def _find_inner(inner: Mapping[str, Source], key: str) -> Mapping[str, Source]:

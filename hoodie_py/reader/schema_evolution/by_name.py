@@ -17,6 +17,7 @@ from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
 from hoodie_py.arrow.compute import call, keep_where
 from hoodie_py.arrow.fields import is_text, make_nullable
 from hoodie_py.arrow.float_texts import print_floats, widen_floats
+from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types.variant import is_variant, refuse_shredded
 from hoodie_py.formats.logical_types.vector import find_vector
@@ -129,9 +130,9 @@ def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         return _conform_struct(array, target)
     if _is_list(target) and _is_list(source):
-        return _conform_list(array, target)
+        return rebuild_list(array, target, conform_array)
     if pa.types.is_map(target) and pa.types.is_map(source):
-        return _conform_map(array, target)
+        return rebuild_map(array, target, conform_array, conform_array)
     if pa.types.is_string(target) and not _is_text(source):
         return _to_text(array)
     if not _can_promote(source, target):
@@ -166,24 +167,6 @@ def _conform_struct(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _count_nulls_inside(child: pa.Array, mask: pa.Array | None) -> int:
     """Count the nulls of a struct's field where the struct itself is not null."""
     return int((child if mask is None else keep_where(child, call("invert", mask))).null_count)
-
-
-def _conform_list(array: pa.Array, target: pa.DataType) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    values = conform_array(array.values, target.value_type)
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
-    )
-
-
-def _conform_map(array: pa.Array, target: pa.DataType) -> pa.Array:
-    entry = target.field(0).type if target.num_fields == 1 else pa.struct([target.key_field, target.item_field])
-    keys, items = conform_array(array.keys, target.key_type), conform_array(array.items, target.item_type)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[entry.field(0), entry.field(1)])
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]
-    )
 
 
 def _is_list(type_: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.fields import is_any_list, is_text
+from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, InvalidQueryError
 from hoodie_py.formats.logical_types.vector import Vector
 from hoodie_py.reader.schema_evolution.by_name import conform_array
@@ -212,28 +213,16 @@ def _fit_struct(array: pa.StructArray, target: pa.StructType, *, exact: bool) ->
 
 
 def _fit_list(array: pa.Array, target: pa.ListType, *, exact: bool) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
     _refuse_nulls(array.flatten(), target.value_field)
-    values = _fit(array.values, target.value_type, exact=exact)
-    # Offsets and validity are shared; ``values`` is whole, so the array's offset stays right for slices.
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[values]
-    )
+    return rebuild_list(array, target, partial(_fit, exact=exact))
 
 
 def _fit_map(array: pa.MapArray, target: pa.MapType, *, exact: bool) -> pa.Array:
     if len(array):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
         _refuse_nulls(array.items[start:stop], target.item_field)
-    pairs = [
-        _fit(array.keys, target.key_type, exact=exact),
-        _fit(array.items, target.item_type, exact=exact),
-    ]
-    entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], null_count=array.null_count, offset=array.offset, children=[entries]
-    )
+    fit = partial(_fit, exact=exact)
+    return rebuild_map(array, target, fit, fit)
 
 
 def _refuse_nulls(values: pa.Array, field: pa.Field) -> None:
