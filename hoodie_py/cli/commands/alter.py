@@ -6,19 +6,10 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
     DryRun,
-    EndpointUrl,
-    HudiOptions,
-    StorageOptions,
-    TableUri,
-    Timezone,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 
 Add = Annotated[list[str] | None, typer.Option("--add", metavar="NAME=TYPE", help="A new column, as price=double.")]
 Rename = Annotated[list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A new name of a column.")]
@@ -37,8 +28,9 @@ AllowLoss = Annotated[
 ]
 
 
+@table_command("option", "timezone")
 def alter(
-    table: TableUri,
+    command: TableCommand,
     add: Add = None,
     rename: Rename = None,
     drop: Drop = None,
@@ -48,41 +40,33 @@ def alter(
     comment: Comment = None,
     allow_loss: AllowLoss = False,
     dry_run: DryRun = False,
-    option: HudiOptions = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Add, rename, drop, retype and move columns, and rewrite no file. Every option may be given several times."""
-    options = parse_hudi_options(option)
+    options = command.options
     added, renamed, casts = _split("--add", add), _split("--rename", rename), _split("--cast", cast)
     places, comments = _split("--move", move), _split("--comment", comment)
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, print_text, show_spinner
+    from hoodie_py.cli.console import print_json, print_text, show_spinner
 
-        with show_spinner("altering columns"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            result = opened.alter(
-                added,
-                renamed,
-                drop or (),
-                casts,
-                places,
-                nullable or (),
-                {name: text or None for name, text in comments.items()},
-                allow_loss=allow_loss,
-                dry_run=dry_run,
-                options=options,
-            )
-        if as_json:
-            columns = {field.name: str(field.type) for field in result.schema}
-            times = {"instant": result.instant, "completion_time": result.completion_time}
-            print_json({**times, "changes": list(result.changes), "columns": columns})
-        else:
-            print_text(str(result))
+    with show_spinner("altering columns"):
+        opened = command.open()
+        result = opened.alter(
+            added,
+            renamed,
+            drop or (),
+            casts,
+            places,
+            nullable or (),
+            {name: text or None for name, text in comments.items()},
+            allow_loss=allow_loss,
+            dry_run=dry_run,
+            options=options,
+        )
+    if command.as_json:
+        columns = {field.name: str(field.type) for field in result.schema}
+        times = {"instant": result.instant, "completion_time": result.completion_time}
+        print_json({**times, "changes": list(result.changes), "columns": columns})
+    else:
+        print_text(str(result))
 
 
 def _split(option: str, given: list[str] | None) -> dict[str, str]:

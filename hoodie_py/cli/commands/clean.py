@@ -6,20 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
     DryRun,
-    EndpointUrl,
-    HudiOptions,
-    Metadata,
-    StorageOptions,
-    TableUri,
-    Timezone,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
@@ -35,37 +25,29 @@ Policy = Annotated[
 ]
 
 
+@table_command("option", "metadata_mode", "timezone")
 def clean(
-    table: TableUri,
+    command: TableCommand,
     retain_commits: RetainCommits = None,
     policy: Policy = None,
     dry_run: DryRun = False,
-    option: HudiOptions = None,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Remove file slices that no retained commit needs, and finish interrupted cleans."""
     from hoodie_py.options.write import CLEAN_POLICY
 
-    given = parse_hudi_options(option, metadata_mode)
+    given = command.options
     options = {**given, CLEAN_POLICY: policy} if policy else given
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("looking for old file slices"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            if dry_run:
-                report = opened.clean(retain_commits, options, dry_run=True)
-            else:
-                result = opened.clean(retain_commits, options)
-        if dry_run and not as_json:
-            _print_slices(report)
-        print_result(report if dry_run else result, as_json)
+    with show_spinner("looking for old file slices"):
+        opened = command.open()
+        if dry_run:
+            report = opened.clean(retain_commits, options, dry_run=True)
+        else:
+            result = opened.clean(retain_commits, options)
+    if dry_run and not command.as_json:
+        _print_slices(report)
+    print_result(report if dry_run else result, command.as_json)
 
 
 def _print_slices(report: CleanReport) -> None:

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hoodie_py.cli.commands.compact import EngineName, Instant, On, ScheduleOnly, open_engine
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
     DryRun,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    Metadata,
     OverrideMerger,
-    StorageOptions,
-    TableUri,
-    Timezone,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
@@ -37,23 +27,17 @@ LayoutName = Annotated[
 ]
 
 
+@table_command("option", "metadata_mode", "timezone")
 def cluster(
-    table: TableUri,
+    command: TableCommand,
     schedule_only: ScheduleOnly = False,
     instant: Instant = None,
     engine: On = EngineName.local,
     dry_run: DryRun = False,
     sort: Sort = None,
     layout: LayoutName = None,
-    option: HudiOptions = None,
     merger: Merger = None,
     override_merger: OverrideMerger = False,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Write the rows of small file groups into larger ones, sorted if asked: plan it and carry it out.
 
@@ -63,30 +47,28 @@ def cluster(
         raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
     if override_merger and merger is None:
         raise typer.BadParameter("needs --merger", param_hint="--override-merger")
-    options = parse_hudi_options(option, metadata_mode)
+    options = command.options
     from hoodie_py.options.clustering import LAYOUT, SORT_COLUMNS
 
     options |= {} if sort is None else {str(SORT_COLUMNS): sort}
     options |= {} if layout is None else {str(LAYOUT): layout}
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("reading the table's metadata"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        named = load_merger(opened.config, merger, override=override_merger)
-        if dry_run:
-            report = opened.schedule_clustering(options, dry_run=True)
-            if not as_json and report.groups:
-                _print_groups(report.groups)
-            print_result(report, as_json)
-        elif schedule_only:
-            _print_plan(opened.schedule_clustering(options), as_json)
-        else:
-            with open_engine(engine, "hoodie cluster") as chosen, show_spinner("clustering"):
-                planned = instant or opened.schedule_clustering(options)
-                result = opened.run_clustering(planned, chosen, options, named, override_merger=override_merger)
-            print_result(result, as_json)
+    with show_spinner("reading the table's metadata"):
+        opened = command.open()
+    named = load_merger(opened.config, merger, override=override_merger)
+    if dry_run:
+        report = opened.schedule_clustering(options, dry_run=True)
+        if not command.as_json and report.groups:
+            _print_groups(report.groups)
+        print_result(report, command.as_json)
+    elif schedule_only:
+        _print_plan(opened.schedule_clustering(options), command.as_json)
+    else:
+        with open_engine(engine, "hoodie cluster") as chosen, show_spinner("clustering"):
+            planned = instant or opened.schedule_clustering(options)
+            result = opened.run_clustering(planned, chosen, options, named, override_merger=override_merger)
+        print_result(result, command.as_json)
 
 
 def _print_plan(instant: str | None, as_json: bool) -> None:

@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
     DryRun,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    Metadata,
     OverrideMerger,
-    StorageOptions,
-    TableUri,
-    Timezone,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
 
@@ -56,22 +46,16 @@ Strategy = Annotated[
 ]
 
 
+@table_command("option", "metadata_mode", "timezone")
 def compact(
-    table: TableUri,
+    command: TableCommand,
     schedule_only: ScheduleOnly = False,
     instant: Instant = None,
     engine: On = EngineName.local,
     dry_run: DryRun = False,
     strategy: Strategy = None,
-    option: HudiOptions = None,
     merger: Merger = None,
     override_merger: OverrideMerger = False,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Merge a table's log files into new base files: plan it and carry it out.
 
@@ -81,26 +65,24 @@ def compact(
         raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
     if override_merger and merger is None:
         raise typer.BadParameter("needs --merger", param_hint="--override-merger")
-    options = parse_hudi_options(option, metadata_mode)
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
+    options = command.options
+    from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("reading the table's metadata"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        named = load_merger(opened.config, merger, override=override_merger)
-        if dry_run:
-            _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), as_json)
-        elif schedule_only:
-            _print_plan(opened.schedule_compaction(strategy, options), as_json)
-        else:
-            with open_engine(engine) as chosen:
-                planned = instant or opened.schedule_compaction(strategy, options)
-                with _show_progress() as told:
-                    result = opened.run_compaction(
-                        planned, chosen, options, named, on_progress=told, override_merger=override_merger
-                    )
-            print_result(result, as_json)
+    with show_spinner("reading the table's metadata"):
+        opened = command.open()
+    named = load_merger(opened.config, merger, override=override_merger)
+    if dry_run:
+        _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), command.as_json)
+    elif schedule_only:
+        _print_plan(opened.schedule_compaction(strategy, options), command.as_json)
+    else:
+        with open_engine(engine) as chosen:
+            planned = instant or opened.schedule_compaction(strategy, options)
+            with _show_progress() as told:
+                result = opened.run_compaction(
+                    planned, chosen, options, named, on_progress=told, override_merger=override_merger
+                )
+        print_result(result, command.as_json)
 
 
 @contextmanager

@@ -6,21 +6,11 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    Metadata,
-    StorageOptions,
-    TableUri,
-    Timezone,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 
 Paths = Annotated[
     list[str],
@@ -30,26 +20,18 @@ Paths = Annotated[
 ]
 
 
+@table_command("option", "metadata_mode", "timezone")
 def delete_partition(
-    table: TableUri,
+    command: TableCommand,
     partitions: Paths,
     merger: Merger = None,
-    option: HudiOptions = None,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Delete all rows of partitions, without reading any; cleans remove the files later."""
-    options = parse_hudi_options(option, metadata_mode)
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
+    options = command.options
+    from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("deleting partitions"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            given = load_merger(opened.config, merger)
-            result = opened.delete_partition(partitions, options, merger=given, missing_ok=False)
-        print_result(result, as_json)
+    with show_spinner("deleting partitions"):
+        opened = command.open()
+        given = load_merger(opened.config, merger)
+        result = opened.delete_partition(partitions, options, merger=given, missing_ok=False)
+    print_result(result, command.as_json)

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
     AsOf,
-    Debug,
-    EndpointUrl,
     Merger,
-    StorageOptions,
-    TableUri,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls, to_json, to_text
 
 if TYPE_CHECKING:
@@ -27,31 +21,26 @@ if TYPE_CHECKING:
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The record key, as in the column _hoodie_record_key.")]
 
 
+@table_command()
 def explain(
-    table: TableUri,
+    command: TableCommand,
     key: Key,
     as_of: AsOf = None,
     merger: Merger = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Show every version of a record, which one won and why."""
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, print_note
+    from hoodie_py.cli.console import print_json, print_note
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
-        found = _find_histories(opened, key, as_of, merger)
-        if as_json:
-            print_json([to_json(dataclasses.asdict(each)) for each in found])
-        elif found:
-            for each in found:
-                _print(each)
-        if not found:
-            print_note(f"No file of the table has the key {key!r}.")
-            raise typer.Exit(1)
+    opened = command.open()
+    found = _find_histories(opened, key, as_of, merger)
+    if command.as_json:
+        print_json([to_json(dataclasses.asdict(each)) for each in found])
+    elif found:
+        for each in found:
+            _print(each)
+    if not found:
+        print_note(f"No file of the table has the key {key!r}.")
+        raise typer.Exit(1)
 
 
 def _find_histories(opened: HoodieTable, key: str, as_of: str | None, merger: str | None) -> list[RecordHistory]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, Merger, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.options import Merger
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import to_json, to_text
 
 if TYPE_CHECKING:
@@ -24,39 +24,34 @@ Partition = Annotated[
 _STYLES = {"inserted": "green", "written": "green", "updated": "yellow", "deleted": "red"}
 
 
+@table_command()
 def history(
-    table: TableUri,
+    command: TableCommand,
     key: Key,
     partition: Partition = None,
     merger: Merger = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Show which commits inserted, updated and deleted a record."""
-    with report_errors(debug):
-        from hoodie_py.cli.console import iterate_with_progress, print_json, print_note
-        from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
-        from hoodie_py.reader.read_info import ReadOptions
-        from hoodie_py.table.key_history import trace_key_history
-        from hoodie_py.table.snapshot import open_snapshot
+    from hoodie_py.cli.console import iterate_with_progress, print_json, print_note
+    from hoodie_py.options.read import CUSTOM_MERGER_CLASSES
+    from hoodie_py.reader.read_info import ReadOptions
+    from hoodie_py.table.key_history import trace_key_history
 
-        found = trace_key_history(
-            open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url)),
-            key,
-            partition=partition,
-            options=ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {}),
-            watch=lambda groups: iterate_with_progress(groups, "reading file groups"),
-        )
-        if as_json:
-            print_json({**to_json(dataclasses.asdict(found)), "is_complete": found.is_complete})
-        elif found.events:
-            _print(found)
-        if not found.events:
-            place = "the table" if partition is None else f"the partition {partition!r}"
-            print_note(f"No file of {place} has the key {key!r}. {_say_what_is_gone(found)}".rstrip())
-            raise typer.Exit(1)
+    found = trace_key_history(
+        command.open_snapshot(),
+        key,
+        partition=partition,
+        options=ReadOptions(options={CUSTOM_MERGER_CLASSES: merger} if merger else {}),
+        watch=lambda groups: iterate_with_progress(groups, "reading file groups"),
+    )
+    if command.as_json:
+        print_json({**to_json(dataclasses.asdict(found)), "is_complete": found.is_complete})
+    elif found.events:
+        _print(found)
+    if not found.events:
+        place = "the table" if partition is None else f"the partition {partition!r}"
+        print_note(f"No file of {place} has the key {key!r}. {_say_what_is_gone(found)}".rstrip())
+        raise typer.Exit(1)
 
 
 def _print(found: KeyHistory) -> None:

@@ -10,21 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    StorageOptions,
-    TableUri,
-    Timezone,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
     split_pairs,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls, format_size
 
 if TYPE_CHECKING:
@@ -69,8 +60,9 @@ Partitioned = Annotated[
 ]
 
 
+@table_command("option", "timezone")
 def index(
-    table: TableUri,
+    command: TableCommand,
     action: What = Action.show,
     name: Name = None,
     column: Column = None,
@@ -79,48 +71,40 @@ def index(
     argument: Arguments = None,
     partitioned: Partitioned = False,
     merger: Merger = None,
-    option: HudiOptions = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Show, build or drop indexes of a table: the partitions of its metadata table."""
     if (name is None) != (action is Action.show):
         wanted = "is for build and drop" if action is Action.show else f"is missing: what to {action.value}"
         raise typer.BadParameter(wanted, param_hint="INDEX")
-    options = parse_hudi_options(option)
+    options = command.options
     arguments = dict(split_pairs(argument, "--argument"))
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, print_text, show_spinner
+    from hoodie_py.cli.console import print_json, print_text, show_spinner
 
-        with show_spinner("reading the table's metadata"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        if name is None:
-            _print_overview(opened.index.show(), as_json)
-        elif action is Action.drop:
-            dropped = opened.index.drop(name, options=options)
-            print_json({"dropped": list(dropped)}) if as_json else print_text(f"Dropped {', '.join(dropped)}.")
+    with show_spinner("reading the table's metadata"):
+        opened = command.open()
+    if name is None:
+        _print_overview(opened.index.show(), command.as_json)
+    elif action is Action.drop:
+        dropped = opened.index.drop(name, options=options)
+        print_json({"dropped": list(dropped)}) if command.as_json else print_text(f"Dropped {', '.join(dropped)}.")
+    else:
+        own = load_merger(opened.config, merger)
+        with _show_progress() as told:
+            built = opened.index.build(
+                name,
+                column,
+                function=function,
+                kind=kind,
+                partitioned=partitioned,
+                arguments=arguments,
+                options=options,
+                on_records=told,
+                merger=own,
+            )
+        if command.as_json:
+            print_json([dataclasses.asdict(each) for each in built])
         else:
-            own = load_merger(opened.config, merger)
-            with _show_progress() as told:
-                built = opened.index.build(
-                    name,
-                    column,
-                    function=function,
-                    kind=kind,
-                    partitioned=partitioned,
-                    arguments=arguments,
-                    options=options,
-                    on_records=told,
-                    merger=own,
-                )
-            if as_json:
-                print_json([dataclasses.asdict(each) for each in built])
-            else:
-                print_text("\n".join(map(str, built)))
+            print_text("\n".join(map(str, built)))
 
 
 @contextmanager

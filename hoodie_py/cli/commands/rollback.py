@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
     DryRun,
-    EndpointUrl,
-    HudiOptions,
-    StorageOptions,
-    TableUri,
-    Timezone,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
@@ -28,35 +19,28 @@ if TYPE_CHECKING:
 Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request time of a pending instant.")]
 
 
+@table_command("option", "timezone")
 def rollback(
-    table: TableUri,
+    command: TableCommand,
     instant: Instant,
     dry_run: DryRun = False,
-    option: HudiOptions = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Undo an instant that has not completed: a write that failed, or a compaction.
 
     A compaction under way goes back to requested; a requested one is removed.
     """
-    options = parse_hudi_options(option)
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
+    options = command.options
+    from hoodie_py.cli.console import print_result, show_spinner
 
-        with show_spinner("looking at the instant's files" if dry_run else "rolling back"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-            if dry_run:
-                report = opened.rollback(instant, options, dry_run=True)
-            else:
-                result = opened.rollback(instant, options)
-        if dry_run and not as_json:
-            _print_files(report)
-        print_result(report if dry_run else result, as_json)
+    with show_spinner("looking at the instant's files" if dry_run else "rolling back"):
+        opened = command.open()
+        if dry_run:
+            report = opened.rollback(instant, options, dry_run=True)
+        else:
+            result = opened.rollback(instant, options)
+    if dry_run and not command.as_json:
+        _print_files(report)
+    print_result(report if dry_run else result, command.as_json)
 
 
 def _print_files(report: RollbackReport) -> None:

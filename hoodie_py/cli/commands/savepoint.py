@@ -6,18 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
-    StorageOptions,
-    TableUri,
-    Timezone,
-    parse_hudi_options,
-    parse_storage_options,
-)
+from hoodie_py.cli.table_command import TableCommand, table_command
 
 Instant = Annotated[
     str | None,
@@ -31,33 +20,26 @@ Listed = Annotated[bool, typer.Option("--list", help="List the table's savepoint
 Deleted = Annotated[bool, typer.Option("--delete", help="Delete the savepoint at INSTANT.")]
 
 
+@table_command("option", "timezone")
 def savepoint(
-    table: TableUri,
+    command: TableCommand,
     instant: Instant = None,
     user: User = "",
     comment: Comment = "",
     listed: Listed = False,
     delete: Deleted = False,
-    option: HudiOptions = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Keep the table as it was at a commit, so that `hoodie restore` can go back to it; list or delete savepoints."""
-    options = parse_hudi_options(option)
+    options = command.options
     if delete and (instant is None or listed):
         raise typer.BadParameter("--delete needs the INSTANT of one savepoint, and goes without --list.")
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result
+    from hoodie_py.cli.console import print_result
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        if listed:
-            for each in opened.savepoints():
-                print_result(each, as_json)
-        elif delete and instant is not None:
-            print_result(opened.delete_savepoint(instant, options), as_json)
-        else:
-            print_result(opened.savepoint(instant, user, comment, options), as_json)
+    opened = command.open()
+    if listed:
+        for each in opened.savepoints():
+            print_result(each, command.as_json)
+    elif delete and instant is not None:
+        print_result(opened.delete_savepoint(instant, options), command.as_json)
+    else:
+        print_result(opened.savepoint(instant, user, comment, options), command.as_json)

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
     Plot,
-    StorageOptions,
-    TableUri,
     check_plot,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
 
@@ -30,29 +24,24 @@ if TYPE_CHECKING:
     from hoodie_py.table.snapshot import Snapshot
 
 
+@table_command()
 def show(
-    table: TableUri,
+    command: TableCommand,
     plot: Plot = False,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Show what a table is: type, keys, merge mode, files, columns."""
-    check_plot(plot, as_json)
-    with report_errors(debug):
-        from hoodie_py.cli.console import print_json, show_spinner
-        from hoodie_py.table.snapshot import open_snapshot
+    check_plot(plot, command.as_json)
+    from hoodie_py.cli.console import print_json, show_spinner
 
-        with show_spinner("reading the table's metadata"):
-            snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
-            found = describe(snapshot)
-        if as_json:
-            print_json(found)
-        else:
-            _print(found)
-        if plot:
-            _plot(snapshot.list_slices())
+    with show_spinner("reading the table's metadata"):
+        snapshot = command.open_snapshot()
+        found = describe(snapshot)
+    if command.as_json:
+        print_json(found)
+    else:
+        _print(found)
+    if plot:
+        _plot(snapshot.list_slices())
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:

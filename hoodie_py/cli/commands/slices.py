@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import AsJson, AsOf, Debug, EndpointUrl, StorageOptions, TableUri, parse_storage_options
+from hoodie_py.cli.options import AsOf
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
 
@@ -24,31 +24,26 @@ Where = Annotated[
 Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one per line.")]
 
 
+@table_command()
 def slices(
-    table: TableUri,
+    command: TableCommand,
     where: Where = None,
     as_of: AsOf = None,
     files: Files = False,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """List the base files of a snapshot with their log files."""
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, print_path, show_spinner
+    from hoodie_py.cli.console import print_json, print_path, show_spinner
 
-        with show_spinner("listing files"):
-            opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
-            found = opened.file_slices(as_of=as_of, filter=where)
-        if as_json:
-            print_json([describe(each) for each in found])
-        elif files:
-            for path in (path for each in found for path in list_paths(each)):
-                print_path(f"{opened.uri.rstrip('/')}/{path}")
-        else:
-            _print(found)
+    with show_spinner("listing files"):
+        opened = command.open()
+        found = opened.file_slices(as_of=as_of, filter=where)
+    if command.as_json:
+        print_json([describe(each) for each in found])
+    elif files:
+        for path in (path for each in found for path in list_paths(each)):
+            print_path(f"{opened.uri.rstrip('/')}/{path}")
+    else:
+        _print(found)
 
 
 def describe(file_slice: FileSlice) -> dict[str, Any]:

@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
     Plot,
-    StorageOptions,
-    TableUri,
     check_plot,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
@@ -46,39 +40,34 @@ Before = Annotated[
 ]
 
 
+@table_command()
 def timeline(
-    table: TableUri,
+    command: TableCommand,
     archived: Archived = False,
     limit: Limit = None,
     before: Before = None,
     plot: Plot = False,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """List a table's instants, with what each write did."""
-    check_plot(plot, as_json)
-    with report_errors(debug):
-        from hoodie_py.cli.console import print_json, print_note, show_spinner
-        from hoodie_py.table.snapshot import open_snapshot
-        from hoodie_py.table.timeline.pages import list_instants
+    check_plot(plot, command.as_json)
+    from hoodie_py.cli.console import print_json, print_note, show_spinner
+    from hoodie_py.table.timeline.pages import list_instants
 
-        if before is not None and not before.isdigit():
-            raise typer.BadParameter("expected an instant, which is digits", param_hint="--before")
-        most = PAGE if archived and limit is None else limit
-        with show_spinner("reading the timeline"):
-            snapshot = open_snapshot(table, storage_options=parse_storage_options(storage_option, endpoint_url))
-            page = list_instants(snapshot.timeline, archived=archived, limit=most, before=before)
-            found = describe(page, snapshot.timeline)
-        if as_json:
-            print_json(found)
-        else:
-            _print(found, archived, before)
-        if plot:
-            _plot(found)
-        if page.has_older:
-            print_note(f"There are older instants: --before {page.instants[0].request_time} lists them.")
+    if before is not None and not before.isdigit():
+        raise typer.BadParameter("expected an instant, which is digits", param_hint="--before")
+    most = PAGE if archived and limit is None else limit
+    with show_spinner("reading the timeline"):
+        snapshot = command.open_snapshot()
+        page = list_instants(snapshot.timeline, archived=archived, limit=most, before=before)
+        found = describe(page, snapshot.timeline)
+    if command.as_json:
+        print_json(found)
+    else:
+        _print(found, archived, before)
+    if plot:
+        _plot(found)
+    if page.has_older:
+        print_note(f"There are older instants: --before {page.instants[0].request_time} lists them.")
 
 
 def describe(page: TimelinePage, timeline: TableTimeline) -> list[dict[str, Any]]:

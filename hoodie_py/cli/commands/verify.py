@@ -10,20 +10,11 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    StorageOptions,
-    TableUri,
-    Timezone,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls
 
 OnlyMetadata = Annotated[
@@ -36,35 +27,28 @@ Resume = Annotated[
 ]
 
 
+@table_command("option", "timezone")
 def verify(
-    table: TableUri,
+    command: TableCommand,
     metadata: OnlyMetadata = False,
     resume: Resume = None,
     merger: Merger = None,
-    option: HudiOptions = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Check every file and block of a table, and every entry of its metadata table.
 
     Exit status 1: something is wrong.
     """
-    options = parse_hudi_options(option)
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_json, print_text
+    options = command.options
+    from hoodie_py.cli.console import print_json, print_text
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        own = load_merger(opened.config, merger)
-        with _show_progress() as told:
-            report = opened.verify(data=not metadata, options=options, on_progress=told, resume=resume, merger=own)
-        if as_json:
-            print_json({"right": report.is_right, **dataclasses.asdict(report)})
-        else:
-            print_text(str(report))
+    opened = command.open()
+    own = load_merger(opened.config, merger)
+    with _show_progress() as told:
+        report = opened.verify(data=not metadata, options=options, on_progress=told, resume=resume, merger=own)
+    if command.as_json:
+        print_json({"right": report.is_right, **dataclasses.asdict(report)})
+    else:
+        print_text(str(report))
     if not report.is_right:
         raise typer.Exit(1)
 

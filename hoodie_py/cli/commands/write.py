@@ -9,24 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
     Merger,
-    Metadata,
     RowFormat,
-    StorageOptions,
-    TableUri,
-    Timezone,
     find_format,
     load_merger,
-    parse_hudi_options,
-    parse_storage_options,
     split_pairs,
 )
+from hoodie_py.cli.table_command import TableCommand, table_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,8 +74,9 @@ Property = Annotated[
 ]
 
 
+@table_command("option", "metadata_mode", "timezone")
 def write(
-    table: TableUri,
+    command: TableCommand,
     source: From,
     operation: Doing = Operation.upsert,
     format_: Format = None,
@@ -98,14 +89,7 @@ def write(
     name: Name = None,
     property_: Property = None,
     allow_loss: AllowLoss = False,
-    option: HudiOptions = None,
     merger: Merger = None,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Write the rows of a file to a table; --create creates the table first.
 
@@ -123,44 +107,42 @@ def write(
     needless = [flag for flag, value in about_new.items() if value is not None and not create]
     if needless:
         raise typer.BadParameter("is about a new table; give --create too", param_hint=needless[0])
-    stored = parse_storage_options(storage_option, endpoint_url)
     properties = dict(split_pairs(property_, "--property"))
     if allow_loss and operation is Operation.delete:
         raise typer.BadParameter("deletes change no column", param_hint="--allow-loss")
-    options = parse_hudi_options(option, metadata_mode)
+    options = command.options
     allowed = {"allow_loss": True} if allow_loss else {}
-    with report_errors(debug):
-        from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_result, show_spinner
-        from hoodie_py.cli.rows.sources import read_rows
-        from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
-        from hoodie_py.reader.merge.registry import import_merger
-        from hoodie_py.writer.create.create import CreatedTable
+    from hoodie_py import HoodieTable
+    from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.cli.rows.sources import read_rows
+    from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
+    from hoodie_py.reader.merge.registry import import_merger
+    from hoodie_py.writer.create.create import CreatedTable
 
-        if create:
-            rows = read_rows(source, kind)
-            opened = HoodieTable.create(
-                table,
-                rows.schema,
-                record_key=record_key or "",
-                ordering=ordering,
-                partition_by=partition_by or (),
-                table_type=table_type or TableType.mor,
-                table_version=table_version or 9,
-                name=name,
-                storage_options=stored,
-                properties=properties,
-                merger=None if merger is None else import_merger(merger),
-                timezone=timezone,
-            )
-        else:
-            with show_spinner("reading the table's metadata"):
-                opened = HoodieTable.open(table, stored, timezone)
-            may_change = {**options, SCHEMA_CHANGES: LOSSY} if allow_loss else options
-            rows = read_rows(source, kind, _choose_columns(opened), may_change)
-        with show_spinner("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
-            result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger), **allowed)
-        print_result(result, as_json)
+    if create:
+        rows = read_rows(source, kind)
+        opened = HoodieTable.create(
+            command.uri,
+            rows.schema,
+            record_key=record_key or "",
+            ordering=ordering,
+            partition_by=partition_by or (),
+            table_type=table_type or TableType.mor,
+            table_version=table_version or 9,
+            name=name,
+            storage_options=command.storage_options,
+            properties=properties,
+            merger=None if merger is None else import_merger(merger),
+            timezone=command.timezone,
+        )
+    else:
+        with show_spinner("reading the table's metadata"):
+            opened = command.open()
+        may_change = {**options, SCHEMA_CHANGES: LOSSY} if allow_loss else options
+        rows = read_rows(source, kind, _choose_columns(opened), may_change)
+    with show_spinner("writing"), CreatedTable.load(opened.files).undo_on_failure() if create else nullcontext():
+        result = getattr(opened, operation.value)(rows, options, load_merger(opened.config, merger), **allowed)
+    print_result(result, command.as_json)
 
 
 def _choose_columns(opened: HoodieTable) -> pa.Schema:
