@@ -24,9 +24,9 @@ class CatalogTable:
     """A Hudi table in a catalog.
 
     Attributes:
-        name: its name, with the database.
+        name: the table's name with its database.
         uri: base path of the table.
-        instant: the newest commit that the catalog knows of; None if it does not say.
+        instant: the newest commit that the catalog has recorded; None if it recorded none.
         query_type: "snapshot", or "read_optimized" for the ``_ro`` entry of a MERGE_ON_READ table.
 
     Examples:
@@ -42,7 +42,7 @@ class CatalogTable:
 
 
 class Catalog:
-    """A catalog; use as a context manager, or ``close`` it. It has one connection, so it is for one thread.
+    """A catalog; use it as a context manager, or ``close`` it. It has one connection: use it from one thread.
 
     Examples:
         >>> synced = catalog.sync(trips, "lake")
@@ -61,7 +61,7 @@ class Catalog:
         return self._metastore
 
     def list(self, database: str | None = None) -> list[CatalogTable]:
-        """Return the Hudi tables of a database, or of all.
+        """Return the Hudi tables of one database, or of all databases.
 
         Raises:
             InvalidQueryError: there is no such database.
@@ -72,7 +72,7 @@ class Catalog:
         return [_describe(each) for each in entries if each.is_hudi]
 
     def find(self, name: str) -> CatalogTable:
-        """Return what the catalog says of a table: ``database.table``, or ``table`` in the database ``default``.
+        """Return the catalog's entry of a table: ``database.table``, or ``table`` in the database ``default``.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -89,7 +89,7 @@ class Catalog:
         Raises:
             TableNotFoundError: there is no such table.
             InvalidQueryError: the table is no Hudi table.
-            UnsupportedFeatureError: the name is that of the read-optimized view of a table.
+            UnsupportedFeatureError: the name belongs to the read-optimized view of a table.
             StorageError: the catalog or the table's store failed.
         """
         entry = self._find(name)
@@ -146,13 +146,13 @@ def open_catalog(kind: str, uri: str | None = None, options: Mapping[str, Any] |
 
     Args:
         kind: "hive" for a Hive Metastore, "glue" for the Glue Data Catalog of AWS.
-        uri: ``thrift://host:9083`` of a metastore; of Glue only where it is not that of AWS.
+        uri: ``thrift://host:9083`` of a metastore; for Glue only an endpoint other than AWS's.
         options: for Glue ``region_name``, ``profile_name``, ``catalog_id`` or boto3's credentials.
 
     Raises:
         InvalidQueryError: there is no such catalog or option, or the client's package is missing.
-        UnsupportedFeatureError: a catalog that has no place for Hudi tables.
-        StorageError: it cannot be reached.
+        UnsupportedFeatureError: the catalog's kind cannot hold Hudi tables.
+        StorageError: the catalog cannot be reached.
 
     Examples:
         >>> from moto import mock_aws  # plays AWS

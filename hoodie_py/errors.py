@@ -13,8 +13,8 @@
         └── FileMissingError      there is no such file or folder            (also FileNotFoundError)
 
 An error has a message, a place and a remedy: ``where`` holds the place (table, path, offset, block, key, instant,
-file_group, column ...), ``hint`` the remedy. A lower layer raises with the facts that it knows, and a layer above adds
-facts with ``locate``. No error holds storage options or credentials.
+file_group, column ...), ``hint`` the remedy. A lower layer raises it with the facts that it knows; a layer above adds
+facts with ``locate``. No error contains storage options or credentials.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class FileMissingError(StorageError, FileNotFoundError):
 
 
 class HoodieWarning(UserWarning):
-    """A reader skipped something by Hudi's rules; the rows are those that Java Hudi reads.
+    """A reader skipped something by Hudi's rules; the rows are the ones that Java Hudi reads.
 
     Examples:
         >>> import warnings

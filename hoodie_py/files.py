@@ -1,11 +1,11 @@
 """The files of one table: the verbs of hoodie_storage, with this package's errors.
 
-Here storage faults become StorageError with operation, path, cause and remedy, so that users see one tree of
-exceptions. No other module of the package imports hoodie_storage, except the conformance suite for stores.
+Storage faults become StorageError with operation, path, cause and remedy, so users see one tree of exceptions. No other
+module of the package imports hoodie_storage, except the conformance suite for stores.
 
-Metadata of a table name files and folders, and a stranger's may name hundreds of thousands that are not there. So who
-has a list of names does not ask for each: ``find_named_files``, ``list_named_folders`` and ``list_removable`` need no
-more requests than there are folders, beyond a few.
+A table's metadata names files and folders, and hostile metadata may name hundreds of thousands that do not exist. A
+request for each would take hours. ``find_named_files``, ``list_named_folders`` and ``list_removable`` therefore need no
+more requests than there are folders, plus a few.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _EXTRAS = {
 }
 
 
-_FEW_NAMES = 256  # so many requests for one name each take no longer than listings of folders may
+_FEW_NAMES = 256  # requests for one name each, which take no longer than listings of folders may
 _FEW_LOCAL_FILES = 8  # on local disks, so few are looked up in less time than threads take to start
 _THREADS = 16
 
@@ -93,12 +93,12 @@ class TableFiles:
 
     @property
     def uri(self) -> str:
-        """The base path without credentials: an absolute path where it is local, else a URI."""
+        """The base path without credentials: an absolute path if it is local, else a URI."""
         return self._store.uri
 
     @property
     def java_uri(self) -> str:
-        """The base path as Java's file systems open it, without credentials: clean and rollback plans name it."""
+        """The base path as Java's file systems spell it, without credentials; clean and rollback plans contain it."""
         local = self.local_path("")
         if local is not None:
             return f"file:{local}"
@@ -109,11 +109,11 @@ class TableFiles:
         return _call_store(self._store.read, path, most)
 
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Return a whole file, read-only; ``memory`` gives the buffer for a local file of so many bytes."""
+        """Return a whole file, read-only; ``memory(size)`` returns the buffer that a local file is read into."""
         return _call_store(self._store.read_view, path, memory)
 
     def read_range(self, path: str, start: int, stop: int) -> bytes:
-        """Return exactly the bytes from start to stop, without stop."""
+        """Return exactly the bytes from ``start`` to ``stop``, exclusive."""
         return _call_store(self._store.read_range, path, start, stop)
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -129,7 +129,7 @@ class TableFiles:
         return _call_store(self._store.list, path)
 
     def list_names(self, path: str) -> frozenset[str]:
-        """Return the names directly in a folder, those of folders with a slash at the end; a missing one is empty."""
+        """Return the names in a folder; names of folders end with a slash. A missing folder is empty."""
         try:
             return _call_store(self._store.list_names, path)
         except FileMissingError:
@@ -157,12 +157,12 @@ class TableFiles:
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
         """Write a whole file if there is none; of several concurrent writers exactly one succeeds.
 
-        ``unique``: no other writer writes the same bytes, so a file with these bytes is this writer's own and counts as
-        written.
+        ``unique`` says that no other writer writes the same bytes, so a file with these bytes is this writer's own and
+        counts as written.
 
         Raises:
             ConflictError: the file exists.
-            CommitStateUnknownError: the store did not say whether it wrote the file, and reading it did not tell.
+            CommitStateUnknownError: the store did not say whether it wrote the file, nor did reading it back.
         """
         _call_store(self._store.put_if_absent, path, data, unique=unique)
 
@@ -173,7 +173,7 @@ class TableFiles:
 
         Raises:
             ConflictError: a file of another size exists.
-            CommitStateUnknownError: the store did not say whether it wrote the file, and its size did not tell.
+            CommitStateUnknownError: the store did not say whether it wrote the file, nor did the size of the file.
         """
         _call_store(self._store.create_from, path, source)
 
@@ -192,7 +192,7 @@ class TableFiles:
 
         Raises:
             ConflictError: the file has another etag, or is gone.
-            CommitStateUnknownError: the store did not say whether it wrote the file, and reading it did not tell.
+            CommitStateUnknownError: the store did not say whether it wrote the file, nor did reading it back.
         """
         return _call_store(self._store.put_if_match, path, data, etag, unique=unique)
 
@@ -203,7 +203,7 @@ class TableFiles:
     def delete_with_checksum(self, path: str) -> None:
         """Remove a file and, on a local disk, the ``.crc`` file that Hadoop keeps beside it.
 
-        A checksum that stays would make Hadoop refuse the next file of that name.
+        A checksum file left behind would make Hadoop refuse the next file of that name.
         """
         self.delete(path)
         if self.is_local:
@@ -217,8 +217,8 @@ class TableFiles:
     def remove_scratch(self, path: str) -> int:
         """Remove the temporary files of killed writers below a folder, and return their number.
 
-        On local disks only. A file is removed if it did not change for a day and no process of this machine has it open
-        for writing.
+        Only local disks have them. A file is removed if it did not change for a day and no process of this machine has
+        it open for writing.
         """
         return _call_store(self._store.remove_scratch, path)
 
@@ -234,7 +234,7 @@ class TableFiles:
     def open_file(self, path: str, size: int | None = None) -> RangedFile:
         """Return a seekable file over range requests, with ``prefetch`` and ``drop``.
 
-        Reading raises the errors of the other methods. Without a size, the store is asked for it.
+        Reading raises the same errors as the other methods. Without ``size`` the store is asked for it.
         """
         return RangedFile(self, path, self.stat(path).size if size is None else size)
 
@@ -250,11 +250,11 @@ class TableFiles:
         return TableFiles(_call_store(self._store.open_other, uri))
 
     def is_same_kind(self, uri: str) -> bool:
-        """Say whether a URI names a place in the same kind of store, such as S3; StorageError if it is not valid."""
+        """Say whether a URI names a place in the same kind of store, such as S3. Raises StorageError if not valid."""
         return _call_store(self._store.is_same_kind, uri)
 
     def find_kind(self, uri: str) -> str:
-        """Return the kind of store that a URI names, such as "file" or "s3"; StorageError if it is not valid."""
+        """Return the kind of store that a URI names, such as "file" or "s3". Raises StorageError if it is not valid."""
         return _call_store(self._store.find_kind, uri)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -271,21 +271,22 @@ class TableFiles:
 
 
 def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
-    """List folders in parallel, in their order; a missing folder is empty.
+    """List folders in parallel and return the listings in the given order; a missing folder is empty.
 
     Raises:
         StorageError: a listing failed for another reason.
     """
     try:
         return files.list_many(paths)
+    # One missing folder fails the whole call; only then is each listed by itself.
     except FileMissingError:
         return [files.list_or_empty(path) for path in paths]
 
 
 def list_named_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
-    """List folders that a table's metadata name, in their order; a missing folder is empty.
+    """List folders that a table's metadata names, and return the listings in the given order; a missing one is empty.
 
-    Many names are looked for from the base path down. So folders that are not there cost no request each.
+    Many folders are searched from the base path down, so that missing ones cost no request each.
 
     Raises:
         StorageError: a listing failed for another reason.
@@ -297,12 +298,12 @@ def list_named_folders(files: TableFiles, paths: Sequence[str]) -> list[list[Fil
 
 
 def find_named_files(files: TableFiles, paths: Collection[str]) -> dict[str, FileInfo]:
-    """Return kind and size of the files that exist among some that a table's metadata name, by path.
+    """Return kind and size of the existing ones among files that a table's metadata names, by path.
 
-    Few are looked up one by one. For many their folders are listed, as ``list_named_folders`` does.
+    A few are looked up one by one. For many, their folders are listed as in ``list_named_folders``.
 
     Raises:
-        StorageError: the store refused.
+        StorageError: a request failed.
     """
     if len(paths) > _FEW_NAMES:
         wanted = frozenset(paths)
@@ -319,9 +320,10 @@ def find_named_files(files: TableFiles, paths: Collection[str]) -> dict[str, Fil
 
 
 def list_removable(files: TableFiles, paths: Collection[str]) -> list[str]:
-    """Return the paths, of files that a table's metadata name, which ``delete_with_checksum`` has work for.
+    """Return the paths for which ``delete_with_checksum`` has something to remove, among files that metadata names.
 
-    Few are returned as they are, as a deletion costs no more than a look. Errors as for ``find_named_files``.
+    A few are returned unchecked: deleting a missing file costs no more than looking for it. Raises as
+    ``find_named_files``.
     """
     if len(paths) <= _FEW_NAMES:
         return list(paths)
@@ -333,7 +335,7 @@ def list_removable(files: TableFiles, paths: Collection[str]) -> list[str]:
 
 
 def _list_from_above(files: TableFiles, folders: Iterable[str]) -> dict[str, list[FileInfo]]:
-    """List those of the folders that exist, each after the one above it: a request for each folder that is there."""
+    """List the folders that exist, level by level from the base path: one request for each existing folder."""
     wanted = set(folders)
     leading = {""}
     for path in wanted:

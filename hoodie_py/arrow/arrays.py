@@ -1,7 +1,7 @@
-"""Convert NumPy arrays to Arrow and back, and join, repeat and filter Arrow arrays and batches.
+"""Convert between NumPy arrays and Arrow, and join, repeat and filter Arrow arrays and batches.
 
-pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas wherever it is installed, which
-takes some tenths of a second and 50 MB. Reading and compacting a table use this module instead.
+pyarrow's own conversions (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas if it is installed, which takes some
+tenths of a second and 50 MB. Reads and compactions use this module instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLOATS: dict[pa.DataType, np.dtype[Any]] = {
 
 
 def make_bitmap(mask: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
-    """Make Arrow's bitmap of a mask, which says what is valid; None for None, as all is valid then."""
+    """Return Arrow's validity bitmap for a mask of valid values; None for None, which means that all are valid."""
     return None if mask is None else pa.py_buffer(np.packbits(mask, bitorder="little"))
 
 
@@ -39,7 +39,7 @@ def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None =
 
 
 def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.Array:
-    """Return some values as ``pa.string()`` or ``pa.binary()``; OverflowError where they have 2 GiB."""
+    """Return values as ``pa.string()`` or ``pa.binary()``. Raises OverflowError from 2 GiB of bytes on."""
     data = [b"" if value is None else value.encode() if isinstance(value, str) else value for value in values]
     offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
     if offsets[-1] >= 1 << 31:
@@ -52,7 +52,7 @@ def from_texts(values: Sequence[str | bytes | None], type_: pa.DataType) -> pa.A
 
 @lru_cache(maxsize=64)
 def make_text(value: str, type_: pa.DataType) -> pa.Scalar:
-    """Return a text as a scalar of ``pa.string()``; ``pa.scalar`` would import pandas, if it is there."""
+    """Return a text as a scalar of ``pa.string()``; unlike ``pa.scalar`` without importing pandas."""
     return from_texts([value], type_)[0]
 
 
@@ -78,7 +78,7 @@ def repeat_value(value: Any, type_: pa.DataType, length: int) -> pa.Array:
 
 
 def join_chunks(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column as one array; a copy only where it has several chunks."""
+    """Return a column as one array; several chunks are copied."""
     if isinstance(values, pa.Array):
         return values
     if values.num_chunks == 1:
@@ -87,7 +87,7 @@ def join_chunks(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches of one schema, at least one, as a single batch (pyarrow 18 has no concat_batches)."""
+    """Return the rows of one or more batches of one schema as a single batch (pyarrow 18 lacks concat_batches)."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -142,7 +142,7 @@ def _unpack_bits(buffer: pa.Buffer | None, offset: int, length: int) -> npt.NDAr
 def number_strings(values: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
     """Number the distinct strings of a column without nulls.
 
-    Return the distinct strings in order of first appearance, and int64 per entry the number of its own.
+    Return the distinct strings in order of first appearance, and for each entry the number of its string as int64.
     """
     encoded = values.dictionary_encode().chunks
     if not encoded:

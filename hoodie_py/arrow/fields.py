@@ -1,6 +1,6 @@
 """Find fields in Arrow schemas and batches by name; dots name nested fields (``meta.ts``).
 
-The rule: a column whose own name has dots goes before a nested field of that path.
+A column whose own name contains dots takes precedence over a nested field of that path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
 
-_COMPARED = 1000  # names; comparing letters of more takes long
+_COMPARED = 1000  # names that are compared letter by letter; more would take long
 
 _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
@@ -31,7 +31,7 @@ def has_field(schema: pa.Schema, name: str) -> bool:
 
 
 def find_field_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """Return the type of a column or nested field; None if the schema does not have it."""
+    """Return the type of a column or nested field; None if the schema lacks it."""
     if name in schema.names:
         return schema.field(name).type
     head, *path = name.split(".")
@@ -50,7 +50,7 @@ def find_declared_types(
 ) -> tuple[pa.DataType, ...]:
     """Return the types of fields; timestamps get the unit that the table declares (``formats.declared_times``).
 
-    ``types`` are those that rows have, ``times`` the declared types of time columns; None if there are none.
+    ``types`` are the fields' types in the rows, ``times`` the declared types of time columns; None if there are none.
     """
     if times is None:
         return tuple(types)
@@ -82,7 +82,7 @@ def read_field_values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def check_columns(names: Sequence[str], schema: pa.Schema) -> None:
-    """Check the columns that a read asks for. Raises InvalidQueryError if a column is unknown or asked for twice."""
+    """Check the requested columns of a read. Raises InvalidQueryError if a column is unknown or named twice."""
     seen: set[str] = set()
     known = frozenset(schema.names)
     for name in names:
@@ -101,16 +101,17 @@ def _describe_columns(name: str, known: Sequence[str]) -> str:
 
 
 def find_similar_names(name: str, known: Sequence[str]) -> list[str]:
-    """Return up to three names that a mistyped one may mean: those that differ in case alone, else similar ones."""
+    """Return up to three names that a mistyped one may mean: names that differ in case only, else similar ones."""
     same = [each for each in known[:_COMPARED] if each.lower() == name.lower()]
     return same or difflib.get_close_matches(name, known[:_COMPARED], n=3)
 
 
 def relax_structs(field: pa.Field) -> pa.Field:
-    """Return a field with nullable fields in all structs inside it, as Spark's answers have them.
+    """Return a field whose nested struct fields are all nullable, as in Spark's results.
 
-    Where a struct is null, so are its fields, and Arrow's casts refuse a null in a required one. A type without such
-    fields stays the same object.
+    Fields of a null struct are null, and Arrow's casts refuse a null in a required field. A type that needs no change
+    is
+    returned as the same object.
     """
     type_ = _relax(field.type)
     return field if type_ is field.type else field.with_type(type_)

@@ -1,4 +1,4 @@
-"""Hash many strings with NumPy: strings of equal length together, as the rows of a table of bytes."""
+"""Hash many strings with NumPy: strings of equal length form the rows of one byte table and are hashed together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hash_by_length(
 ) -> npt.NDArray[_Hash]:
     """Return the hash of each string's UTF-8 bytes; a null counts as an empty string.
 
-    ``hash_one_length`` hashes strings of one length, which it gets as the rows of a table.
+    ``hash_one_length(table, length)`` hashes strings of one length, given as the rows of a table of bytes.
     """
     texts = texts.cast(pa.large_string()).fill_null("")
     _, offset_buffer, data_buffer = texts.buffers()
@@ -36,6 +36,7 @@ def hash_by_length(
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
     for first, beyond in itertools.pairwise(bounds):
         length = int(ordered[first]) if beyond > first else 0
+        # Bounds the memory of a table.
         step = max(1, _CHUNK_BYTES // (length + 1))
         for at in range(first, beyond, step):
             places = order[at : min(at + step, beyond)]

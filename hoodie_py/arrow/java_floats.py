@@ -1,12 +1,11 @@
-"""Print floats as Java does up to version 18, on which Spark 3 runs: not always with the fewest digits (JDK-4511638).
+"""Print floats as Java up to version 18 does, on which Spark 3 runs: not always with the fewest digits (JDK-4511638).
 
-The texts matter beyond strings, as Hudi turns floats into doubles and decimals by way of them: 3.4E10 as a float prints
-as 3.3999999E10, and becomes the double 33999999000.
+The digits matter beyond strings: Hudi converts floats to doubles and decimals through their texts. 3.4E10 as a float
+prints as 3.3999999E10, and becomes the double 33999999000.
 
-The rules (``Float.toString``, ``Double.toString`` of JDK 8 to 18): of a whole number, the last digits that a float of
-its size does not tell apart are rounded away. Of any other number, digits are made one by one until what is left is
-less than the gap to the next float; the last digit is rounded. After the first digit comes at least another one, where
-the text has an exponent.
+The rules (``Float.toString``, ``Double.toString`` of JDK 8 to 18): a whole number is rounded to the digits that
+distinguish floats of its size. For other numbers, digits are generated one by one until the rest is less than the gap
+to the next float; the last digit is rounded. A text with an exponent has at least two digits.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from __future__ import annotations
 import math
 import struct
 
-_FRACTION_BITS = 52  # of a double; a float's are moved up to the same place
+_FRACTION_BITS = 52  # of a double; a float's bits are shifted to the same place
 _BIAS = 1023
-_MOST_WHOLE = 62  # a whole number of more bits is no long of Java, and is treated as any other number
+_MOST_WHOLE = 62  # a whole number of more bits does not fit Java's long, and is printed like a fraction
 _LONG_BITS = 64
 _FEWEST_FIXED, _MOST_FIXED = -3, 8  # exponents between them need no E
 
@@ -40,7 +39,7 @@ def format_java_float(value: float, single: bool) -> str:
 
 
 def _split_float(value: float, single: bool) -> tuple[int, int, int]:
-    """Return the fraction with its leading one, the power of two of that one, and how many bits are significant."""
+    """Return the fraction with its leading one, the power of two of that one, and the number of significant bits."""
     if single:
         bits = int.from_bytes(struct.pack(">f", value), "big")
         exponent, fraction, width = bits >> 23, (bits & (1 << 23) - 1) << _FRACTION_BITS - 23, 24
@@ -66,7 +65,7 @@ def _find_digits(fraction: int, power: int, width: int) -> tuple[str, int]:
 
 
 def _count_insignificant(power: int) -> int:
-    """Return how many last digits of a whole number are below the gap of two to a power."""
+    """Return how many trailing digits of a whole number are smaller than a gap of two to the ``power``."""
     return len(str(1 << power)) - 1 if power > 1 else 0
 
 
@@ -78,7 +77,7 @@ def _print_whole(whole: int, insignificant: int) -> tuple[str, int]:
 
 
 def _make_digits(fraction: int, power: int, width: int, bits: int) -> tuple[str, int]:
-    """Make digits of ``value / scale``, while the rest is not below ``gap``, all multiplied by a power of two."""
+    """Generate digits of ``value / scale`` while the rest is at least ``gap``, all scaled by a power of two."""
     exponent = _estimate_exponent(fraction, power)
     tiny = max(0, bits - power - 1)
     fives, scale_fives = max(0, -exponent), max(0, exponent)
@@ -130,9 +129,10 @@ def _count_bits(twos: int, fives: int) -> int:
 
 
 def _find_most(bits: int) -> int | None:
-    """Return where Java's int or long overflows that it makes the digits with; None where it takes larger numbers.
+    """Return the limit at which the integers of Java's digit loop overflow; None if it uses big integers.
 
-    Overflows change where the digits end. That test differs for large numbers, too, where a sum just reaches the limit.
+    The overflows change where the digits end. The test for the end also differs for big integers, when a sum just
+    reaches the limit.
     """
     return 1 << 31 if bits < 32 else 1 << 63 if bits < _LONG_BITS else None
 
@@ -142,6 +142,6 @@ def _overflow(number: int, most: int | None) -> int:
 
 
 def _estimate_exponent(fraction: int, power: int) -> int:
-    """Return the decimal exponent, or one more."""
+    """Return the decimal exponent, or one more, by Java's estimate."""
     first = (fraction & (1 << _FRACTION_BITS) - 1) / (1 << _FRACTION_BITS) + 1.0
     return math.floor((first - 1.5) * 0.289529654 + 0.176091259 + power * 0.301029995663981)

@@ -1,6 +1,7 @@
 """Print values as Java does: floats (``Float.toString``, ``Double.toString``), bytes as hex (Hudi ``StringUtils``).
 
-Texts of floats have the fewest digits that give the same value, as in Java 19 and later. Older JVMs print a few values
+Floats have the fewest digits that give the same value, as in Java 19 and later. Older JVMs print a few values with more
+digits (``java_floats``).
 with more digits.
 """
 
@@ -16,13 +17,13 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_numpy, is_valid, make_bitmap
 from hoodie_py.arrow.compute import call, cast, take
 
-_LEAST_PLAIN, _GREATEST_PLAIN = 1e-3, 1e7  # values outside have an exponent
+_LEAST_PLAIN, _GREATEST_PLAIN = 1e-3, 1e7  # values outside are printed with an exponent
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 def format_floats(values: pa.Array) -> pa.Array:
     """Return the text of every float32 or float64; null stays null."""
-    texts = cast(values, pa.string())  # the same digits; between the bounds it is the same text, but for ".0"
+    texts = cast(values, pa.string())  # between the bounds Arrow prints Java's text, except for a missing ".0"
     whole = call("match_substring_regex", texts, options=_find_whole())
     texts = call("if_else", whole, call("binary_join_element_wise", texts, pa.scalar(".0"), pa.scalar("")), texts)
     size = np.abs(np.asarray(values.to_numpy(zero_copy_only=False), np.float64))
@@ -32,7 +33,8 @@ def format_floats(values: pa.Array) -> pa.Array:
     at = np.flatnonzero(odd)
     convert = make_float_formatter(values.type)
     made = pa.array([convert(each) for each in take(values, from_numpy(at)).to_pylist()], pa.string())
-    back = np.arange(len(values))  # Arrow cannot assign to places: append the texts, then gather
+    # Arrow cannot assign to single places: append the new texts, then gather.
+    back = np.arange(len(values))
     back[at] = len(values) + np.arange(len(at))
     return take(pa.concat_arrays([texts, made]), from_numpy(back))
 
@@ -50,7 +52,8 @@ def make_float_formatter(type_: pa.DataType) -> Callable[[float], str]:
         if value == 0:
             return sign + "0.0"
         mantissa, exponent_text = np.format_float_scientific(kind(abs(value)), unique=True, trim="-").split("e")
-        if "." not in mantissa:  # of the texts with two digits Java takes the nearest
+        # Java prints at least two digits, and takes the nearest text of two.
+        if "." not in mantissa:
             nearest, nearest_exponent = np.format_float_scientific(kind(abs(value)), 1, unique=False).split("e")
             if kind(f"{nearest}e{nearest_exponent}") == kind(abs(value)):
                 mantissa, exponent_text = nearest.removesuffix("0"), nearest_exponent
@@ -66,7 +69,7 @@ def make_float_formatter(type_: pa.DataType) -> Callable[[float], str]:
 
 
 def format_bytes(values: pa.Array) -> pa.Array:
-    """Return every binary value in hex, two small letters or digits a byte; null stays null."""
+    """Return every binary value in hex, two lower-case digits a byte; null stays null."""
     large = cast(values, pa.large_binary())
     if not len(large):
         return pa.array([], pa.string())
@@ -81,7 +84,7 @@ def format_bytes(values: pa.Array) -> pa.Array:
 
 
 def _find_whole() -> Any:
-    """Return the options that find texts of whole numbers."""
+    """Return the options that match texts of whole numbers."""
     import pyarrow.compute as pc
 
     return pc.MatchSubstringOptions(r"^-?[0-9]+$")

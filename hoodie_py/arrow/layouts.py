@@ -1,9 +1,9 @@
-"""Bring Arrow columns to one layout of each kind of value; what users hand over comes in many.
+"""Convert Arrow columns to one plain layout for each kind of value; callers pass many.
 
-Text, bytes and lists have 32-bit offsets, dictionaries and runs are spelt out, extension types become their storage
-(``arrow.bool8`` becomes bool), and decimals have 128 bits or more, at every depth. Lists of a fixed size stay, as they
-are vectors. Values, nulls and the metadata of fields do not change. All that takes rows, values or types from a caller
-brings them to these layouts at once, so that nothing behind it meets another one.
+Text, bytes and lists have 32-bit offsets, dictionaries and run-end encodings are expanded, extension types become their
+storage (``arrow.bool8`` becomes bool), and decimals have at least 128 bits, at every depth. Lists of a fixed size stay:
+they are vectors. Values, nulls and field metadata do not change. Every function that takes rows, values or types from a
+caller converts them first, so that the code behind it meets only these layouts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_ELEMENTS = (1 << 31) - 1
 
 
 def make_plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type of the same values in the plain layout; a plain type as it is."""
+    """Return the plain type of the same values; a plain type is returned as it is."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.bool_() if type_.extension_name == _BOOL8 else make_plain_type(type_.storage_type)
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
@@ -46,7 +46,7 @@ def _make_plain_nested(type_: pa.DataType) -> pa.DataType:
         return pa.list_(make_plain_field(type_.value_field), type_.list_size)
     if hasattr(type_, "value_field"):
         return pa.list_(make_plain_field(type_.value_field))
-    return type_  # a union, which no table has
+    return type_  # a union; tables have none
 
 
 def make_plain_field(field: pa.Field) -> pa.Field:
@@ -56,14 +56,14 @@ def make_plain_field(field: pa.Field) -> pa.Field:
 
 
 def make_plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with plain types; the same object if it has no others."""
+    """Return a schema with plain types; the same object if all are plain already."""
     fields = [make_plain_field(field) for field in schema]
     same = all(new is old or new.equals(old) for new, old in zip(fields, schema, strict=True))
     return schema if same else pa.schema(fields, schema.metadata)
 
 
 def make_plain_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return a stream of the same rows in plain layouts; batches are converted as they are read."""
+    """Return a stream of the same rows in plain layouts; each batch is converted when it is read."""
     schema = make_plain_schema(reader.schema)
     if schema is reader.schema:
         return reader
@@ -73,7 +73,7 @@ def make_plain_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 
 def _make_plain_batches(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a batch; in several ones if the bytes of a column do not fit into 32-bit offsets."""
+    """Yield the rows of a batch, split in halves as long as the bytes of a column do not fit into 32-bit offsets."""
     try:
         arrays = [make_plain_array(column) for column in batch.columns]
     except pa.ArrowInvalid:
@@ -87,7 +87,7 @@ def _make_plain_batches(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa
 
 
 def make_plain_array(array: pa.Array) -> pa.Array:
-    """Return the same values in the plain layout; an array that has it as it is.
+    """Return the same values in the plain layout; a plain array is returned as it is.
 
     Raises:
         ArrowInvalid: the bytes do not fit into 32-bit offsets.
@@ -128,7 +128,8 @@ def _find_nonzero(numbers: pa.Array) -> pa.BooleanArray:
 
 
 def _spell_runs_out(array: pa.Array) -> pa.Array:
-    """Return the value of each row. Not by Arrow's own decoder: it knows few types of values."""
+    """Return the value of each row of a run-end encoded array."""
+    # Arrow's own decoder supports few types of values.
     ends = array.run_ends.to_numpy(zero_copy_only=False)
     rows = np.arange(array.offset, array.offset + len(array))
     return make_plain_array(array.values).take(pa.array(np.searchsorted(ends, rows, side="right")))
@@ -141,7 +142,7 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
 
 
 def _convert_list(array: pa.Array, target: pa.ListType) -> pa.Array:
-    """Return lists or views of lists one after another."""
+    """Return the items of lists or list views laid out one after another."""
     import pyarrow.compute as pc
 
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)

@@ -1,13 +1,11 @@
-"""xxHash64 of many strings at once, with the seed of Hudi's hashed keys (Hudi ``HashID``).
+"""xxHash of many strings at once, as Hudi computes it (``HashID``).
 
-It hashes a string's UTF-8 bytes. Stripes of 32 bytes go into four accumulators, which are merged. The remaining words
-of 8 and 4 bytes and then the remaining bytes go into the result. Strings of equal length are hashed together, as rows
-of a NumPy table.
+``hash_xxhash64`` has the seed of Hudi's hashed keys. ``hash_xxhash32`` has seed 0, for consistent hashing
+(``HashID.getXXHash32``).
 
-xxHash32 of many strings at once, with seed 0, for Hudi's consistent hashing (Hudi ``HashID.getXXHash32``).
-
-It hashes a string's UTF-8 bytes. Stripes of 16 bytes go into four accumulators. The remaining words and then the
-remaining bytes go into the sum of these. Strings of equal length are hashed together, as rows of a NumPy table.
+Both hash a string's UTF-8 bytes: whole stripes (32 bytes, or 16) go into four accumulators, which are merged; the
+remaining words and then the remaining bytes are added to the result. Strings of equal length are hashed together, as
+the rows of a NumPy table.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from hoodie_py.arrow.hash_by_length import hash_by_length
 
 Hashes64 = npt.NDArray[np.uint64]
 
-SEED = 0xFFFFFFFF_DABADABA  # Java's int 0xdabadaba, whose sign is extended to 64 bits
+SEED = 0xFFFFFFFF_DABADABA  # Java's int 0xdabadaba, sign-extended to 64 bits
 _MASK = (1 << 64) - 1
 _PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME64_5 = map(np.uint64, _PRIMES)
@@ -69,7 +67,7 @@ def _hash_stripes64(words: Hashes64) -> Hashes64:
 
 
 def _to_words(octets: npt.NDArray[np.uint8], kind: str) -> Hashes64:
-    """Return the n-th little-endian words of all strings as row n."""
+    """Return the little-endian words of all strings: row n holds every string's n-th word."""
     return np.ascontiguousarray(octets).view(kind).astype(np.uint64).T
 
 
@@ -99,7 +97,7 @@ def hash_xxhash32(texts: pa.Array) -> Hashes32:
 
 def _hash32(octets: npt.NDArray[np.uint8], length: int) -> Hashes32:
     """Hash strings of one length, one in each row of ``octets``."""
-    # Transposed, so that the n-th words of all strings are one row.
+    # Transposed: row n holds the n-th word of every string.
     words = octets[:, : length & ~3].copy().view("<u4").astype(np.uint32, copy=False).T
     striped = length // 16 * 4  # words in whole stripes
     result = _hash_stripes32(words[:striped]) if striped else np.full(len(octets), _PRIME32_5)
@@ -117,8 +115,8 @@ def _hash32(octets: npt.NDArray[np.uint8], length: int) -> Hashes32:
 
 
 def _hash_stripes32(words: Hashes32) -> Hashes32:
-    # The start values for seed 0 are P1 + P2, P2, 0 and -P1, modulo 2**32: arrays wrap without a warning, scalars do
-    # not.
+    # The start values for seed 0 are P1 + P2, P2, 0 and -P1, modulo 2**32. They are added to arrays, which wrap without
+    # a warning; NumPy's scalars warn.
     sums = np.zeros((4, words.shape[1]), np.uint32)
     sums[0] += _PRIME32_1
     sums[0] += _PRIME32_2

@@ -1,1 +1,1 @@
-"""Options of users, by the names that Java Hudi has for them: each is declared once, with its kind and default."""
+"""Options of users, under Java Hudi's names: each is declared once, with its kind and default."""

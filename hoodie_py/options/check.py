@@ -1,8 +1,8 @@
-"""Checks options, so that no option is ignored silently.
+"""Checks options, so that none is ignored silently.
 
-* A declared option that concerns the call (``read``, ``write``, ``source``) must have a value of its kind.
+* A declared option that concerns the call (``read``, ``write``, ``source``) must have a valid value.
 * An option that asks for a feature of Java Hudi that is missing here is an error or a warning (``undone``).
-* An option of Java Hudi that has nothing to do here is taken as given (``passed_over``).
+* An option of Java Hudi that needs no action here is accepted (``passed_over``).
 * An unknown name that resembles a known one is an error. Other names are ignored, as in Java: mergers may have
   their own options.
 """
@@ -51,7 +51,7 @@ def check_read_options(options: Mapping[str, str]) -> None:
 def check_write_options(options: Mapping[str, str], *, warn: bool = True) -> None:
     """Check the options of a write or a table service; both also read, so options of reads count.
 
-    With ``warn=False`` no unsupported option is warned of: a call that checks twice warns once.
+    ``warn=False`` suppresses the warnings of unsupported options, for calls that check twice.
 
     Raises:
         InvalidQueryError: a value is not valid, or a name resembles a known one.
@@ -65,7 +65,7 @@ def check_table_properties(given: Mapping[str, str]) -> None:
     """Check the properties of a new table; options of reads and writes are not properties.
 
     Raises:
-        InvalidQueryError: a value is not valid, a name resembles a known one, or a name is an option's.
+        InvalidQueryError: a value is not valid, a name resembles a known one, or a name is an option's name.
         UnsupportedFeatureError: the kind of table is not supported.
     """
     _check(given, source.OF_NEW_TABLES, ())

@@ -1,9 +1,9 @@
 """Kinds of options: how each reads the text of its value, and the one error for a text that is not valid.
 
 An option is a string, its key, so it can be used wherever a key can: in the dicts of users and in messages. It also has
-older names of the key (the first that is set counts), a default, and the rule for valid texts. Texts are valid where
-Java accepts them and means the same: flags are ``true`` or ``false`` in any case (Java's ``Boolean.parseBoolean`` takes
-every other text as false, here it is an error), numbers have digits only. A blank text counts as not set.
+older names of the key (the first that is set counts), a default, and a rule for valid texts. Every valid text means the
+same in Java, but Java accepts more: its ``Boolean.parseBoolean`` takes every text but ``true`` as false, here only
+``true`` and ``false`` in any case are valid. Numbers consist of digits only. A blank text counts as not set.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Option(str):
         self.read(options)
 
     def refuse(self, value: str, wanted: str) -> NoReturn:
-        """Raise the InvalidQueryError for a text that is not valid."""
+        """Raise InvalidQueryError for a value that is not valid."""
         raise InvalidQueryError(f"{self} cannot be {value[:_SHOWN]!r}.", hint=f"Give {wanted}.")
 
 
@@ -105,7 +105,7 @@ class Flag(Option):
         return self.default if found is None else found
 
     def read_as_java(self, properties: Mapping[str, str]) -> bool:
-        """Return the value as Java reads it from table properties: every text but ``true`` is false."""
+        """Return the value as Java reads it from table properties: every text except ``true`` is false."""
         value = self.find_text(properties)
         return self.default if value is None else value.lower() == "true"
 
@@ -122,7 +122,7 @@ class Number(Option):
     def __new__(
         cls, key: str, default: int, least: int = 0, aliases: tuple[str, ...] = (), unit: str = "", most: int = _LARGEST
     ) -> Self:
-        """Make a number from ``least`` to ``most``; messages name its unit."""
+        """Make a number from ``least`` to ``most``; messages name its ``unit``."""
         made = super().__new__(cls, key, aliases)
         made.default, made.least, made.most, made.unit = default, least, most, unit
         return made
@@ -147,7 +147,7 @@ class Number(Option):
 
 
 class Size(Number):
-    """A number of bytes, in digits: Java's options have no larger units."""
+    """A number of bytes, in digits: Java's options have no unit suffixes."""
 
     def __new__(cls, key: str, default: int, least: int = 0, aliases: tuple[str, ...] = ()) -> Self:
         """Make a size."""
@@ -173,7 +173,7 @@ class Real(Option):
         below: float = float("inf"),
         aliases: tuple[str, ...] = (),
     ) -> Self:
-        """Make a number between two bounds, which do not belong to the range; without bounds it is at least 0."""
+        """Make a number between two exclusive bounds; without bounds, a number from 0 on."""
         made = super().__new__(cls, key, aliases)
         made.default, made.above, made.below = default, above, below
         return made
@@ -203,7 +203,7 @@ class Choice(Option):
     def __new__(
         cls, key: str, choices: tuple[str, ...], aliases: tuple[str, ...] = (), unhandled: tuple[str, ...] = ()
     ) -> Self:
-        """Make a choice; ``unhandled`` are further words of Java Hudi, which are not supported here."""
+        """Make a choice; ``unhandled`` are further words of Java Hudi that are not supported here."""
         made = super().__new__(cls, key, aliases)
         made.choices, made.unhandled = choices, unhandled
         return made

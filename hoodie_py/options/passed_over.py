@@ -1,10 +1,11 @@
-"""Options of Java Hudi that have nothing to do here, grouped by the reason.
+"""Options of Java Hudi that need no action here, grouped by the reason.
 
-Each is taken without a word: rows, table and history are the same whatever its value. Options that ask for what is
-missing are in ``undone``. With those and the declared options these are all of Java Hudi 1.2.0, alternative names
-included, and what 0.14 had; such a name is not a misspelling.
+They are accepted silently: rows, table and history are the same whatever their values. Options that ask for a missing
+feature are in ``undone``. Together with those and the declared options, the names here are all options of Java Hudi
+1.2.0, with their alternative names, and the ones that 0.14 had; so none of them is a misspelling.
 
-A word that ends in a colon is the beginning of the names after it; a point stands for the beginning alone.
+In a list of names, a word that ends in a colon is the prefix of the names after it; a point stands for the prefix
+alone.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ _REASONS = {
 
 @lru_cache(maxsize=1)
 def list_passed_over() -> dict[str, str]:
-    """Return the reason by name."""
+    """Return the reason for each accepted name."""
     found: dict[str, str] = {}
     for reason, names in _REASONS.items():
         begin = ""

@@ -1,6 +1,6 @@
 """Options of writes through a data source (Java Hudi DataSourceWriteOptions, HoodieWriteConfig).
 
-They say what to write, and how to make the table if it does not exist. Java has several names for most of them;
+They say what to write, and how to create the table if it does not exist. Java has several names for most of them;
 messages show the first one.
 """
 
@@ -10,7 +10,7 @@ from hoodie_py.formats.config import table_config as keys
 from hoodie_py.options.parse import Choice, Flag, Number, Option, Text
 
 OPERATION = Text("hoodie.datasource.write.operation")
-RECREATE = Flag("hoodie_py.write.recreate", default=False)  # the mode "overwrite" makes the table anew, as Java's
+RECREATE = Flag("hoodie_py.write.recreate", default=False)  # mode "overwrite" creates the table anew, as in Java
 
 # What the table is
 TABLE_NAME = (keys.NAME, "hoodie.datasource.write.table.name")
@@ -34,13 +34,13 @@ TABLE_PROPERTIES = (
     keys.DATABASE, keys.HIVE_STYLE_PARTITIONING, keys.URL_ENCODE_PARTITIONING, keys.SLASH_SEPARATED_DATES,
     keys.DROP_PARTITION_COLUMNS, keys.POPULATE_META_FIELDS, keys.CDC_ENABLED, keys.CDC_MODE, keys.TIMEZONE,
 )  # fmt: skip
-"""Table properties that Java copies from the options of a write; it also copies those with the prefixes below."""
+"""Table properties that Java copies from the options of a write, besides the ones with the prefixes below."""
 TABLE_PROPERTY_PREFIXES = (*keys.TIMESTAMP_KEYGEN_PREFIXES, keys.MERGE_PROPERTY_PREFIX)
 
-# What the mode "overwrite" replaces: all rows, or those of the partitions that the rows are in
+# What the mode "overwrite" replaces: all rows, or the partitions of the new rows
 OVERWRITE_MODE = Choice("hoodie.datasource.overwrite.mode", ("STATIC", "DYNAMIC"))
 
-# Into how many tasks a distributed write divides its rows
+# The number of tasks of a distributed write
 PARALLELISM = {
     "upsert": Number("hoodie.upsert.shuffle.parallelism", 0),
     "insert": Number("hoodie.insert.shuffle.parallelism", 0),

@@ -1,6 +1,6 @@
 """Options of the sync with a catalog (Java Hudi HoodieSyncConfig, HiveSyncConfigHolder, GlueCatalogSyncClientConfig).
 
-The defaults are those of Hudi 1.2.0. The keys say ``hive_sync`` for Glue, too.
+The defaults are those of Hudi 1.2.0. The keys contain ``hive_sync`` for Glue, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ GLUE_TOOL = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
 DEFAULT_URI = "thrift://localhost:9083"
 HIVE_TOOL = "org.apache.hudi.hive.HiveSyncTool"
 
-# Whether a write syncs, and where to
+# Whether a write syncs, and with which catalog
 HIVE_ENABLE = Flag(f"{_HIVE}enable", default=False)
 META_ENABLE = Flag("hoodie.datasource.meta.sync.enable", default=False)
 TOOLS = Names("hoodie.meta.sync.client.tool.class")
@@ -24,7 +24,7 @@ MODE = Choice(f"{_HIVE}mode", ("HMS", "GLUE"), unhandled=("JDBC", "HIVEQL"))
 URIS = Text(f"{_HIVE}metastore.uris")
 IGNORE_ERRORS = Flag(f"{_HIVE}ignore_exceptions", default=False)
 
-# What the entries are called
+# Names of the entries
 DATABASE = Text(f"{_HIVE}database")
 TABLE = Text(f"{_HIVE}table")
 GLUE_DATABASE = Text(f"{_GLUE}database_name")
@@ -34,7 +34,7 @@ STRATEGY = Choice(f"{_HIVE}table.strategy", ("ALL", "RO", "RT"))
 SKIP_RO_SUFFIX = Flag(f"{_HIVE}skip_ro_suffix", default=False)
 CREATE_DATABASE = Flag(f"{_HIVE}auto_create_database", default=True)
 
-# What the entries have
+# Content of the entries
 PARTITION_FIELDS = Names(f"{_HIVE}partition_fields")
 EXTRACTOR = Text(f"{_HIVE}partition_extractor_class")
 SUPPORT_TIMESTAMP = Flag(f"{_HIVE}support_timestamp", default=False)
@@ -62,12 +62,13 @@ OPTIONS: tuple[Option, ...] = (
 def find_kinds(given: Mapping[str, str]) -> list[str]:
     """Return the kinds of catalogs that a write syncs with.
 
-    ``hoodie.datasource.hive_sync.enable`` means Hive, ``hoodie.datasource.meta.sync.enable`` the classes of
-    ``hoodie.meta.sync.client.tool.class`` (Hive by default), as in Java.
+    As in Java, ``hoodie.datasource.hive_sync.enable`` selects Hive, and ``hoodie.datasource.meta.sync.enable`` the
+    classes in ``hoodie.meta.sync.client.tool.class`` (Hive by default).
 
     Raises:
         InvalidQueryError: a value is not valid.
-        UnsupportedFeatureError: Java would talk to a Hive server (JDBC), or a class is none of Hudi's that is known.
+        UnsupportedFeatureError: Java would sync through a Hive server (JDBC), or a class is not one of Hudi's Hive and
+            Glue tools.
     """
     hive = HIVE_ENABLE.read(given)
     if not (hive or META_ENABLE.read(given)):

@@ -1,8 +1,8 @@
 """Options of Java Hudi that ask for features that are missing here.
 
-If ignoring an option would give other rows or another table, the option is an ``UnsupportedFeatureError``. If rows and
-table are right and only something beside the write is missing (no catalog is informed, no service runs, files have
-another layout), it is a ``HoodieWarning``. A value that asks for nothing, such as ``false``, gives neither.
+An option is an error (``UnsupportedFeatureError``) if ignoring it would give other rows or another table. It is a
+warning (``HoodieWarning``) if rows and table are right and only something beside the write is missing: no catalog is
+informed, no service runs, files have another layout. A value that asks for nothing, such as ``false``, gives neither.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class UnsupportedOption:
     what: str  # the missing feature, a sentence
     hint: str | None = None  # what to do instead
     refused: bool = False  # whether the option is an error; otherwise it is a warning
-    harmless: tuple[str, ...] = ()  # values that do not ask for the feature, in lower case; of classes without package
+    harmless: tuple[str, ...] = ()  # values that do not ask for the feature, in lower case; classes without package
 
     def is_asked(self, options: Mapping[str, str]) -> bool:
         """Say whether options ask for the feature. Raises InvalidQueryError if the value is not valid."""
@@ -48,7 +48,7 @@ class UnsupportedOption:
         return f"{self.option}: {self.what}" + (f" {self.hint}" if self.hint else "")
 
     def refuse(self, options: Mapping[str, str]) -> None:
-        """Raise the error."""
+        """Raise UnsupportedFeatureError with the option's value."""
         raise UnsupportedFeatureError(f"{self.option}={self.option.find_text(options)}: {self.what}", hint=self.hint)
 
 
@@ -62,7 +62,7 @@ def _refuse_text(key: str, what: str, hint: str | None = None, harmless: tuple[s
 
 
 def _refuse_class(key: str, what: str, *own: str) -> UnsupportedOption:
-    """Declare a class name that is refused unless it is one of Java Hudi's ``own``, given without their package."""
+    """Declare a class name that is refused unless it is one of Java Hudi's ``own``, named without their package."""
     return _refuse_text(key, what, harmless=tuple(each.lower() for each in own))
 
 
@@ -71,7 +71,7 @@ def _warn_of_class(key: str, what: str, *own: str) -> UnsupportedOption:
 
 
 def _warn_of_flag(key: str, what: str, hint: str | None = None, on: bool = True) -> UnsupportedOption:
-    """Declare a flag that is warned of if it is on, or with ``on=False`` if it is off."""
+    """Declare a flag that gives a warning if it is on, or with ``on=False`` if it is off."""
     return UnsupportedOption(Flag(key, default=not on), what, hint, harmless=("false" if on else "true",))
 
 

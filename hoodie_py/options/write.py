@@ -22,8 +22,8 @@ COMPACTION_LOG_SIZE_THRESHOLD = Size("hoodie.compaction.logfile.size.threshold",
 COMPACTION_LOG_NUMBER_THRESHOLD = Number("hoodie.compaction.logfile.num.threshold", 0)  # log files of a slice
 COMPACTION_TARGET_PARTITIONS = Number("hoodie.compaction.daybased.target.partitions", 10)
 COMPACTION_PARTITION_REGEX = Text("hoodie.compaction.partition.path.regex")
-PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also of a slice without base file
-PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # below it files are filled up
+PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also assumed for a missing base file
+PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # inserts fill up smaller files
 SMALL_FILE_CANDIDATES = Number("hoodie.merge.small.file.group.candidates.limit", 1)  # of a partition; merge-on-read
 
 # When a compaction plan is made
@@ -56,7 +56,7 @@ LOCK_PROVIDER = Text("hoodie.write.lock.provider")
 CLOCK_SKEW_MS = Number("hoodie.time.generator.max_expected_clock_skew_ms", 200, unit="milliseconds")
 
 # The metadata table
-STATISTICS_COLUMNS = Names("hoodie.metadata.index.column.stats.column.list")  # that have statistics; else the first
+STATISTICS_COLUMNS = Names("hoodie.metadata.index.column.stats.column.list")  # columns with statistics; else the first
 STATISTICS_MOST_COLUMNS = Number("hoodie.metadata.index.column.stats.max.columns.to.index", 32, least=1)
 METADATA_MODE = Choice("hoodie.metadata.mode", ("auto", "disable", "refuse"))  # not Java's own
 METADATA_COMPACT_COMMITS = Number("hoodie.metadata.compact.max.delta.commits", 10, least=1)
@@ -75,22 +75,22 @@ BULK_INSERT_SORT_COLUMNS = Names("hoodie.bulkinsert.user.defined.partitioner.sor
 ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # bulk inserts keep rows marked deleted
 
 # Table services after a write
-TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: none of those below
+TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: none of the services below runs
 INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
 AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
 AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=False)  # Java's default is true
-ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # a write waits for it in Java too: the same as inline
+ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # same as inline: Java's write waits for it, too
 
 # What leaves the active timeline
-KEEP_MIN_COMMITS = Number("hoodie.keep.min.commits", 20, least=1)  # commits that stay when others are archived
-KEEP_MAX_COMMITS = Number("hoodie.keep.max.commits", 30, least=1)  # nothing is archived up to this number
+KEEP_MIN_COMMITS = Number("hoodie.keep.min.commits", 20, least=1)  # commits that remain when others are archived
+KEEP_MAX_COMMITS = Number("hoodie.keep.max.commits", 30, least=1)  # up to this number nothing is archived
 ARCHIVE_BEYOND_SAVEPOINT = Flag("hoodie.archive.beyond.savepoint", default=False)
 ARCHIVE_AFTER_CLEAN = Flag("hoodie.archive.block.on.latest.clean.ectr", default=False)
 ARCHIVE_BATCH = Number("hoodie.commits.archival.batch", 10, least=1)  # records of a block in an archive file
 HISTORY_BATCH = Number("hoodie.timeline.compaction.batch.size", 10, least=2)  # history files merged at once
 HISTORY_FILE_BYTES = Size("hoodie.timeline.compaction.target.file.max.bytes", 1000 * 1024 * 1024, least=1)
-HISTORY_VERSIONS = Number("hoodie.timeline.manifest.retained.versions", 3, least=1)  # manifests that stay
+HISTORY_VERSIONS = Number("hoodie.timeline.manifest.retained.versions", 3, least=1)  # manifests that are kept
 
 # Which records of a write are combined, and how existing records are found
 COMBINE_BEFORE_UPSERT = Flag("hoodie.combine.before.upsert", default=True)
@@ -104,15 +104,16 @@ BUCKET_ENGINE = Text("hoodie.index.bucket.engine")
 BUCKET_COUNT = Number("hoodie.bucket.index.num.buckets", 256, least=1, most=99_999_999)  # file ids have eight digits
 BUCKET_HASH_FIELD = Names("hoodie.bucket.index.hash.field")
 BUCKET_EXPRESSIONS = Text("hoodie.bucket.index.partition.expressions")  # other numbers of buckets for some partitions
-# Of consistent hashing: between which numbers of buckets a clustering moves (by default both are BUCKET_COUNT), and the
-# sizes at which it splits and merges them, as multiples of the largest size of a base file.
+# Consistent hashing: the bounds for the number of buckets of a partition (by default both are BUCKET_COUNT), and the
+# sizes at which a clustering splits and merges buckets, as multiples of the largest size of a base file.
 BUCKET_MOST = Number("hoodie.bucket.index.max.num.buckets", 256, least=1, most=99_999_999)
 BUCKET_LEAST = Number("hoodie.bucket.index.min.num.buckets", 256, least=1, most=99_999_999)
 BUCKET_SPLIT = Real("hoodie.bucket.index.split.threshold", 2.0)
 BUCKET_MERGE = Real("hoodie.bucket.index.merge.threshold", 0.2)
 
 # Keys and partition paths
-# Below table version 9, complex keys of one field: whether a key is the bare value, and whether to refuse such keys.
+# Below table version 9, for complex keys of one field: whether a key is the bare value, and whether to refuse such
+# keys.
 COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)
 ALLOW_DEFAULT_PARTITION = Flag("hoodie.skip.default.partition.validation", default=False)
 COMPLEX_KEY_CHECK = Flag("hoodie.write.complex.keygen.validation.enable", default=True)
@@ -129,20 +130,20 @@ OUTPUT_ZONE = "output.timezone"
 BOTH_ZONES = "timezone"
 DATE_PARSER = "datetime.parser.class"
 
-# Columns that the rows lack, or have first
+# Columns that the rows lack, or are the first to have
 NULL_FOR_MISSING = Flag("hoodie.write.set.null.for.missing.columns", default=False)
 RECONCILE_SCHEMA = Flag("hoodie.datasource.write.reconcile.schema", default=False)
 DROP_MISSING = Flag("hoodie.datasource.write.schema.allow.auto.evolution.column.drop", default=False)
 SCHEMA_ON_READ = Flag("hoodie.schema.on.read.enable", default=False)
 
-# What rows may change in the table's schema, not Java's own; Java's rule is LOSSY (``writer/schema_changes``)
+# Which schema changes rows may cause. Not Java's own: Java's rule is LOSSY (``writer/schema_changes``)
 LOSSLESS, LOSSY = "LOSSLESS", "LOSSY"
 SCHEMA_CHANGES = Choice("hoodie.write.schema.changes", (LOSSLESS, LOSSY, "NONE"))
 
 # Locks and heartbeats, and the lock providers of Java Hudi that are supported here
-LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long to wait for a lock at one try
+LOCK_WAIT_MS = Real("hoodie.write.lock.wait_time_ms", 60_000)  # how long one try waits for a lock
 LOCK_RETRIES = Number("hoodie.write.lock.client.num_retries", 0)  # further tries; Java's default is 50
-LOCK_CLIENT_PAUSE_MS = Real("hoodie.write.lock.client.wait_time_ms_between_retry", 5000)  # between them
+LOCK_CLIENT_PAUSE_MS = Real("hoodie.write.lock.client.wait_time_ms_between_retry", 5000)  # between tries
 LOCK_RETRY_WAIT_MS = Real("hoodie.write.lock.wait_time_ms_between_retry", 1000)
 LOCK_FILE_SYSTEM_PATH = Text("hoodie.write.lock.filesystem.path")  # folder of the lock file
 LOCK_FILE_SYSTEM_EXPIRE = Real("hoodie.write.lock.filesystem.expire", 0)  # minutes; 0: never
@@ -171,13 +172,13 @@ CLEAN_POLICY = Choice(
 COMMITS_RETAINED = Number("hoodie.clean.commits.retained", 10, 1, ("hoodie.cleaner.commits.retained",))
 VERSIONS_RETAINED = Number("hoodie.clean.fileversions.retained", 3, 1, ("hoodie.cleaner.fileversions.retained",))
 CLEAN_TRIGGER = Choice("hoodie.clean.trigger.strategy", ("NUM_COMMITS",))
-CLEAN_TRIGGER_COMMITS = Number("hoodie.clean.trigger.max.commits", 1, 0, ("hoodie.clean.max.commits",))  # since then
-MOST_COMMITS_TO_CLEAN = Number("hoodie.clean.max.commits.to.clean", (1 << 63) - 1)  # that one clean takes
+CLEAN_TRIGGER_COMMITS = Number("hoodie.clean.trigger.max.commits", 1, 0, ("hoodie.clean.max.commits",))  # since a clean
+MOST_COMMITS_TO_CLEAN = Number("hoodie.clean.max.commits.to.clean", (1 << 63) - 1)  # commits that one clean covers
 DELETE_BOOTSTRAP_SOURCE = Flag(
     "hoodie.clean.delete.bootstrap.base.file", default=False, aliases=("hoodie.cleaner.delete.bootstrap.base.file",)
 )
 
-SAVEPOINTED = "savepointed_timestamps"  # extra metadata of a clean: savepoints that it respected, comma list
+SAVEPOINTED = "savepointed_timestamps"  # extra metadata of a clean: savepoints that it kept, comma list
 
 _TIMESTAMP_SETTINGS = (
     TIMESTAMP_TYPE, TIMESTAMP_UNIT, INPUT_DATE_FORMAT, INPUT_DATE_FORMAT_DELIMITER, INPUT_ZONE, OUTPUT_DATE_FORMAT,

@@ -1,4 +1,1 @@
-"""The process and the machine: cores, memory, Arrow's allocator, threads that fold logs.
-
-Nothing here knows of tables.
-"""
+"""The process and the machine: cores, memory, Arrow's allocator, telemetry. Nothing here knows of tables."""

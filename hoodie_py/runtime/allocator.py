@@ -1,7 +1,7 @@
-"""Chooses the allocator of a process for less memory. Only programs call it; importing this package changes nothing.
+"""Choose the allocators of a process, to save memory. Only programs do that; importing this package changes nothing.
 
-Arrow's own allocator, mimalloc, is fast with values of every size, but each thread keeps much of the memory that it
-freed, while other threads allocate more. glibc's allocator needs a quarter less memory, no more time for narrow tables,
+Arrow's own allocator, mimalloc, is fast for values of every size, but each thread keeps much of the memory that it
+freed while other threads allocate more. glibc's allocator needs a quarter less memory, no more time for narrow tables,
 and a little more time for wide values (docs/memory.md). By default glibc makes up to eight heaps per core. With one
 heap per core threads share memory, and still do not wait for each other.
 """
@@ -23,8 +23,8 @@ def settle_allocators() -> None:
     """Make Arrow and NumPy share the heaps of the C library, one per core.
 
     For programs whose work is reading and writing tables, like the ``hoodie`` command. Call it before pyarrow is
-    imported, as Arrow reads the environment then; processes that are started later inherit the choice. Settings of the
-    environment win. Nothing changes where the C library is not glibc.
+    imported: Arrow reads the environment then, and processes started later inherit the choice. Settings in the
+    environment take precedence. Without glibc nothing changes.
     """
     if sys.platform != "linux" or _GLIBC not in os.confstr_names:
         return

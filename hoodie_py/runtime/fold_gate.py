@@ -1,8 +1,8 @@
-"""FoldGate: lets the threads of a scan fold their logs one at a time, until the scan is given up.
+"""FoldGate: lets the threads of a scan merge their logs one at a time, until the scan is abandoned.
 
-A fold is many small NumPy steps, and so is deciding about base rows before they are read. Two threads that fold at once
-wait for Python's global lock at each step, and take longer than one after the other. On a Python without a global lock
-nobody waits.
+A fold consists of many small NumPy steps, and so does choosing base rows before they are read. Two threads that fold at
+once wait for Python's global lock at each step, and take longer than one after the other. Without a global lock no
+thread waits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 
 class ScanGivenUpError(Exception):
-    """Nobody wants the rows of a scan any more. No ``HoodieError``, as it never leaves the threads that read slices."""
+    """The rows of a scan are no longer wanted. Not a ``HoodieError``: it never leaves the threads that read slices."""
 
     is_failure = False
 
@@ -22,7 +22,7 @@ class ScanGivenUpError(Exception):
 class FoldGate:
     """The gate of one scan; it stays in its process.
 
-    With ``alone`` only one thread at a time may fold, if Python has a global lock.
+    ``alone``: one thread at a time may fold, if Python has a global lock.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -47,5 +47,5 @@ class FoldGate:
             raise ScanGivenUpError
 
     def give_up(self) -> None:
-        """End the folds at their next step, and those that wait before their first."""
+        """End running folds at their next step, and waiting folds before their first."""
         self._given_up = True

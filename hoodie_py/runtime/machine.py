@@ -1,7 +1,7 @@
 """How many cores and how much memory this process may use.
 
-The smallest limit counts: the machine's own size, the container's (control groups of version 1 or 2, and all groups
-around them), and the process's (CPU affinity, RLIMIT_AS).
+The smallest limit counts: the machine's size, the container's (control groups of version 1 or 2, and all groups around
+them), and the process's own (CPU affinity, RLIMIT_AS).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def count_cores() -> int:
 
 @lru_cache(maxsize=1)
 def find_memory_limit() -> int:
-    """Return the bytes of memory that the machine or, if less, the container has; it is looked up once."""
+    """Return the memory of the machine in bytes, or the container's limit if that is less; looked up once."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_list_memory_limits(_MEMBERSHIP, _CGROUP_ROOT)])
 
@@ -39,24 +39,24 @@ def find_address_space_limit() -> int | None:
 def measure_free_memory() -> int:
     """Return the bytes of memory that are free now, at most the container's limit.
 
-    What the container uses is not subtracted: its count includes cached pages of files, which are free when needed.
+    Memory in use by the container is not subtracted: its count includes cached file pages, which are freed on demand.
     """
     limit = find_memory_limit()
-    if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # macOS does not say: assume a half
+    if "SC_AVPHYS_PAGES" not in os.sysconf_names:  # macOS does not report it: assume a half
         return limit // 2
     return min(limit, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 @lru_cache(maxsize=1)
 def _find_core_quota(membership: str, root: str) -> float | None:
-    """Return the smallest quota of the process's control groups, in cores; None without one. It is looked up once."""
+    """Return the smallest quota of the process's control groups, in cores; None without one. Looked up once."""
     quotas = []
     for group, version in _list_groups("cpu", membership, root):
         if version == 2:
             words = _read_text(f"{group}/cpu.max").split()  # "200000 100000", or "max 100000"
         else:
             words = [_read_text(f"{group}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
-        if len(words) == 2 and all(word.isdecimal() for word in words) and int(words[1]):  # not "max", not -1
+        if len(words) == 2 and all(word.isdecimal() for word in words) and int(words[1]):  # neither "max" nor -1
             quotas.append(int(words[0]) / int(words[1]))
     return min(quotas, default=None)
 
@@ -72,8 +72,8 @@ def _list_memory_limits(membership: str, root: str) -> Iterator[int]:
 def _list_groups(controller: str, membership: str, root: str) -> Iterator[tuple[str, int]]:
     """Yield the folders of the control groups that bound this process, innermost first, and their version.
 
-    ``controller`` is cpu or memory, ``membership`` a file with the groups of the process (without it no group is
-    known), ``root`` where the groups are mounted.
+    ``controller`` is "cpu" or "memory". ``membership`` is a file that lists the groups of the process; without it there
+    are none. ``root`` is where the groups are mounted.
     """
     for line in _read_text(membership).splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]  # "0::/a" in version 2, "4:memory:/a" in version 1
@@ -92,7 +92,7 @@ def _list_groups(controller: str, membership: str, root: str) -> Iterator[tuple[
 
 
 def _read_text(path: str) -> str:
-    """Return the text of a file; an empty one where the file is missing or holds no text."""
+    """Return the text of a file; "" if the file is missing or not text."""
     try:
         with FileIO(path) as file:  # pathlib and text files would add to the start of every process
             return file.readall().decode()

@@ -1,4 +1,4 @@
-"""Run small jobs of a maker on several threads."""
+"""Run small jobs on several threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 def run_in_order(jobs: Sequence[Callable[[], T]], threads: int) -> list[T]:
-    """Run jobs, several at a time, and return their results in order. The first error is raised; no job runs on."""
+    """Run jobs, several at a time, and return their results in order. The first error is raised; waiting jobs are
+    dropped.
+    """
     if threads < 2 or len(jobs) < 2:
         return [job() for job in jobs]
     with ThreadPoolExecutor(min(threads, len(jobs)), "hoodie-metadata") as pool:

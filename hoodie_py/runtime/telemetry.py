@@ -1,11 +1,11 @@
-"""Spans and measurements for OpenTelemetry where the process uses it; elsewhere nothing is imported, and nothing done.
+"""Spans and measurements for OpenTelemetry, if the process uses it; otherwise nothing is imported or done.
 
 A process uses traces once it has imported ``opentelemetry.trace``, and metrics once it has imported
-``opentelemetry.metrics``: its own code, an SDK or ``opentelemetry-instrument`` does that. This module only looks
-there, each time.
+``opentelemetry.metrics``: its own code, an SDK or ``opentelemetry-instrument`` does that. This module only checks for
+those imports, on every call.
 
-Attributes have no credentials and no values of rows. So they have no filters, partition paths, record keys or texts of
-errors, which may have such values.
+Attributes contain neither credentials nor values of rows. So filters, partition paths, record keys and error messages,
+which may contain such values, are left out.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _COUNTERS = {
     "store.retries": ("{request}", "Requests to the store that were made again after a failure."),
 }
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
-# Of results of writes and services: facts for the span, and which of them count as rows by what happened to them.
+# Attributes of results of writes and services: facts for the span, and row counts by what happened to the rows.
 _FIGURES = ("instant", "action", "completion_time", "file_groups", "files_deleted", "bytes_read", "bytes_written")
 _CHANGES = {f"rows_{change}": change for change in ("inserted", "updated", "deleted", "written")}
-_PLACE = ("instant", "file_group", "operation")  # of errors: what has no values of rows
+_PLACE = ("instant", "file_group", "operation")  # of an error's place: the facts without values of rows
 
 _instruments: dict[str, Any] = {}
 
@@ -55,7 +55,7 @@ class Place(Protocol):
 
 
 class Watch:
-    """An operation that nobody watches: its methods do nothing."""
+    """An operation that is not watched: the methods do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +66,11 @@ class Watch:
         """Add facts to the span as ``hoodie.*``; None is left out."""
 
     def tell_result(self, result: object) -> None:
-        """Add what the result of a write or a service says, and count its rows and bytes."""
+        """Add the figures of the result of a write or a service, and count its rows and bytes."""
 
 
 class _Watched(Watch):
-    """An operation with a span, or a measured time, or both. The span is the current one only while it works."""
+    """An operation with a span, a measured time, or both. The span is current only during ``work``."""
 
     def __init__(self, operation: str, table: str, facts: dict[str, str | float | None]) -> None:
         self._operation, self._table = operation, table
@@ -117,7 +117,7 @@ class _Watched(Watch):
             histogram.record(self._seconds, attributes)
 
     def _tell_error(self, error: BaseException) -> None:
-        """Add an error without its text, which may have values of rows, or credentials."""
+        """Add an error without its message, which may contain values of rows or credentials."""
         if self._span is None:
             return
         import traceback
@@ -143,7 +143,8 @@ class _Watched(Watch):
         self.tell(write_operation=written, file_id=getattr(stat, "file_id", None), **figures)
         attributes = _name_facts({"operation": self._operation, "table": self._table})
         for name, change in _CHANGES.items():
-            if figures[name] and (figures["rows_written"] is None or name == "rows_written"):  # which has the others
+            # ``rows_written`` includes the other three.
+            if figures[name] and (figures["rows_written"] is None or name == "rows_written"):
                 _add("write.rows", figures[name], {**attributes, **_name_facts({"change": change})})
         if figures["bytes_written"]:
             _add("write.bytes", figures["bytes_written"], attributes)
@@ -169,7 +170,7 @@ def watch(operation: str, files: Place, /, **facts: str | float | None) -> Watch
 def watch_calls(
     operation: str, find_files: Callable[[Any], Place] = attrgetter("files")
 ) -> Callable[[Callable[Concatenate[T, P], R]], Callable[Concatenate[T, P], R]]:
-    """Watch the calls of a function, whose result tells what it did. ``find_files`` gets its first argument."""
+    """Watch the calls of a function, and report their results. ``find_files`` gets the function's first argument."""
 
     def decorate(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
         @wraps(function)
@@ -195,9 +196,9 @@ def watch_steps(
     /,
     **facts: str | float | None,
 ) -> Generator[T, None, None]:
-    """Yield what a generator yields, and watch its work; what the taker does between two steps is not part of it.
+    """Yield from a generator and watch its work, not the consumer's work between two steps.
 
-    ``on_end`` gets the number of rows, and returns more facts for the span.
+    ``on_end`` gets the number of rows and returns further facts for the span.
     """
     return _watch_steps(_Watched(operation, files.uri, facts), steps, count_rows, on_end) if is_watched() else steps
 
@@ -217,7 +218,7 @@ def _watch_steps(
             if not found:
                 break
             rows += count_rows(found[0])
-            yield found.pop()  # nothing here refers to it while the next one is read
+            yield found.pop()  # keeps no reference to it while the next one is read
     except BaseException as error:
         problem = error
         raise
@@ -231,12 +232,12 @@ def _watch_steps(
 
 
 def _is_failure(error: BaseException) -> bool:
-    """Whether an exception is no sign that is part of the work, as if a scan is given up."""
+    """Whether the exception is a failure rather than a control signal, such as an abandoned scan."""
     return not isinstance(error, GeneratorExit) and getattr(error, "is_failure", True)
 
 
 def carry_span(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that works in the span that is the current one here, on whichever thread it is called."""
+    """Return a function that runs in the span that is current now, on whichever thread it is called."""
     context = _find_api(_CONTEXT)
     if context is None or not (current := context.get_current()):
         return function
@@ -265,7 +266,7 @@ def tell_span(**facts: int) -> None:
 
 
 def tell_retry(kind: str) -> None:
-    """Count a request that is made again after an error of some kind, and note it on the current span."""
+    """Count a repeated request and the kind of error before it, and add an event to the current span."""
     _add("store.retries", 1, {"error.type": kind})
     trace = _find_api(_TRACE)
     if trace is not None:
@@ -279,7 +280,7 @@ def _add(name: str, amount: int, attributes: Mapping[str, str | float]) -> None:
 
 
 def _find_instrument(name: str) -> Any:
-    """Return a counter, or the histogram of durations; None where the process uses no metrics."""
+    """Return a counter, or the histogram of durations; None if the process uses no metrics."""
     metrics = _find_api(_METRICS)
     if metrics is None:
         return None
@@ -298,12 +299,12 @@ def _make_histogram(meter: Any, name: str) -> Any:
     text = "Time that operations took, without that of who takes the rows of a scan."
     try:
         return meter.create_histogram(f"{_SCOPE}.{name}", "s", text, explicit_bucket_boundaries_advisory=_SECONDS)
-    except TypeError:  # before version 1.30, which others may bring
+    except TypeError:  # OpenTelemetry before version 1.30
         return meter.create_histogram(f"{_SCOPE}.{name}", "s", text)
 
 
 def _find_api(name: str) -> Any:
-    """Return a module of OpenTelemetry that the process has imported; None without one that is ready."""
+    """Return a module of OpenTelemetry that the process has imported completely, else None."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     return None if getattr(spec, "_initializing", False) else module

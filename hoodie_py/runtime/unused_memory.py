@@ -1,6 +1,6 @@
-"""Returns the memory that mimalloc keeps to the system now and then, as it adds up over many slices.
+"""Returns unused memory of mimalloc to the system now and then; over many slices it would add up.
 
-mimalloc is Arrow's own allocator. A process uses it unless a program chose another one (``runtime.allocator``).
+mimalloc is Arrow's default allocator, unless the program chose another one (``runtime.allocator``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 import pyarrow as pa
 
 _KEEPING = "mimalloc"  # other allocators gain nothing
-_BETWEEN = 16 << 20  # bytes of files to read between two releases, as released pages cost time when they are used again
+_BETWEEN = 16 << 20  # bytes of files read between two releases: using released pages again costs time
 
 
 class _Read(threading.local):
@@ -23,7 +23,7 @@ _read = _Read()
 def release_after(size: int) -> None:
     """Count the bytes of a slice that this thread has read, and release unused memory after every 16 MB.
 
-    Nothing is done for other allocators. mimalloc keeps memory by thread, so each thread releases its own.
+    Only mimalloc is affected. It keeps memory by thread, so each thread releases its own.
     """
     _read.size += size
     if _read.size >= _BETWEEN:

@@ -1,4 +1,4 @@
-"""Words of messages that depend on numbers, and how notebooks print what is a sentence."""
+"""Words of messages that depend on numbers, and results that notebooks show as a sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Printer(Protocol):
-    """What IPython hands to ``_repr_pretty_``."""
+    """The object that IPython passes to ``_repr_pretty_``."""
 
     def text(self, text: str) -> None:
         """Print a text."""
@@ -20,7 +20,7 @@ class Sentence:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # IPython looks class by class, and takes the first that has this method or a repr, as a dataclass has.
+        # IPython takes the first class that defines this method or a repr, and dataclasses define a repr.
         cls._repr_pretty_ = Sentence._repr_pretty_  # type: ignore[method-assign]
 
     def _repr_pretty_(self, printer: Printer, _cycle: bool) -> None:

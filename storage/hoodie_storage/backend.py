@@ -1,4 +1,7 @@
-"""What a store must do below paths, retries and errors: one method for each request. It raises its own exceptions."""
+"""What a store must do below paths, retries and errors: one method for each request.
+
+Backends raise the exceptions of their libraries; ``Store`` makes faults of them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Backend(Protocol):
         ...
 
     def read_view(self, key: str, memory: Callable[[int], memoryview]) -> memoryview:
-        """Read a file. A backend that has no memory of its own for it calls ``memory`` with the number of bytes."""
+        """Read a file into ``memory(size)``, or return memory that the client library allocated."""
         ...
 
     def read_ranges(self, key: str, ranges: Sequence[Range]) -> list[bytes | Exception]:
@@ -33,7 +36,7 @@ class Backend(Protocol):
         ...
 
     def list_names(self, key: str) -> builtins.list[str]:
-        """Return the names in a folder, those of folders with a slash at the end. Raises as ``list``."""
+        """Return the names in a folder; names of folders end with a slash. Raises as ``list``."""
         ...
 
     def stat(self, key: str) -> FileInfo:

@@ -20,7 +20,7 @@ _NO_CREDENTIALS = frozenset(
         "GoogleAuthError", "ClientAuthenticationError",
     }
 )  # fmt: skip
-_UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # the second of versitygw, with status 404
+_UNKNOWN_USER = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})  # versitygw sends the second with status 404
 _UNREACHABLE = frozenset(
     {
         "EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ProxyConnectionError",
@@ -32,14 +32,14 @@ _BROKEN_OFF = frozenset(
         "HTTPClientError", "ConnectionError", "ConnectionClosedError", "IncompleteRead", "IncompleteReadError",
         "ResponseParserError", "ResponseStreamingError", "ClientPayloadError", "ClientConnectionError",
         "ServerDisconnectedError", "ProtocolError", "ServiceResponseError", "ChecksumError",
-        "ServiceRequestError",  # Azure's for every failure of its client; its cause tells more
+        "ServiceRequestError",  # Azure's for every failure of its client; its cause is more specific
     }
 )  # fmt: skip
 _TIMED_OUT = frozenset({"ReadTimeoutError", "ConnectTimeoutError", "ServerTimeoutError", "ServiceResponseTimeoutError"})
 _REFUSED_STATUS = frozenset({429, 503})
 _PASSING_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_ERRNO = frozenset({errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT, errno.ECONNRESET})
-# The status of its errors was not sent by a server: the answer could not be parsed.
+# Errors of this module carry a status that no server sent: the answer could not be parsed.
 _PARSER = "aiohttp.http_exceptions"
 _FORBIDDEN = "Forbidden:"  # how gcsfs begins an OSError for status 403
 _DEEPEST = 8
@@ -130,7 +130,7 @@ def is_unreachable(error: BaseException) -> bool:
 def is_refusal(error: BaseException) -> bool:
     """Say whether the store certainly did nothing and a retry may help: it was busy, or not reached.
 
-    Or the request was not sent, because Google's login failed for a reason that passes (``retryable``).
+    Also true if the request was never sent because Google's login failed temporarily (``retryable``).
     """
     status = find_http_status(error)
     if status:
@@ -170,7 +170,7 @@ def may_have_happened(error: BaseException) -> bool:
 def make_fault(error: Exception, operation: str, path: str, redact: Redactor, protocol: str = "s3") -> StorageFault:
     """Return the fault to raise instead of an exception; ``protocol`` is fsspec's name of the store, for the hints.
 
-    The exception becomes its cause, unless its text has a secret.
+    The exception becomes the fault's cause, unless a text in its traceback contains a secret.
     """
     if isinstance(error, StorageFault):
         error.operation = error.operation or operation

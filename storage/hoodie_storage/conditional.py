@@ -1,10 +1,11 @@
-"""What fsspec's file systems of object stores lack: writes under a condition, one class for each kind of store.
+"""Conditional writes, which fsspec's file systems of object stores lack: one class for each kind of store.
 
-The mark of a version, which the verbs call its ETag, is the ETag on S3 and Azure, and the generation on Google Cloud
-Storage. Hudi's storage-based lock uses the same conditions (``S3StorageLockClient``, ``GCSStorageLockClient``,
-``AzureStorageLockClient``).
+A mark identifies a version of a file: the ETag on S3 and Azure, the generation on Google Cloud Storage. The verbs call
+it ETag everywhere. Hudi's storage-based lock uses the same conditions (``S3StorageLockClient``,
+``GCSStorageLockClient``, ``AzureStorageLockClient``).
 
-Clients that repeat a write whose answer was lost are told not to: this package knows which writes may be repeated.
+A client must not repeat a write whose answer was lost: only ``Store`` knows which writes may be repeated. So each class
+turns off the retries of its client.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Any, Protocol
 
 from hoodie_storage.errors import UnsupportedStoreError
 
-_OLD_S3FS = "ParamValidation"  # what boto3 says of a condition that it does not know
+_OLD_S3FS = "ParamValidation"  # boto3's error for a condition that it does not know
 
 
 class Conditions(Protocol):
-    """Requests of one kind of store; keys are those of its file system."""
+    """Requests of one kind of store; keys are its file system's."""
 
     create: Mapping[str, Any]
-    """Arguments with which the file system's writes fail where a file exists."""
+    """Arguments that make the file system's writes fail if the file exists."""
 
     def creates(self, verb: str) -> bool:
         """Say whether a write (``pipe_file``, ``put_file``) of the installed package respects ``create``."""
@@ -45,6 +46,7 @@ class S3Conditions:
 
     def __init__(self, system: Any) -> None:
         self._system = system
+        # One attempt in all.
         system.retries = 1
 
     def creates(self, verb: str) -> bool:
@@ -82,6 +84,7 @@ class GoogleConditions:
 
     def __init__(self, system: Any) -> None:
         self._system = system
+        # The method without its decorator, which retries: gcsfs has no setting for that.
         once = getattr(type(system)._request, "__wrapped__", None)  # noqa: SLF001 - gcsfs cannot be told otherwise
         if once is not None:
             system._request = MethodType(once, system)  # noqa: SLF001
@@ -113,6 +116,7 @@ class AzureConditions:
     def __init__(self, system: Any) -> None:
         self._system = system
         pipeline = getattr(system.service_client, "_pipeline", None)
+        # adlfs has no setting for retries.
         for policy in getattr(pipeline, "_impl_policies", ()):
             if hasattr(policy, "total_retries"):
                 policy.total_retries = 0  # adlfs cannot be told otherwise
@@ -141,7 +145,7 @@ class AzureConditions:
 async def list_azure_folder(system: Any, key: str) -> list[dict[str, Any]]:
     """Return the files and folders in a folder as fsspec's ``ls`` describes them.
 
-    adlfs's own listing also asks for each folder beside it whose name begins with the same letters.
+    adlfs's own listing makes a further request for every sibling whose name begins with the folder's name.
     """
     container, _, folder = key.partition("/")
     prefix = f"{folder}/" if folder else ""
@@ -165,7 +169,7 @@ async def list_azure_folder(system: Any, key: str) -> list[dict[str, Any]]:
 
 
 def choose_conditions(system: Any, protocol: str) -> Conditions | None:
-    """Return the conditional writes of a file system; None for a kind that has none here."""
+    """Return the conditional writes of a file system; None for a kind of store without them."""
     if protocol == "s3":
         return S3Conditions(system)
     if protocol == "gs":
@@ -176,5 +180,5 @@ def choose_conditions(system: Any, protocol: str) -> Conditions | None:
 
 
 def _takes(system: Any, verb: str, argument: str) -> bool:
-    """Say whether a verb of an asynchronous file system has an argument; with another one it would be ignored."""
+    """Say whether a verb of an asynchronous file system takes an argument; unknown ones would be silently ignored."""
     return argument in signature(getattr(system, f"_{verb}")).parameters

@@ -11,7 +11,7 @@
     ├── UnknownOutcomeError   it is not known whether a write happened
     └── UnsupportedStoreError the scheme is unknown, its package is missing, or the store lacks the verb
 
-A fault names the operation, the path and the cause, and if possible a remedy. It never has credentials in it.
+A fault names the operation, the path and the cause, and if possible a remedy. It never contains credentials.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class TimeoutFault(StorageFault, TimeoutError):
 
 
 class UnknownOutcomeError(StorageFault):
-    """The store did not say whether the write happened, and reading the file did not tell either."""
+    """The store did not say whether the write happened, and reading the file back did not settle it."""
 
 
 class UnsupportedStoreError(StorageFault):

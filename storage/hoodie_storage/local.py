@@ -5,8 +5,8 @@ flushed to the disk, and then renamed. To create a file without replacing one, t
 On file systems without hard links it is renamed by a system call that does not replace files. A symbolic link that
 leads out of the root is refused.
 
-A killed process leaves its scratch file behind. A writer locks its scratch file until that has its name. So an unlocked
-scratch file that is a day old is abandoned and may be removed.
+A writer holds a lock on its scratch file until the file has its final name; a killed process leaves it behind unlocked.
+An unlocked scratch file that is a day old is abandoned and may be removed.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class LocalBackend:
             return [found for found in map(_make_entry, entries) if found is not None]
 
     def list_names(self, key: str) -> builtins.list[str]:
-        # Only for links the system is asked about the entry: for others the folder tells the kind.
+        # Only links need a system call: the folder's entries say whether the others are folders.
         with os.scandir(self.resolve(key)) as entries:
             return [
                 f"{entry.name}/" if entry.is_dir() else entry.name
@@ -311,6 +311,7 @@ def _give_name(scratch: Path, path: Path) -> None:
         UnsupportedStoreError: the file system cannot do it without the risk of replacing a file.
     """
     try:
+        # Unlike a rename, a link never replaces a file.
         os.link(scratch, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:

@@ -5,12 +5,13 @@ For S3, from strongest to weakest:
 1. fsspec's own names (``key``, ``secret``, ``token``, ``endpoint_url``, ``client_kwargs``, ``config_kwargs``, ...);
 2. names as in delta-rs, obstore and boto3: ``AWS_ACCESS_KEY_ID``, ``aws_region``, ``AWS_ENDPOINT_URL``, ...; as in
    PyIceberg: ``s3.endpoint``, ...;
-3. Hadoop's ``fs.s3a.*``, with or without ``spark.hadoop.`` before it; those of one bucket
-   (``fs.s3a.bucket.NAME.*``) go first;
+3. Hadoop's ``fs.s3a.*``, with or without ``spark.hadoop.`` before it; options of one bucket
+   (``fs.s3a.bucket.NAME.*``) take precedence;
 4. the environment: this module reads endpoint and region. botocore reads keys, profiles and roles, so that it can
    refresh them, and they are never part of a pickled store.
 
-Options of other spellings, and those of other stores, are passed on unchanged. Values may be text ("true", "10", JSON),
+Options of other spellings, and options of other stores, are passed on unchanged. Values may be text ("true", "10",
+JSON),
 because Spark and the command line pass text.
 """
 
@@ -211,7 +212,7 @@ def _configure(config: dict[str, Any], named: Mapping[str, Any], endpoint: str |
 
 
 def _choose_addressing_style(named: Mapping[str, Any], endpoint: str | None) -> str | None:
-    """Return the addressing style: path style for stores other than Amazon's: few have buckets in host names."""
+    """Return the addressing style: "path" for stores other than Amazon's: few take buckets in host names."""
     if "path_style" in named:
         return "path" if _parse_flag(named["path_style"]) else "virtual"
     if "virtual_hosted" in named:

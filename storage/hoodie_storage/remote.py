@@ -27,14 +27,14 @@ from hoodie_storage.ranges import Range
 from hoodie_storage.verbs import FileInfo
 
 SECONDS = 120.0
-"""How long a request may take, plus one second for each mebibyte."""
+"""Time limit of a request in seconds, to which one second is added for each mebibyte."""
 
 _WHOLE_FILE = 1024 * 1024 * 1024
 _SMALL_FILE = 1024 * 1024
 _PARALLEL = 16
 _NO_SUCH_RANGE = 416
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
-# What fsspec takes out of the arguments of every file system.
+# Arguments of every file system that fsspec itself consumes.
 _FSSPEC_OPTIONS = ("skip_instance_cache", "use_listings_cache", "listings_expiry_time", "max_paths")
 _HADOOP = frozenset({"hdfs", "viewfs"})
 _SHOWN_SCHEMES = ("s3", "gs", "abfs", "hdfs", "file", "memory")
@@ -83,7 +83,7 @@ def open_remote(location: Location, options: Mapping[str, Any]) -> tuple[RemoteB
 
 
 def check_option_names(location: Location, options: Mapping[str, Any]) -> None:
-    """Refuse an option that the store's file system does not know; its own error would name a class inside it.
+    """Refuse an option that the store's file system does not know: its own error would name an internal class.
 
     Raises UnsupportedStoreError, and ImportError if the store's package is missing.
     """
@@ -106,8 +106,9 @@ def check_option_names(location: Location, options: Mapping[str, Any]) -> None:
 def _find_class(protocol: str) -> Any:
     """Return the class of a store's file systems. Raises ImportError if the store's package is missing.
 
-    For Google Cloud Storage it is the one for ordinary buckets. fsspec's, which also knows buckets of one zone, asks a
-    second service for the kind of each bucket, and leaves objects of such buckets open for more bytes.
+    For Google Cloud Storage it is the class for ordinary buckets. fsspec's default also supports zonal buckets: it asks
+    a
+    second service for the kind of each bucket, and leaves objects of zonal buckets open for more bytes.
     """
     if protocol == "gs":
         return import_module("gcsfs.core").GCSFileSystem
@@ -201,7 +202,7 @@ class RemoteBackend:
         self._system.put_file(source, key, **create, **self._make_time_limit(Path(source).stat().st_size))
 
     def _find_create(self, verb: str) -> Mapping[str, Any]:
-        """Return the arguments with which a write fails where a file exists."""
+        """Return the arguments that make a write fail if the file exists."""
         if self._conditions is None:
             raise UnsupportedStoreError(f"{self._protocol}:// cannot create a file only where there is none")
         if not self._conditions.creates(verb):  # older versions ignore the argument and overwrite the file

@@ -30,7 +30,7 @@ _listeners: list[Callable[[str], object]] = []
 
 
 def watch_retries(tell: Callable[[str], object]) -> None:
-    """Have ``tell`` called with the name of each error after which a request is made again."""
+    """Register a function that is called with the name of each error after which a request is made again."""
     _listeners.append(tell)
 
 
@@ -52,9 +52,9 @@ def call_with_retries(call: Callable[[], T], policy: RetryPolicy, again: Callabl
 
 
 def _tell(error: Exception, attempt: int, pause: float) -> None:
-    import logging  # only here: every start of a command would wait for it
+    import logging  # imported here, since it would slow down the start of every command
 
-    # The kind of error only: what stores say may have credentials in it.
+    # Only the kind of the error: messages of stores may contain credentials.
     text = "A request failed (%s); attempt %d follows in %.1f s"
     logging.getLogger(__name__).info(text, type(error).__name__, attempt, pause)
     for tell in _listeners:

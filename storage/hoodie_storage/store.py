@@ -38,7 +38,7 @@ from hoodie_storage.verbs import FileInfo
 
 T = TypeVar("T")
 
-# s3fs and adlfs read the text behind it as the version of an object.
+# s3fs and adlfs take the text behind it as the version of an object.
 _AZURE_VERSION = "?versionid="
 _VERSIONS = {"s3": "?versionId=", **dict.fromkeys(("abfs", "abfss", "az"), _AZURE_VERSION)}
 _MISSING = 404
@@ -109,6 +109,7 @@ class Store:
         answers: dict[Range, bytes] = {}
 
         def fetch(backend: Backend, key: str) -> None:
+            # A retry asks only for the requests that are not answered yet.
             missing = [each for each in plan.requests if each not in answers]
             problem: Exception | None = None
             for each, answer in zip(missing, backend.read_ranges(key, missing), strict=True):
@@ -175,6 +176,7 @@ class Store:
         lost = classify.may_have_happened(problem)
         if not lost and not _is_conflict(problem):
             raise self._make_fault(problem, "create", path)
+        # An earlier attempt of this very write may have succeeded: the content of the file decides.
         outcome = self._has_content(path, data)
         if outcome is True and unique:
             return
@@ -194,6 +196,7 @@ class Store:
             problem = error
         if not classify.may_have_happened(problem) and not _is_conflict(problem):
             raise self._make_fault(problem, "create", path)
+        # An earlier attempt may have succeeded: the size of the file decides.
         try:
             found = self.stat(path).size
         except StorageFault:
@@ -283,7 +286,7 @@ class Store:
 
     @staticmethod
     def find_kind(uri: str) -> str:
-        """Return the kind of store that a URI or path names, such as "file" or "s3". Raises PathError as above."""
+        """Return the kind of store that a URI or path names, "file" or "s3" for example. Raises PathError."""
         return parse_location(uri).protocol
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ class Read(Protocol):
     def read_view(self, path: str, memory: Callable[[int], memoryview]) -> memoryview:
         """Return the whole file as a read-only view. Raises NotFoundError.
 
-        ``memory`` returns writable memory of a number of bytes; a local file is read into it.
+        ``memory(size)`` returns writable memory, into which a local file is read.
         """
         ...
 
@@ -72,9 +72,9 @@ class List(Protocol):
         ...
 
     def list_names(self, path: str) -> frozenset[str]:
-        """Return the bare names of what ``list`` returns, those of folders with a slash at the end.
+        """Return the bare names of what ``list`` returns; names of folders end with a slash.
 
-        A local disk is not asked for sizes and times, so this is several times quicker. Raises NotFoundError.
+        On local disks this is several times faster, since sizes and times are not looked up. Raises NotFoundError.
         """
         ...
 
@@ -108,13 +108,13 @@ class PutIfAbsent(Protocol):
     def put_if_absent(self, path: str, data: bytes, *, unique: bool = False) -> None:
         """Write a whole file that does not exist; of several writers at once, exactly one succeeds.
 
-        ``unique`` says that no other writer writes the same bytes. A file with these bytes is then this writer's, from
-        an attempt whose answer was lost, and counts as written. (HTTP clients repeat a request when a connection
-        breaks, and the store then answers that the file exists.)
+        ``unique`` says that no other writer writes the same bytes. A file with these bytes is then this writer's own
+        and counts as written: HTTP clients repeat a request when a connection breaks, and the store then answers that
+        the file exists.
 
         Raises:
-            AlreadyExistsError: the file exists; ``identical`` tells whether it has the same content.
-            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written. The
+            AlreadyExistsError: the file exists; ``identical`` says whether it has the same content.
+            UnknownOutcomeError: the answer was lost, and reading the file did not settle whether it was written. The
                 caller must not clean up.
         """
         ...
@@ -146,7 +146,7 @@ class PutIfMatch(Protocol):
 
         Raises:
             ChangedError: the file has another ETag, or does not exist.
-            UnknownOutcomeError: the answer was lost, and reading the file did not tell whether it was written.
+            UnknownOutcomeError: the answer was lost, and reading the file did not settle whether it was written.
             UnsupportedStoreError: the store has no conditional writes.
         """
         ...
