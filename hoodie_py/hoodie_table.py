@@ -1,4 +1,4 @@
-"""HoodieTable: the class that users open, create, read and maintain tables with."""
+"""HoodieTable: the class with which users open, create, read and maintain tables."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class HoodieTable(TableFrames, TableStates, TableServices):
-    """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` makes one.
+    """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` creates one.
 
-    A table object shows the state when it was opened, or after the last change through this object: rows written, a
-    compaction planned or run, a clean, a rollback. ``refresh`` shows the current state.
+    A table object shows the state of the table when it was opened, or after the last change through this object: rows
+    written, a compaction planned or run, a clean, a rollback. ``refresh`` returns the current state.
 
     Examples:
         >>> table = HoodieTable.open("trips")
@@ -54,15 +54,15 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         """Open a table at its base path.
 
         Args:
-            uri: a local path or anything fsspec knows, e.g. ``s3://bucket/table`` (``s3a://`` is the same).
+            uri: a local path or any URI that fsspec knows, e.g. ``s3://bucket/table`` (``s3a://`` is the same).
             storage_options: fsspec keys or ``AWS_*`` names for the store.
-            timezone: zone of naive times where the table says LOCAL, and of times without a zone in filters and other
-                SQL; UTC by default.
+            timezone: zone of naive times if the table's timeline is in LOCAL time, and of times without a zone in
+                filters and other SQL; UTC by default.
 
         Raises:
-            TableNotFoundError: the path has no Hudi table.
-            InvalidTableError: its properties or timeline are broken.
-            UnsupportedFeatureError: a table version or format that is not handled.
+            TableNotFoundError: there is no Hudi table at the path.
+            InvalidTableError: the table's properties or timeline are broken.
+            UnsupportedFeatureError: the table's version or format is not supported.
             StorageError: the store refused or failed.
 
         Examples:
@@ -91,16 +91,16 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         key_generator: str | None = None,
         timezone: str | None = None,
     ) -> HoodieTable:
-        """Make an empty table, which Java Hudi can read and write, too.
+        """Create an empty table, which Java Hudi can read and write, too.
 
         Args:
             uri: base path of the table, as for ``open``.
             schema: columns of the rows, as an Arrow schema; Hudi's meta columns may be left out.
-            record_key: the field, or fields, that identify a record; ``a.b`` for nested fields. None: every write makes
-                new keys up for its rows.
-            ordering: the field, or fields, that decide which version of a record is newer; None for the order of
-                commits.
-            partition_by: partition fields. ``field:TIMESTAMP`` and ``field:SIMPLE`` ask for a custom key generator.
+            record_key: the field or fields that identify a record; ``a.b`` for nested fields. None: every write
+                generates new keys for its rows.
+            ordering: the field or fields that decide which version of a record is newer. None: the order of commits
+                decides.
+            partition_by: partition fields. ``field:TIMESTAMP`` and ``field:SIMPLE`` select a custom key generator.
             table_type: "MERGE_ON_READ" or "COPY_ON_WRITE".
             table_version: version of Hudi's format: 9, 8 or 6.
             name: name of the table; the last part of the uri by default.
@@ -108,16 +108,16 @@ class HoodieTable(TableFrames, TableStates, TableServices):
             properties: further table properties, such as hive-style partition paths.
             merge_mode: "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING" or "CUSTOM"; by default it follows from the other
                 arguments.
-            merge_strategy_id: the id of a user's own merger.
-            merger: a user's own merger, which has an id. The table stores only the id: readers need the merger again.
+            merge_strategy_id: the id of a merger of your own.
+            merger: a merger of your own, which has an id. The table stores only the id: readers need the merger again.
             key_generator: "SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP" or "CUSTOM"; by default it follows from the
                 fields.
             timezone: as for ``open``.
 
         Raises:
-            ConflictError: the path has a table already.
-            InvalidQueryError: a field is no column, or arguments that contradict each other.
-            UnsupportedFeatureError: a column type, version or key generator that is not handled.
+            ConflictError: there is a table at the path already.
+            InvalidQueryError: a field is not a column, or arguments contradict each other.
+            UnsupportedFeatureError: a column type, version or key generator is not supported.
             CommitStateUnknownError: the store did not say whether it wrote the table's properties.
             StorageError: the store refused or failed.
 
@@ -216,7 +216,7 @@ class HoodieTable(TableFrames, TableStates, TableServices):
 
     @property
     def inspect(self) -> TableInspect:
-        """Facts about the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans.
+        """Views of the table as Arrow tables: timeline, files, slices, log blocks, statistics, plans.
 
         Examples:
             >>> trips.inspect.timeline()["action"].to_pylist()
@@ -250,22 +250,22 @@ class HoodieTable(TableFrames, TableStates, TableServices):
     ) -> VerifyReport:
         """Check the table, and return a report of what is wrong. Nothing is changed, and no lock is taken.
 
-        If something is found and the table has changed meanwhile, it is checked again, three times at most.
+        If problems are found and the table has changed during the check, it is checked again, three times at most.
 
         Args:
-            metadata: check each entry of the metadata table against the table's files: lists of files, locations of
-                records, secondary keys, statistics, bloom filters.
-            data: read every file of the newest slices whole.
+            metadata: compare the metadata table with the table's files: lists of files, locations of records, secondary
+                keys, statistics, bloom filters.
+            data: read every file of the newest slices completely.
             options: Hudi's reader options.
-            on_progress: called with the part that is checked, the number of entries so far, and how many there are;
-                None where only reading them tells.
-            resume: a local file that keeps what is done, so that a check that was killed goes on there. It counts for
-                the same state of the table and the same options only, and goes when the check is done.
-            merger: the RecordMerger whose id the table names.
+            on_progress: called with the name of the running check, the number of entries checked so far, and their
+                total number; None if the total is not known before they are read.
+            resume: a local file that records progress, so that a killed check continues there. It is used only for the
+                same state of the table and the same options, and removed when the check is complete.
+            merger: the RecordMerger whose id the table stores.
 
         Raises:
-            InvalidQueryError: ``resume`` is a folder, or a file of something else; or the merger is not the table's.
-            StorageError: the store refused. Files that cannot be read are findings of the report.
+            InvalidQueryError: ``resume`` is a folder or an unrelated file, or the merger is not the table's.
+            StorageError: the store failed. Files that cannot be read are findings of the report, not errors.
 
         Examples:
             >>> print(trips.verify())
@@ -294,24 +294,24 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         options: Mapping[str, Any] | None = None,
         dry_run: bool = False,
     ) -> SyncResult:
-        """Register the table in a catalog, or bring its entries there up to date: columns, partitions, newest commit.
+        """Register the table in a catalog, or update its entries there: columns, partitions, newest commit.
 
-        The entries are those of Java Hudi's sync tools: one of a COPY_ON_WRITE table; ``name_ro``, ``name_rt`` and
-        ``name`` of a MERGE_ON_READ table. What is up to date is not written.
+        The entries are the same as those of Java Hudi's sync tools: one for a COPY_ON_WRITE table; ``name_ro``,
+        ``name_rt`` and ``name`` for a MERGE_ON_READ table. Entries that are up to date are not written.
 
         Args:
-            catalog: what ``open_catalog`` gives.
-            database: name of the database; by default that of the table's properties, or ``default``.
-            name: name of the table there; by default its own.
+            catalog: a catalog from ``open_catalog``.
+            database: name of the database; by default the one in the table's properties, or ``default``.
+            name: name of the table in the catalog; by default the table's own.
             options: Hudi's ``hoodie.datasource.hive_sync.`` options.
-            dry_run: write nothing, and say what would change.
+            dry_run: write nothing, and return what would change.
 
         Raises:
-            InvalidQueryError: a wrong option, or a column that cannot become what the table has.
+            InvalidQueryError: an option is wrong, or the catalog cannot change a column to the table's type.
             InvalidTableError: the table has no commits.
             ConflictError: another table has the name.
-            UnsupportedFeatureError: a table or an option that is not handled.
-            StorageError: the catalog or the store failed; the next sync goes on.
+            UnsupportedFeatureError: the table or an option is not supported.
+            StorageError: the catalog or the store failed; the next sync continues.
 
         Examples:
             >>> print(trips.sync(catalog, "lake", dry_run=True))
@@ -354,18 +354,18 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         """Remove file slices that no query needs any more, and finish interrupted cleans.
 
         Queries of the past reach back to the earliest retained commit. File slices that savepoints and pending plans
-        name always stay.
+        refer to always stay.
 
         Args:
-            retain_commits: how many commits stay readable; wins over the options; 10 by default.
+            retain_commits: how many commits stay readable; takes precedence over the options; 10 by default.
             options: Hudi's writer options: policy, commits or file versions retained, lock provider, ...
             dry_run: write nothing, and return a report of the slices to remove and the reasons.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Raises:
-            UnsupportedFeatureError: the table has a feature, or the options a policy, that is not handled.
-            InvalidQueryError: a bad option.
-            InvalidTableError: a pending clean names a file that queries need.
+            UnsupportedFeatureError: a feature of the table, or the policy in the options, is not supported.
+            InvalidQueryError: an option is wrong.
+            InvalidTableError: a pending clean would remove a file that queries need.
             ConflictError: another writer holds the lock, or finished the clean first.
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
             StorageError: the store failed; the clean stays pending, and the next clean finishes it.
@@ -389,23 +389,23 @@ class HoodieTable(TableFrames, TableStates, TableServices):
     def archive(
         self, options: Mapping[str, Any] | None = None, dry_run: bool = False, lock: Lock | None = None
     ) -> ArchiveResult:
-        """Move the oldest completed instants from the active timeline to the archive, as writes do on their own.
+        """Move the oldest completed instants from the active timeline to the archive, as writes do by themselves.
 
-        More than ``hoodie.keep.max.commits`` commits (30) are reduced to ``hoodie.keep.min.commits`` (20). What cleans
-        retain, pending writes, savepoints and the metadata table need stays active.
+        More than ``hoodie.keep.max.commits`` commits (30) are reduced to ``hoodie.keep.min.commits`` (20). Instants
+        that cleans retain, or that pending writes, savepoints and the metadata table need, stay active.
 
         Args:
             options: Hudi's writer options: how many commits stay, lock provider, ...
-            dry_run: write nothing, and say what could go.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            dry_run: write nothing, and return what could be moved.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Raises:
-            InvalidQueryError: a bad option.
+            InvalidQueryError: an option is wrong.
             CorruptFileError: an instant's file, or the archive, is damaged.
-            UnsupportedFeatureError: the archive has a form that is not handled.
+            UnsupportedFeatureError: the archive has a form that is not supported.
             ConflictError: another writer holds the lock, or archives at the same time.
             CommitStateUnknownError: the store did not say whether it wrote a file.
-            StorageError: the store failed; the next archival goes on where this one ended.
+            StorageError: the store failed; the next archival continues where this one ended.
 
         Examples:
             >>> trips.archive().instants  # two commits are too few
@@ -425,7 +425,7 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         return cast("Runner | None", engine)
 
     def _choose_merger(self, engine: Engine | None, merger: Merger | None) -> Merger | None:
-        """Return the given merger, else the one that was registered for the table in an engine's Spark session."""
+        """Return the given merger, else the one registered for the table in the engine's Spark session, else None."""
         if _is_spark(engine):
             from hoodie_py.spark.mergers import find_session_merger
 

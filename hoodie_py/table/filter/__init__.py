@@ -1,1 +1,1 @@
-"""SQL filters: text to predicate, evaluation as Spark's, and what they may skip."""
+"""SQL filters: parsing, evaluation by Spark's rules, and which files and rows they exclude."""

@@ -1,10 +1,10 @@
-"""Find the only values of columns, and the only record keys, that can pass a filter.
+"""Find the only values of a column, or the only record keys, that can pass a filter.
 
-The rule: a row that passes has, in a column that is asked for, one of the values found. Null is never among them,
-because a comparison with null is not true. Values are those of literals in ``predicate``.
+A row that passes has one of the returned values in the column. Null is never among them, because a comparison with null
+is not true. Values are the values of literals (``predicate``).
 
-Record keys are looked for as texts. Hudi's writers make several texts of some values (``_spell``), so a value may stand
-for more than one key. Types without a certain set of texts, such as timestamps and floats, tell nothing.
+Record keys are texts. Hudi's writers have written several texts for some values (``spell_value``), so one value may
+stand for several keys. For types without a certain set of texts, such as timestamps and floats, no keys are found.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Li
 if TYPE_CHECKING:
     from decimal import Decimal
 
-_MOST = 10_000  # values or keys that are looked up one by one
+_MOST = 10_000  # values or keys are looked up one by one
 _MOST_DIGITS = 80
 _EMPTY = "__empty__"
 _SINGLE = frozenset({"SIMPLE", "NON_PARTITION", "TIMESTAMP", "GLOBAL_DELETE"})
 _COMPOSITE = frozenset({"COMPLEX", "CUSTOM", "NON_PARTITION", "TIMESTAMP", "GLOBAL_DELETE"})
-"""Key generators of Hudi whose keys are made of the key fields alone, those of one field and those of several."""
+"""Key generators of Hudi whose keys are made of the key fields alone, for one field and for several."""
 
 
 def find_allowed_values(predicate: Predicate, column: str) -> list[Any] | None:
-    """Return the only values of a column that can pass, without repeats; None if the filter does not tell.
+    """Return the only values of a column that can pass, without repeats; None if the filter does not limit them.
 
     The column may be a function of one, as ``name_expression`` spells it.
     """
@@ -43,9 +43,9 @@ def find_allowed_values(predicate: Predicate, column: str) -> list[Any] | None:
 
 
 def find_allowed_keys(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> list[str] | None:
-    """Return the only record keys that can pass, without repeats; None if the filter does not tell.
+    """Return the only record keys that can pass, without repeats; None if the filter does not limit them.
 
-    ``schema`` has the table's columns.
+    ``schema``: the table's columns.
     """
     if not config.populate_meta_fields:
         return None
@@ -63,7 +63,7 @@ def spell_value(value: Any, type_: pa.DataType) -> list[str] | None:
         return ["true" if value else "false"]
     if pa.types.is_integer(type_):
         return [str(value)]
-    if pa.types.is_date32(type_):  # Java's writers take the date's text, Flink's the days since 1970
+    if pa.types.is_date32(type_):  # Java's writers write the date's text, Flink's the days since 1970
         return [str(cast(pa.array([value], pa.int32()).cast(type_), pa.string())[0].as_py()), str(value)]
     if pa.types.is_decimal(type_):
         return _spell_decimal(value, type_.scale)
@@ -71,9 +71,9 @@ def spell_value(value: Any, type_: pa.DataType) -> list[str] | None:
 
 
 def _spell_decimal(value: Decimal, scale: int) -> list[str]:
-    """Return the texts of a decimal with the column's scale and with smaller ones, which the column may have had.
+    """Return the texts of a decimal with the column's scale, and with smaller scales, which the column may have had.
 
-    Java's ``BigDecimal.toString`` takes an exponent for small numbers, and so does Python.
+    Like Java's ``BigDecimal.toString``, Python's ``str`` uses an exponent for small numbers.
     """
     from decimal import Context, Decimal
 
@@ -84,7 +84,7 @@ def _spell_decimal(value: Decimal, scale: int) -> list[str]:
 
 
 def _find_values(node: Node, column: str) -> dict[Any, None] | None:
-    """Return the values as the keys of a dictionary, in order."""
+    """Return the allowed values, in order, as the keys of a dictionary; None if a node does not limit them."""
     if isinstance(node, And):
         found = [each for each in (_find_values(part, column) for part in node.operands) if each is not None]
         return min(found, key=len) if found else None
@@ -98,7 +98,7 @@ def _find_values(node: Node, column: str) -> dict[Any, None] | None:
 
 
 def _find_listed(node: Node) -> tuple[str, Sequence[Any]] | None:
-    """Return a column, or a function of one, and its allowed values, for the comparisons that list them."""
+    """Return a column, or a function of one, and its allowed values, for a node that lists them; else None."""
     if isinstance(node, InList):
         child: Node = node.child
         values: Sequence[Any] = [value for value in node.values if value is not None]
@@ -125,7 +125,7 @@ def _unite(parts: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
 
 
 def _are_keys_of_columns(config: TableConfig) -> bool:
-    """Whether record keys are made of the key fields by rules that are known, and stay those of their rows."""
+    """Whether record keys are made of the key fields by known rules, and merges keep them equal."""
     if config.merge_mode is MergeMode.CUSTOM:  # a merge may change a row's key fields
         return False
     several = len(config.record_key_fields) > 1
@@ -136,7 +136,7 @@ def _are_keys_of_columns(config: TableConfig) -> bool:
 
 
 def _find_keys(config: TableConfig, schema: pa.Schema, node: Node) -> dict[str, None] | None:
-    """Return the keys that are made of the values that a node allows in every key field."""
+    """Return the keys made of the values that a node allows in every key field; None if it does not limit them."""
     fields = config.record_key_fields
     if isinstance(node, Or):  # first, as the product of all values is larger than the keys that the operands name
         united = _unite(_find_keys(config, schema, part) for part in node.operands)
@@ -174,6 +174,6 @@ def _make_keys(
         parts = ([f"{name}:{text or _EMPTY}" for text in each] for name, each in zip(fields, texts, strict=True))
         return dict.fromkeys(map(",".join, itertools.product(*parts)))
     keys = dict.fromkeys(texts[0])
-    if config.key_generator not in _SINGLE:  # releases of Hudi differ in whether the key has the field's name
+    if config.key_generator not in _SINGLE:  # some releases of Hudi put the field's name into the key, others do not
         keys |= dict.fromkeys(f"{fields[0]}:{text or _EMPTY}" for text in texts[0])
     return keys

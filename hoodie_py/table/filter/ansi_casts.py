@@ -1,7 +1,7 @@
 """Convert arrays between types as Spark's ``cast`` does in ANSI mode (the default of Spark 4).
 
-The rule: a value that the target type cannot hold, and a text that does not spell such a value, raise
-InvalidQueryError. Null stays null. It must agree with Spark's ``Cast``.
+A value that the target type cannot hold, or a text that does not spell such a value, raises InvalidQueryError. Null
+stays null. The results must agree with Spark's ``Cast``.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def cannot_fail(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def cast(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) -> pa.Array:
-    """Convert an array; ``zone`` is that of times without a zone.
+    """Convert an array; ``zone`` is the zone assumed for times without one.
 
     Raises:
-        InvalidQueryError: a value does not fit, or there is no such cast.
+        InvalidQueryError: a value does not fit, or the cast does not exist.
     """
     source = values.type
     if source == target:
@@ -74,7 +74,7 @@ def cast(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) -> pa.Arra
 
 
 def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Bring a decimal array to another precision and scale, rounding half away from zero.
+    """Convert a decimal array to another precision and scale, rounding half away from zero.
 
     Raises:
         pyarrow.ArrowInvalid: a value does not fit.
@@ -147,7 +147,7 @@ def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _widen_for_rounding(values: pa.Array) -> pa.Array:
-    """Add one digit of precision: Arrow needs it where rounding carries (0.99 becomes 1.0)."""
+    """Add one digit of precision, which Arrow needs when rounding carries (0.99 becomes 1.0)."""
     source = values.type
     return values.cast(pa.decimal256(min(76, source.precision + 1), source.scale))
 
@@ -178,7 +178,7 @@ def _real_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _seconds_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Read seconds since 1970. Values out of range become the first or last timestamp, as in Java's TimeUnit."""
+    """Convert seconds since 1970. Values out of range become the first or last timestamp, as in Java's TimeUnit."""
     low, high = (bound // MICROS_PER_SECOND for bound in INTEGRAL_BOUNDS[pa.int64()])
     seconds = values.cast(pa.int64())
     inside = pc.and_(pc.greater(seconds, low), pc.less_equal(seconds, high))

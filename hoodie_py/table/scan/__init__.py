@@ -1,1 +1,1 @@
-"""Scans, their tasks, and how many are read at once."""
+"""Scans, their tasks, and the threads that read them."""

@@ -33,10 +33,11 @@ class ScanArguments(TypedDict, total=False):
 
 
 def read_option_texts(options: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the options that have a value as texts.
+    """Return the options as texts, without options whose value is None.
 
     Raises:
-        InvalidQueryError: a misspelt option, or one that is not handled.
+        InvalidQueryError: an option is misspelt or its value is not valid.
+        UnsupportedFeatureError: an option asks for rows that a read does not return.
     """
     texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
     check_read_options(texts)
@@ -44,10 +45,10 @@ def read_option_texts(options: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns of a result; None asks for all.
+    """Return the columns of a result; all of them if ``columns`` is None.
 
     Raises:
-        InvalidQueryError: an unknown or repeated column.
+        InvalidQueryError: a column is unknown or repeated.
     """
     if columns is None:
         return tuple(schema.names)
@@ -58,6 +59,6 @@ def choose_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[st
 
 
 def check_positive(name: str, value: int | None) -> None:
-    """Raise InvalidQueryError where a number is given that is not positive."""
+    """Raise InvalidQueryError if a value is given that is not a positive number."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value <= 0):
         raise InvalidQueryError(f"{name} must be a positive number, not {value!r}.")

@@ -1,6 +1,6 @@
-"""Explanation: what a scan would read, what was left out of it and by what, and what finding that out cost.
+"""Explanation: what a scan would read, what was left out by which index, and what planning cost.
 
-``Scan.explain`` makes one. It prints as sentences, and as a table in notebooks.
+``Scan.explain`` returns one. It prints as sentences, and as a table in notebooks.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Explanation:
 
     Attributes:
         table, instant, query_type, filter: of the scan; None for no filter.
-        partitions: partitions that may hold wanted rows by their values, with file slices.
-        slices: file slices in them.
-        steps: what each index left out, in the order in which they were asked.
-        read_partitions, read_slices, read_files, read_bytes: what is left to read.
-        calls, bytes: requests to the store for listing files and for indexes, and the bytes that these read.
-        note: why no index was asked; None where some were.
-        read: what a read of the scan did, if one was asked for.
+        partitions: partitions with file slices that may contain matching rows, judging by their partition values.
+        slices: file slices in these partitions.
+        steps: what each index left out, in the order in which they were used.
+        read_partitions, read_slices, read_files, read_bytes: what remains to be read.
+        calls, bytes: requests to the store for listing files and reading indexes, and the bytes that they read.
+        note: why no index was used; None if some were.
+        read: what a read of the scan did, if it was measured.
     """
 
     table: str | None
@@ -89,8 +89,9 @@ class Explanation:
 def explain_snapshot(
     snapshot: Snapshot, query_type: str, predicate: Predicate | None, options: ReadOptions, merger: Merger | None
 ) -> Explanation:
-    """Plan a scan that shows a table at one instant afresh, and say how; arguments and errors as ``choose_slices``."""
+    """Plan a snapshot scan again and describe the plan; arguments and errors as for ``choose_slices``."""
     files = CountedFiles(snapshot.files)
+    # Without what the snapshot has cached, so that the requests are counted.
     planned = snapshot.forget_files(files)
     chosen = choose_slices(planned, query_type, predicate, options, merger)
     left, view = chosen.slices, planned.metadata.opened

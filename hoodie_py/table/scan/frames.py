@@ -1,4 +1,4 @@
-"""ScanFrames: the rows of a scan as dataframe libraries and engines take them."""
+"""ScanFrames: the rows of a scan in the forms of dataframe libraries and engines."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class ScanFrames:
-    """Methods of a scan that hand its rows to other libraries; each library is imported when it is asked for."""
+    """Methods of a scan that hand its rows to other libraries; a library is imported only when its method is called."""
 
     __slots__ = ()
 
     def __arrow_c_stream__(self: RowSource, requested_schema: object | None = None) -> object:
-        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas take a scan."""
+        """Return the rows through Arrow's C stream interface, so that polars, duckdb and pandas accept a scan."""
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self: RowSource, **options: Any) -> pandas.DataFrame:
@@ -50,7 +50,7 @@ class ScanFrames:
     def to_polars_lazy(self: RowSource) -> polars.LazyFrame:
         """Return a polars LazyFrame, which reads the columns and rows that its query needs when it is collected.
 
-        Conditions that mean the same to both are pushed down and leave out files; polars applies the others.
+        Conditions that mean the same in both are pushed down and exclude files; polars applies the others.
 
         Examples:
             >>> import polars as pl
@@ -67,7 +67,7 @@ class ScanFrames:
     ) -> duckdb.DuckDBPyConnection:
         """Register the scan as a view of a DuckDB connection (by default a new one) and return the connection.
 
-        Each query of the view reads the columns that it needs, and leaves out files by its conditions.
+        Each query of the view reads only the columns that it needs, and its conditions exclude files.
 
         Examples:
             >>> connection = trips.scan().to_duckdb("trips")
@@ -83,7 +83,7 @@ class ScanFrames:
     ) -> datafusion.SessionContext:
         """Register the scan as a table of a DataFusion context (a new one by default) and return the context.
 
-        Each query reads the columns that it needs, leaves out files by its conditions, and reads slices in parallel.
+        Each query reads only the columns that it needs, excludes files by its conditions, and reads slices in parallel.
 
         Examples:
             >>> context = trips.scan().to_datafusion("trips")  # doctest: +SKIP
@@ -107,9 +107,9 @@ class ScanFrames:
         return make_ibis_table(self, name, connection)
 
     def to_pyarrow_dataset(self: RowSource) -> ds.Dataset:
-        """Return a ``pyarrow.dataset.Dataset`` of the rows, which reads when it is read, with columns and filter.
+        """Return a ``pyarrow.dataset.Dataset`` of the rows. A read of it reads only the wanted columns and rows.
 
-        It is not a set of Parquet files: operations that need one (``join``, ``sort_by``, ``files``) are refused.
+        It is not backed by Parquet files: operations that need them (``join``, ``sort_by``, ``files``) are refused.
 
         Examples:
             >>> dataset = trips.scan().to_pyarrow_dataset()
@@ -121,7 +121,7 @@ class ScanFrames:
         return ScanDataset(self)
 
     def to_dask(self: RowSource) -> dask.dataframe.DataFrame:
-        """Return a Dask DataFrame with one partition for each file slice; Dask's workers read them.
+        """Return a Dask DataFrame with one partition for each file slice, read by Dask's workers.
 
         Columns have Arrow's types. Columns that the graph does not use are not read.
 
@@ -136,7 +136,7 @@ class ScanFrames:
         return make_dask_frame(self)
 
     def to_ray(self: RowSource) -> ray.data.Dataset:
-        """Return a Ray dataset with one read task for each file slice; Ray's workers read them.
+        """Return a Ray dataset with one read task for each file slice, read by Ray's workers.
 
         Examples:
             >>> trips.scan(columns=["price"], filter="city = 'sf'").to_ray().sum("price")  # doctest: +SKIP

@@ -1,6 +1,6 @@
-"""A read that is measured: what was read of the files of a scan, what merging did, how long it took.
+"""A measured read: what was read from the files of a scan, what merging did, and how long it took.
 
-``Scan.explain(analyze=True)`` makes one, as SQL's EXPLAIN ANALYZE does.
+``Scan.explain(analyze=True)`` returns one, like SQL's EXPLAIN ANALYZE.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTask(ScanTask):
-    """A task that keeps the counts of its reads, in this process."""
+    """A task that collects the counts of its reads, in this process."""
 
     counts: list[ReadStats] = field(default_factory=list)
 
@@ -37,11 +37,11 @@ class ReadReport:
     Attributes:
         rows: rows of the result.
         slices: file slices that were opened.
-        base_rows: rows of base files that were read; those without columns, or where positions tell which stay, do not
-            count.
-        log_records: entries of log blocks that count.
+        base_rows: rows that were read from base files. Rows are not counted if no column of them was read, or if
+            positions decided which of them stay.
+        log_records: entries of valid log blocks.
         inserts, updates, deletes: rows that only logs have, base rows that logs changed, keys that logs deleted.
-        skipped_blocks, corrupt_blocks: log blocks that do not count, and that are corrupt.
+        skipped_blocks, corrupt_blocks: log blocks that are not part of the snapshot, and corrupt ones.
         log_bytes: bytes of log files.
         spilled_bytes: bytes written to disk to stay within the memory limit.
         seconds: wall-clock time of reading, without planning.
@@ -90,7 +90,7 @@ class ReadReport:
 
 
 def measure_tasks(tasks: Sequence[Task], counts: list[ReadStats]) -> Iterator[MeasuredTask]:
-    """Yield the same tasks, whose reads add their counts to a list."""
+    """Yield copies of the tasks whose reads append their counts to a list."""
     names = [each.name for each in fields(ScanTask)]
     for task in tasks:
         yield MeasuredTask(**{name: getattr(task, name) for name in names}, counts=counts)

@@ -1,8 +1,7 @@
 """Query: what a scan reads, apart from columns, filter and limit. Task: a part of a scan's rows.
 
-A scan knows nothing about the kind of its query. So queries of changes and of commits use the same class.
-
-SnapshotQuery: all rows at the snapshot's instant, or those of base files alone.
+A scan does not depend on the kind of its query, so queries of changes and of commits use the same class.
+``SnapshotQuery`` reads all rows at the snapshot's instant, or the rows of base files only.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 class Task(Protocol):
     """A part of a scan's rows: a frozen dataclass, small and picklable, so that an engine can send it to its workers.
 
-    ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
-    mode.
+    ``columns`` are the columns of the result, ``limit`` is its maximal number of rows, and ``merger`` replaces the
+    table's merge mode.
 
     Examples:
         >>> for task in trips.scan(columns=["id"]).tasks():
@@ -42,7 +41,7 @@ class Task(Protocol):
 
     @property
     def info(self) -> ReadInfo:
-        """The facts of the table that the read needs."""
+        """The facts about the table that the read needs."""
         ...
 
     @property
@@ -62,12 +61,12 @@ class Task(Protocol):
 
     @property
     def merger(self) -> Merger | None:
-        """Merges in place of the table's merge mode."""
+        """A merger that replaces the table's merge mode."""
         ...
 
     @property
     def limit(self) -> int | None:
-        """Most rows; None for all."""
+        """Maximal number of rows; None for all."""
         ...
 
     @property
@@ -83,25 +82,25 @@ class Task(Protocol):
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows; empty batches are left out.
 
-        Tasks that are read at the same time in a process share ``gate``.
+        Tasks that are read at the same time in one process share ``gate``.
 
         Raises:
-            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+            HoodieError: files are missing, corrupt or not supported, or versions of a record do not merge.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller wants of a query.
+    """The arguments of a query.
 
     Attributes:
         snapshot: the table at the pinned instant.
         columns: columns of the result, in order.
         predicate: the filter; None for all rows.
         options: settings of the read.
-        limit: most rows of the result; None for all.
-        merger: merges records in place of the table's merge mode.
+        limit: maximal number of rows of the result; None for all.
+        merger: replaces the table's merge mode.
     """
 
     snapshot: Snapshot
@@ -121,15 +120,15 @@ class Query(Protocol):
         ...
 
     def find_schema(self, snapshot: Snapshot) -> pa.Schema:
-        """Return all columns that the query can give."""
+        """Return all columns that the query can return."""
         ...
 
     def make_tasks(self, request: Request) -> Sequence[Task]:
-        """List files, and return the tasks that together give the scan's rows, before its limit."""
+        """List files, and return the tasks that together return the scan's rows, before its limit."""
         ...
 
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
-        """Yield the same tasks in parts, for who may not need all; where it saves calls, files are listed as asked."""
+        """Yield the same tasks in parts, for callers that may need few; lists files lazily if that saves requests."""
         ...
 
 
@@ -149,7 +148,7 @@ class SnapshotQuery:
         return make_slice_tasks(request, self.kind, found.slices)
 
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
-        """Yield the tasks of a few folders first, where folders are listed; else all, as few calls tell them."""
+        """Yield the tasks folder by folder; all at once if the metadata table lists the files."""
         snapshot, options = request.snapshot, request.options
         if options.integrity == "strict" or snapshot.choose_view(options) is not snapshot.view:
             yield self.make_tasks(request)
@@ -159,7 +158,7 @@ class SnapshotQuery:
 
 
 def make_slice_tasks(request: Request, query_type: str, slices: Iterable[FileSlice]) -> list[ScanTask]:
-    """Return one task for each slice; with the integrity "strict" check that no file of the query is missing."""
+    """Return one task for each slice. With integrity "strict", check first that no file of the query is missing."""
     snapshot, predicate = request.snapshot, request.predicate
     strict = request.options.integrity == "strict"
     if strict:

@@ -1,9 +1,7 @@
-"""Scan: a lazy query of one snapshot of a table.
+"""Scan: a lazy query of one snapshot of a table, and the functions that make one from a caller's arguments.
 
-The instant, the schema and the columns are fixed when the scan is made. Files are listed and read when a caller asks
-for rows. So the same scan gives the same rows each time, while the table changes.
-
-Make a scan: check every argument, and apply Hudi's reader options where no argument says otherwise.
+The instant, the schema and the columns are fixed when the scan is made, and every argument is checked then. Files are
+listed and read when a caller asks for rows. So the same scan returns the same rows each time, while the table changes.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ _QUERY_TYPES = ("snapshot", "read_optimized")
 class Scan(ScanFrames, Request):
     """Rows of one snapshot of a table; make one with ``HoodieTable.scan``.
 
-    ``query`` says what is read, and of which kind.
+    ``query`` is the kind of query and reads the rows.
 
     Examples:
         >>> scan = trips.scan(columns=["id", "price"])
@@ -102,7 +100,7 @@ class Scan(ScanFrames, Request):
             return tasks
 
     def tasks(self) -> list[Task]:
-        """Return the scan's picklable tasks, one for each file slice. Together they give its rows, before the limit.
+        """Return the scan's picklable tasks, one for each file slice. Together they return its rows, before the limit.
 
         Examples:
             >>> sum(batch.num_rows for task in trips.scan().tasks() for batch in task.to_batches())
@@ -111,9 +109,9 @@ class Scan(ScanFrames, Request):
         return list(self._tasks)
 
     def explain(self, analyze: bool = False) -> Explanation:
-        """Plan the scan afresh, and say what it would read, what was left out, by what, and what that cost.
+        """Plan the scan again, and return what it would read, what was left out by which index, and what planning cost.
 
-        With ``analyze`` the rows are read as well and dropped, and ``read`` of the result says what that took.
+        With ``analyze`` the rows are also read and dropped, and ``read`` of the result reports on that.
 
         Raises:
             UnsupportedFeatureError: the scan does not show the table at one instant.
@@ -139,11 +137,12 @@ class Scan(ScanFrames, Request):
         return replace(planned, read=self._measure()) if analyze else planned
 
     def _measure(self) -> ReadReport:
-        """Read all rows, drop them, and say what that took."""
+        """Read all rows, drop them, and report on the read."""
         from hoodie_py.table.scan.measured import ReadReport, measure_tasks
 
         counts: list[ReadStats] = []
         measured = replace(self)
+        # The copy reads measured tasks in place of its own, which it has not made yet.
         measured.__dict__["_tasks"] = tuple(measure_tasks(self._tasks, counts))
         began = time.monotonic()
         rows = sum(map(_count_rows, measured._read_watched()))  # noqa: SLF001 - a copy of this scan
@@ -154,21 +153,22 @@ class Scan(ScanFrames, Request):
 
         Several threads read file slices, one for each core unless the option ``hoodie_py.read.threads`` or the variable
         HOODIE_PY_READ_THREADS says otherwise. Memory is bounded by the log records of that many slices and a few
-        batches. Callers that stop early should close the iterator. A batch that the caller drops is free while the
-        next one is read: batches pass through ``map``, which keeps no reference as a loop's variable does.
+        batches. Callers that stop early should close the iterator. A batch that the caller drops is freed while the
+        next one is read.
 
         Raises:
-            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+            HoodieError: files are missing, corrupt or not supported, or versions of a record do not merge.
 
         Examples:
             >>> sum(batch.num_rows for batch in trips.scan(columns=["id"], batch_rows=1).to_batches())
             3
         """
         with closing(self._read_watched()) as batches:
+            # Unlike a loop's variable, ``map`` keeps no reference to a batch.
             yield from map(itemgetter(1), batches)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as a table, those of a file slice next to each other.
+        """Return the rows as a table; rows of one file slice are adjacent.
 
         Examples:
             >>> trips.scan(columns=["id", "price"]).to_arrow().sort_by("id").to_pydict()
@@ -189,7 +189,7 @@ class Scan(ScanFrames, Request):
         )
 
     def _read_limited(self) -> Generator[Numbered, None, None]:
-        """Yield up to ``limit`` rows, each batch with the number of its slice; a few are planned as they are read."""
+        """Yield up to ``limit`` rows, each batch with the number of its slice; tasks are planned as they are needed."""
         if self.limit is None:
             yield from self._read(self._tasks)
             return
@@ -201,7 +201,7 @@ class Scan(ScanFrames, Request):
                 yield number, batch
 
     def _read_parts(self) -> Generator[Numbered, None, None]:
-        """Yield all rows; what later ones need is planned when they are asked for, unless it is known."""
+        """Yield all rows; tasks are planned when their rows are needed, unless they are planned already."""
         known = self.__dict__.get("_tasks")
         before = 0
         for tasks in self.query.iterate_tasks(self) if known is None else [known]:
@@ -210,10 +210,10 @@ class Scan(ScanFrames, Request):
             before += len(tasks)
 
     def _read(self, tasks: Sequence[Task]) -> Generator[Numbered, None, None]:
-        """Read tasks on several threads where that pays, large ones first, so that no thread ends much later."""
+        """Read tasks on several threads if that pays, large ones first, so that no thread ends much later."""
         cores = self._count_threads()
         threads = min(cores, len(tasks))
-        # Arrow may read columns in parallel where cores are left, but not with more threads than the user asked for.
+        # Arrow may read columns in parallel if cores are left, but not with more threads than the user asked for.
         spare = len(tasks) < cores and pa.cpu_count() <= cores
         gate = FoldGate(alone=threads > 1)
         options = replace(self.options, readers=max(1, threads), column_threads=spare)
@@ -228,7 +228,7 @@ class Scan(ScanFrames, Request):
             yield from map(partial(_renumber, order), batches)
 
     def _count_threads(self) -> int:
-        """Return how many tasks to read at once: one for few rows, and one where a merger runs Python code."""
+        """Return how many tasks to read at once: one for few rows, or if a merger runs Python code."""
         few = self.limit is not None and self.limit <= _FEW_BATCHES * self.options.batch_rows
         if few or self.merger is not None or self.snapshot.config.merge_mode is MergeMode.CUSTOM:
             return 1
@@ -247,10 +247,10 @@ class Scan(ScanFrames, Request):
     def narrow(
         self, columns: Sequence[str] | None = None, predicate: Predicate | None = None, limit: int | None = None
     ) -> Scan:
-        """Return a scan of some of the columns, of the rows that pass another filter as well, and no more of them.
+        """Return a scan of some of the columns, with a further filter and a further limit.
 
         Raises:
-            InvalidQueryError: an unknown or repeated column, or a filter behind a limit, which comes first.
+            InvalidQueryError: a column is unknown or repeated, or the scan has a limit, after which no filter can come.
 
         Examples:
             >>> trips.scan(filter="city = 'sf'").narrow(columns=["id"], limit=1).count()
@@ -273,7 +273,7 @@ class Scan(ScanFrames, Request):
         )
 
     def count(self) -> int:
-        """Return the number of rows, reading no more columns than the merge and the filter need.
+        """Return the number of rows, reading only the columns that the merge and the filter need.
 
         Examples:
             >>> trips.scan(filter="price > 15").count()
@@ -338,7 +338,7 @@ def make_scan(
     """Return a scan of a snapshot; other arguments as for ``make_query_scan``.
 
     Raises:
-        InvalidQueryError: an unknown or repeated column, a bad filter, a number or word out of range.
+        InvalidQueryError: a column is unknown or repeated, the filter is wrong, or a number or word is out of range.
     """
     texts = read_option_texts(options)
     travel = texts.get(AS_OF_INSTANT)
@@ -362,13 +362,13 @@ def make_query_scan(
     options: Mapping[str, Any] | None = None,
     sql: SqlSettings | None = None,
 ) -> Scan:
-    """Return a scan of any kind of query; see ``HoodieTable.scan`` for the arguments.
+    """Return a scan for any kind of query; see ``HoodieTable.scan`` for the arguments.
 
-    The caller has looked at the options that say which kind. ``sql`` are the settings of the session whose SQL the
-    filter is; None for those of this process.
+    The caller has read the options that select the kind of query. ``sql``: settings of the session in whose SQL the
+    filter is written; by default the settings of this process.
 
     Raises:
-        InvalidQueryError: as ``make_scan``.
+        InvalidQueryError: as for ``make_scan``.
     """
     texts = read_option_texts(options)
     if integrity not in ("default", "strict"):
@@ -399,7 +399,7 @@ def make_query_scan(
 
 
 def _find_asked_type(options: Mapping[str, str]) -> str:
-    """Return the query type that options name; as in Java, the option of Hive-synchronized tables counts last."""
+    """Return the query type that the options select; as in Java, the option of Hive-synced tables counts last."""
     return QUERY_TYPE.read_given(options) or ("read_optimized" if AS_READ_OPTIMIZED.read(options) else "snapshot")
 
 

@@ -1,7 +1,7 @@
-"""Choose the file slices that a scan reads: those of wanted partitions, without those that indexes leave out.
+"""Choose the file slices that a scan reads: the slices of wanted partitions, without the ones that indexes exclude.
 
-A scan that shows the table at one instant has slices left out by the indexes of the metadata table (``skipping``).
-Scans of ranges and of changes have not: their rows are not those of merged slices.
+For a scan that shows the table at one instant, the indexes of the metadata table exclude slices (``skipping``). They
+cannot for scans of ranges and of changes, whose rows are not the rows of merged slices.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from hoodie_py.table.indexes.view import MetadataView
     from hoodie_py.table.snapshot import Snapshot
 
-LEAST_SLICES = 4  # from which on a metadata table is opened for its indexes, unless the user asks for them
-LEAST_LOCATED = 32  # from which on records are located before files are listed, unless the user asks for it
-_SMALL_LISTING = 256 << 10  # bytes of lists of files, in which those of a few hundred files are
+LEAST_SLICES = 4  # for fewer slices no metadata table is opened for its indexes, unless the user asks for them
+LEAST_LOCATED = 32  # for fewer slices files are listed before records are located, unless the user asks for it
+_SMALL_LISTING = 256 << 10  # bytes of the metadata table's lists of files: a few hundred files
 
 
 @dataclass(frozen=True, slots=True)
 class SliceChoice:
-    """The slices that a scan reads, how many there are in the partitions with wanted values, and what indexes did.
+    """The slices that a scan reads, how many there are in the wanted partitions, and what indexes excluded.
 
-    ``note`` says why no index was asked.
+    ``note`` says why no index was used.
     """
 
     slices: list[FileSlice]
@@ -53,7 +53,7 @@ def choose_slices(
     """Return the slices to read for a scan that shows a table at one instant.
 
     Raises:
-        HoodieError: files cannot be listed; with the integrity "strict": the metadata table is damaged, or lies.
+        HoodieError: files cannot be listed; if the integrity is "strict": the metadata table is damaged or wrong.
     """
     note = _find_obstacle(snapshot, predicate, options.options)
     if note is not None or predicate is None:
@@ -66,7 +66,7 @@ def choose_slices(
     request = asked.request
     if request is None:
         return _choose_all(listed, "The metadata table cannot be read.")
-    import logging  # only here: every start of a command would wait for it
+    import logging  # imported here, since it would slow down the start of every command
 
     from hoodie_py.table.indexes.skipping import skip_slices
 
@@ -89,7 +89,7 @@ def _count_partitions(slices: list[FileSlice]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Located:
-    """The slices of partitions that have wanted records, those of them that have some, and what the index did."""
+    """The slices of all partitions with wanted records, the slices with such records, and the index's report."""
 
     listed: list[FileSlice]
     left: list[FileSlice]
@@ -97,7 +97,7 @@ class _Located:
 
 
 def _find_obstacle(snapshot: Snapshot, predicate: Predicate | None, options: Mapping[str, str]) -> str | None:
-    """Say why no index is asked; None where indexes are asked."""
+    """Say why indexes are not used; None if they are."""
     if predicate is None:
         return "There is no filter."
     if not METADATA_ENABLE.read(options):
@@ -110,7 +110,7 @@ def _find_obstacle(snapshot: Snapshot, predicate: Predicate | None, options: Map
 
 
 class _ScanFilter:
-    """The filter of a scan, for the indexes of the metadata table, which is opened when first asked."""
+    """The filter of a scan, for the indexes of the metadata table, which is opened at first use."""
 
     def __init__(
         self,
@@ -142,10 +142,10 @@ class _ScanFilter:
 
     @cached_property
     def request(self) -> FilterRequest | None:
-        """What indexes are asked; None where the metadata table cannot be opened, with a warning.
+        """The question to the indexes; None, with a warning, if the metadata table cannot be opened.
 
         Raises:
-            HoodieError: with the integrity "strict": the metadata table is damaged.
+            HoodieError: the metadata table is damaged, and the integrity is "strict".
         """
         from hoodie_py.table.indexes.index import FilterRequest
 
@@ -157,7 +157,7 @@ class _ScanFilter:
                 raise
             _warn(f"The metadata table cannot be read, so its indexes leave out no file slice: {error}")
             return None
-        if view is None or view.unlisted:  # what it says may be out of date; listing files warns of it
+        if view is None or view.unlisted:  # it may be out of date; listing files warns of that
             return None
         return FilterRequest(
             view,
@@ -173,13 +173,13 @@ class _ScanFilter:
         )
 
     def locate(self) -> _Located | None:
-        """Look up the slices of wanted records in an index of records; None where none can tell, or it does not pay.
+        """Find the slices of wanted records by an index of records; None if no index knows them, or it does not pay.
 
-        Only the partitions of these slices are listed. With the integrity "strict" the index is asked, and its answer
-        leaves out nothing: no file can vouch for a key that it does not have.
+        Only the partitions of these slices are listed. If the integrity is "strict", the index is read, but nothing is
+        excluded by it: no file could confirm that it lacks a key.
 
         Raises:
-            HoodieError: as ``choose_slices``.
+            HoodieError: as for ``choose_slices``.
         """
         from hoodie_py.table.indexes.index import FilterStep
         from hoodie_py.table.indexes.keys import locate_groups, may_locate
@@ -211,7 +211,7 @@ class _ScanFilter:
         return _Located(listed, left, step)
 
     def _has_few_slices(self, view: MetadataView) -> bool:
-        """Say whether the scan has so few slices that their files tell as soon where keys are; lists few at most."""
+        """Say whether so few slices remain that reading their files is as fast as an index; lists few files."""
         groups = view.list_groups(FILES_PARTITION)
         sizes = [0 if each.base_file is None else each.base_file.size for each in groups]
         sizes += [log.size for each in groups for log in each.log_files]

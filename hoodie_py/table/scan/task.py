@@ -1,6 +1,6 @@
 """ScanTask: one file slice to read, small and picklable, so that an engine can send it to its workers.
 
-The modules for reading are imported when a task is read. So planning, which has its own process in Spark, stays quick.
+The modules for reading are imported when a task is read. So planning, for which Spark starts a process, stays fast.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """The rows of one file slice that a scan asks for.
+    """The wanted rows of one file slice.
 
-    ``columns`` are those of the result, ``limit`` is its most rows, and ``merger`` merges in place of the table's merge
-    mode.
+    ``columns`` are the columns of the result, ``limit`` is its maximal number of rows, and ``merger`` replaces the
+    table's merge mode.
 
     Examples:
         >>> import pickle
@@ -83,10 +83,10 @@ class ScanTask:
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
         """Yield the task's rows; empty batches are left out.
 
-        Tasks that are read at the same time in a process share ``gate``.
+        Tasks that are read at the same time in one process share ``gate``.
 
         Raises:
-            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+            HoodieError: files are missing, corrupt or not supported, or versions of a record do not merge.
         """
         if self.limit is not None and self.limit <= 0:
             return
@@ -118,7 +118,7 @@ class ScanTask:
         return len(self.file_slice.log_files) + (self.file_slice.base_file is not None)
 
     def _read(self, reader: FileGroupReader) -> Generator[pa.RecordBatch, None, None]:
-        # map and filter keep no reference to a batch while the next one is read, as a loop's variable would
+        # Unlike a loop's variable, map and filter keep no reference to a batch while the next one is read.
         batches = filter(len, map(self._select, reader.to_batches()))
         if self.limit is None:
             yield from map(self._project, batches)
@@ -145,7 +145,7 @@ class ScanTask:
         return batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
 
     def _make_row_group_filter(self) -> RowGroupFilter | None:
-        """Return a choice of row groups by statistics; None with log files, because log rows change values."""
+        """Return a choice of row groups by statistics; None if there are log files, whose rows change values."""
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None
@@ -158,6 +158,6 @@ class ScanTask:
 
 
 def count_read(files: TableFiles, rows: int, file_count: int, size: int, slices: int = 1) -> None:
-    """Count what a task has read, for OpenTelemetry: rows that it gave, files and their bytes, and file slices."""
+    """Count a task's read for OpenTelemetry: rows returned, files and their bytes, and file slices."""
     for name, amount in (("rows", rows), ("files", file_count), ("bytes", size), ("slices", slices)):
         count(f"read.{name}", amount, files)

@@ -4,11 +4,10 @@ Arrow and NumPy release Python's lock while they work, so two threads keep two c
 folds a log (``runtime.fold_gate``).
 
 Batches wait in a queue with room for a few. A thread that finds no room waits, so memory stays bounded even if the
-caller is slow. Batches come out when they are ready, each with the number of its slice.
+caller is slow. Batches are returned as they become ready, each with the number of its slice.
 
 A caller that stops early (a limit, ``break``, an error, Ctrl-C) closes the queue: the threads end at their next batch
-or log block, and the caller waits for them. A forked process has no threads of its parent; to go on reading there is an
-error, as it would wait for ever.
+or log block, and the caller waits for them.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ Numbered = tuple[int, pa.RecordBatch]
 
 
 def count_threads(options: Mapping[str, str]) -> int:
-    """Return how many slices to read at once: by the option, or HOODIE_PY_READ_THREADS, or else one per core.
+    """Return how many slices to read at once: the option's value, or HOODIE_PY_READ_THREADS, or else one per core.
 
-    Cores are those that this process may use (CPU affinity, cgroup quota), and no more than ``pyarrow.cpu_count()``.
+    Counts the cores that this process may use (CPU affinity, cgroup quota), and at most ``pyarrow.cpu_count()``.
 
     Raises:
-        InvalidQueryError: the option or the variable is no positive number.
+        InvalidQueryError: the option or the variable is not a positive number.
     """
     given = READ_THREADS.read_given(options)
     if given is not None:
@@ -61,12 +60,12 @@ def read_in_threads(
 ) -> Generator[Numbered, None, None]:
     """Yield the batches of slices with the number of their slice, in any order.
 
-    Each function starts to read a slice. ``gate`` is what they enter to fold their logs; it is given up when reading
+    Each function starts to read a slice. The functions enter ``gate`` to fold their logs; it is closed when reading
     ends.
 
     Raises:
         InvalidQueryError: the iterator is used in a forked process.
-        Exception: by reading a slice; the other slices are given up.
+        Exception: reading a slice failed; the other slices are abandoned.
     """
     queue = _Queue(_WAITING * threads)
     work = iter(list(enumerate(slices)))
@@ -81,12 +80,13 @@ def read_in_threads(
                     return
         except ScanGivenUpError:
             return
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the rows are read
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
             queue.fail(error)
         finally:
             queue.remove_thread()
 
     workers = [
+        # In the caller's context, so that spans are children of the caller's.
         threading.Thread(target=copy_context().run, args=(run,), name=f"hoodie-read-{i}", daemon=True)
         for i in range(min(threads, len(slices)))
     ]
@@ -104,7 +104,7 @@ def read_in_threads(
 
 
 def _wait_for(workers: Sequence[threading.Thread]) -> None:
-    """Wait until threads have ended, unless Python closes a forgotten iterator in one of them."""
+    """Wait until threads have ended, except from one of them, in which Python may close a forgotten iterator."""
     if threading.current_thread() not in workers:
         for worker in workers:
             if worker.ident is not None:
@@ -112,12 +112,12 @@ def _wait_for(workers: Sequence[threading.Thread]) -> None:
 
 
 def _read_slice(number: int, start: Batches, queue: _Queue) -> bool:
-    """Read one slice; say whether more slices are wanted."""
+    """Read one slice; return whether more slices are wanted."""
     with closing(start()) as batches:
         for batch in batches:
             if not queue.put((number, batch)):
                 return False
-            del batch
+            del batch  # no reference while the next one is read
     return not queue.closed
 
 
@@ -177,6 +177,7 @@ class _Queue:
         return iter(self._take, None)  # a loop would hold each batch in a variable while the caller uses it
 
     def _take(self) -> Numbered | None:
+        # A fork has no threads of its parent: it would wait forever.
         if not self.is_own:
             raise InvalidQueryError(
                 "A scan cannot go on in a forked process.", hint="Start it anew there, or read with one thread."
