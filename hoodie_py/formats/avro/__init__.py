@@ -1,1 +1,1 @@
-"""Avro: schemas, data blocks to Arrow and back, container files of the timeline."""
+"""Avro: schemas, data blocks from and to Arrow, container files of the timeline."""

@@ -1,4 +1,4 @@
-"""Convert Avro types and default values to Arrow, with the types that Spark gives (Hudi's SchemaConverters).
+"""Convert Avro types and default values to Arrow, with the types that Spark uses (Hudi's SchemaConverters).
 
 boolean int long float double      bool int32 int64 float32 float64
 string, uuid, enum                 string
@@ -72,7 +72,7 @@ def to_arrow_schema(record: Record) -> pa.Schema:
 
 
 def to_arrow_field(name: str, node: AvroType) -> pa.Field:
-    """Return the column of a type; it is nullable when null is a branch, and its metadata name a logical type."""
+    """Return the column of a type; nullable if null is a branch, with a logical type in its metadata."""
     field = pa.field(name, to_arrow_type(node), nullable=is_null(node) or (isinstance(node, Union) and node.nullable))
     value = node.members[0] if isinstance(node, Union) and len(node.members) == 1 else node
     match value:
@@ -124,9 +124,9 @@ def _to_union_type(node: Union) -> pa.DataType:
 
 
 def read_defaults(record: Record) -> dict[str, Any]:
-    """Return the defaults of top-level fields that are not null, as Python values.
+    """Return the non-null defaults of top-level fields as Python values.
 
-    ``pa.scalar(value, type)`` takes each of them with the type of its column: dates are days, timestamps microseconds,
+    ``pa.scalar(value, type)`` accepts them with the type of their column: dates are days, timestamps microseconds,
     decimals ``decimal.Decimal``, maps lists of pairs, records dicts.
     """
     return {
@@ -145,7 +145,7 @@ def _read_default(field: Field) -> Any:
 
 
 def _to_value(node: AvroType, raw: Any) -> Any:
-    """Turn a default's JSON into a value of the type (Avro specification, "Complex Types")."""
+    """Convert a default's JSON to a value of the type (Avro specification, "Complex Types")."""
     match node:
         case Decimal():
             unscaled = int.from_bytes(raw.encode("latin-1"), "big", signed=True)
@@ -168,7 +168,7 @@ def _to_value(node: AvroType, raw: Any) -> Any:
 
 
 def _to_union_value(node: Union, raw: Any) -> Any:
-    """Find the branch that the default fits: the first one by the specification, any other since Avro 1.9."""
+    """Find the branch that the default fits: the first one by the specification, any one since Avro 1.9."""
     if raw is None:
         return None
     members = node.members

@@ -1,9 +1,9 @@
-"""Avro's binary encoding: variable-length integers, spans, and steps over values of columns that no one asked for.
+"""Avro's binary encoding: variable-length integers, spans, and steps over values of columns that are not wanted.
 
-A step takes the position where a value starts and the end of its record. It returns the position behind the value. A
+A step takes the position where a value starts and the end of its record, and returns the position after the value. A
 step may run past the record's end by one value; its caller compares the last position with the record's end. A step
-checks at once what could make it loop or jump: lengths are not negative and stay in the record, and item counts fit
-into the bytes that are left. Reading past the data raises IndexError.
+checks at once everything that could make it loop or jump: lengths are not negative and stay in the record, and item
+counts fit into the remaining bytes. Reading past the data raises IndexError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TWO_TO_64 = 1 << 64
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode a number that is not negative, seven bits a byte, lowest first."""
+    """Encode a non-negative number, seven bits a byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -37,7 +37,7 @@ def encode_long(value: int) -> bytes:
 
 
 def read_varint(data: Data, pos: int) -> tuple[int, int]:
-    """Read a zig-zag integer of up to 64 bits; return it and the position behind it."""
+    """Read a zig-zag integer of up to 64 bits; return it and the position after it."""
     raw = 0
     for i in range(_LONGEST_VARINT):
         byte = data[pos + i]
@@ -50,7 +50,7 @@ def read_varint(data: Data, pos: int) -> tuple[int, int]:
 
 
 def read_span(data: Data, pos: int, end: int) -> tuple[int, int]:
-    """Read the length before a string or bytes value; return where the value starts and stops."""
+    """Read the length before a string or bytes value; return where the value starts and ends."""
     length, start = read_varint(data, pos)
     if not 0 <= length <= end - start:
         message = f"An Avro string or bytes value of length {length} does not fit into its record."
@@ -71,12 +71,12 @@ def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]
 
 
 def make_branch_error(branch: int, pos: int) -> CorruptFileError:
-    """Make the error for the number of a branch that the union does not have."""
+    """Return the error for a branch number that the union does not have."""
     return CorruptFileError(f"An Avro union has no branch {branch}.", offset=pos)
 
 
 def make_skip_step(data: Data, node: AvroType) -> Step:
-    """Make the step over a value of a type in some data."""
+    """Return the step over a value of a type in some data."""
     match node:
         case Primitive(kind="boolean"):
             return _make_fixed_step(1)
@@ -117,7 +117,7 @@ def _make_span_step(data: Data) -> Step:
     def step(pos: int, end: int) -> int:
         byte = data[pos]
         stop = pos + 1 + (byte >> 1)
-        # The length is mostly one byte; read_span takes longer ones, and refuses those that do not fit.
+        # The length is mostly one byte; read_span reads longer ones, and refuses invalid ones.
         if byte >= _ONE_BYTE or byte & 1 or stop > end:
             return read_span(data, pos, end)[1]
         return stop
@@ -126,7 +126,7 @@ def _make_span_step(data: Data) -> Step:
 
 
 def make_entry_step(data: Data, values: AvroType) -> Step:
-    """Make the step over a key and a value of a map."""
+    """Return the step over a key and a value of a map."""
     key, value = _make_span_step(data), make_skip_step(data, values)
     return lambda pos, end: value(key(pos, end), end)
 
@@ -141,8 +141,10 @@ def _make_fields_step(steps: list[Step]) -> Step:
 
 
 def _make_union_step(data: Data, branches: Sequence[AvroType]) -> Step:
-    """Make the step over a union. Steps of branches are made when one is met: most are null in the values of a few
-    records, such as those of the metadata table, whose branches are large records.
+    """Return the step over a union.
+
+    The steps of branches are made when they are first needed: in a few records most values are null, and the branches
+    of the metadata table's unions are large records.
     """
     count = len(branches)
     steps: list[Step | None] = [None] * count
@@ -150,7 +152,7 @@ def _make_union_step(data: Data, branches: Sequence[AvroType]) -> Step:
     def step(pos: int, end: int) -> int:
         byte = data[pos]
         branch, start = byte >> 1, pos + 1
-        if byte >= _ONE_BYTE or byte & 1 or branch >= count:  # a longer number, or not the number of a branch
+        if byte >= _ONE_BYTE or byte & 1 or branch >= count:  # a longer number, or an invalid one
             branch, start = read_varint(data, pos)
             if not 0 <= branch < count:
                 raise make_branch_error(branch, pos)

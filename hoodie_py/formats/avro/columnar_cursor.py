@@ -1,15 +1,15 @@
 """Read the same Avro value of many records at once: bytes, words, integers and lengths as NumPy arrays.
 
-A *lane* is one record, or one item of an array or map. ``places`` has for each lane the position of its next value.
+A *lane* is one record, or one item of an array or map. ``places`` contains the position of each lane's next value.
 ``mask``, unless it is None, is true for the lanes that have a value there. A lane without one reads as zero and does
-not move. The methods that read values of varying size move ``places`` on in place.
+not move. The methods that read values of varying size advance ``places`` in place.
 
 Two rules keep this safe with hostile input:
 
-* Positions never go back, a length is at most that of the data, and reading outside of the padded data raises
+* Positions never go back, a length is at most the data's length, and reading outside of the padded data raises
   IndexError. So a record whose last position is its end has stayed inside its bytes all the way.
-* Whatever is not clearly right raises ``Misfit``. The row decoder then reads the block: it returns the rows, or raises
-  the error with record and offset.
+* Everything that is not clearly right raises ``Misfit``. The row decoder then reads the block: it returns the rows, or
+  raises the error with record and offset.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Mask = npt.NDArray[np.bool_] | None
 Unsigned = npt.NDArray[np.unsignedinteger]
 
 FRONT = 16  # bytes before the records: decimals are read as the words before their end
-BACK = 24  # bytes after the records: words are read at the end, by lanes without a value or past their record
+BACK = 24  # bytes after the records: lanes without a value, or past their record, read words at the end
 
 _LONGEST_DATA = 1 << 30
 _FEW_BYTES = 8192
@@ -38,7 +38,7 @@ _ONE = np.uint64(1)
 _ALL_BITS = (1 << 64) - 1
 _WORD = 8
 _SIGNED = {1: np.int8, 4: np.int32, 8: np.int64}
-# How the seven-bit groups of a word close up to groups of 14, 28 and 56 bits: needed if a span is above the limit.
+# How the seven-bit groups of a word are joined to groups of 14, 28 and 56 bits: needed if a span is above the limit.
 _GROUPINGS = (
     (0xFF, np.uint64(0x7F007F007F007F00), np.uint64(1)),
     (0xFFFF, np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
@@ -51,20 +51,20 @@ class Misfit(Exception):
 
 
 class Budget:
-    """The number of array cells that may be made without a byte of the data for each."""
+    """The number of array cells that may be allocated without a byte of data for each."""
 
     def __init__(self, cells: int) -> None:
         self._cells = cells
 
     def charge(self, cells: int) -> None:
-        """Take cells, or raise Misfit."""
+        """Take cells from the budget. Raises Misfit if too few are left."""
         self._cells -= cells
         if self._cells < 0:
             raise Misfit
 
 
 class Source:
-    """The bytes of some records, with other bytes on both sides.
+    """The bytes of some records, padded on both sides.
 
     Pieces inside one Arrow buffer, with room around them, are read in place; others are copied.
     """
@@ -76,7 +76,7 @@ class Source:
         self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)  # starts are from FRONT on
         self.size = len(self.raw) - BACK  # where the last piece ends
         self.budget = budget
-        self.in_parts = False  # whether arrays are copied into a larger one soon, and so stay in NumPy's memory
+        self.in_parts = False  # whether arrays will soon be copied into a larger one, and so stay in NumPy's memory
         self.bytes = np.frombuffer(self.raw, np.uint8)
         self.words: npt.NDArray[np.uint64] = self.view_as("<u8")
         self.buffer = pa.py_buffer(self.raw)
@@ -87,18 +87,19 @@ class Source:
         return np.ndarray((max(len(self.raw) - kind.itemsize + 1, 0),), kind, self.raw, strides=(1,))
 
     def to_buffer(self, values: npt.NDArray[Any]) -> pa.Buffer:
-        """Return values as a buffer: in Arrow's memory, unless they are parts that are copied soon."""
+        """Return values as a buffer: in Arrow's memory, unless they will soon be copied."""
         return pa.py_buffer(values) if self.in_parts else copy_to_arrow(values)
 
     def read_first_bytes(self, places: Places, mask: Mask) -> npt.NDArray[np.uint8]:
-        """Read a byte of each lane."""
+        """Read one byte of each lane, without moving."""
         first = self.bytes.take(places)
         if mask is not None:
             first *= mask
         return first
 
     def read_integers(self, places: Places, mask: Mask) -> Unsigned:
-        """Read variable-length integers, zig-zag not undone, as uint8 or uint64, and move on."""
+        """Read variable-length integers as uint8 or uint64, still zig-zag encoded, and advance."""
+        # Mostly all integers have one byte. A sample is cheaper than a look at all first bytes that fails.
         sample = self.bytes.take(places[:: len(places) // _SAMPLED + 1])
         if find_largest(sample) < 0x80:
             first = self.read_first_bytes(places, mask)
@@ -108,7 +109,7 @@ class Source:
         return self._read_long_integers(places, mask)
 
     def skip_integers(self, places: Places, mask: Mask) -> None:
-        """Move over variable-length integers of up to ten bytes."""
+        """Advance over variable-length integers of up to ten bytes."""
         first = self.read_first_bytes(places, mask)
         if np.bitwise_or.reduce(first) < 0x80:
             places += 1 if mask is None else mask
@@ -120,9 +121,9 @@ class Source:
         _move_by_widths(places, widths, mask)
 
     def read_lengths(self, places: Places, mask: Mask) -> Unsigned:
-        """Read the lengths before strings or bytes, and move to the strings or bytes."""
+        """Read the lengths before strings or bytes, and advance to their first bytes."""
         first = self.read_first_bytes(places, mask)
-        if not np.bitwise_or.reduce(first) & 0x81:  # neither negative nor longer than a byte
+        if not np.bitwise_or.reduce(first) & 0x81:  # all lengths are non-negative and have one byte
             places += 1 if mask is None else mask
             first >>= 1
             return first
@@ -134,7 +135,7 @@ class Source:
         return long
 
     def counts(self, places: Places) -> npt.NDArray[np.int64]:
-        """Read the item counts of array or map blocks, and the block's length after a negative one, and move on."""
+        """Read the item counts of array or map blocks, and the byte length after negative ones, and advance."""
         first = self.read_first_bytes(places, None)
         if not np.bitwise_or.reduce(first) & 0x81:
             places += 1
@@ -178,7 +179,7 @@ class Source:
     def _read_high_bits(
         self, words: npt.NDArray[np.uint64], widths: npt.NDArray[np.uint8], places: Places
     ) -> npt.NDArray[np.uint64] | None:
-        """Return bits 56 to 63 of the integers that are longer than their word, None if all fit; correct the widths."""
+        """Return bits 56 to 63 of integers longer than a word, and correct the widths; None if there are none."""
         longer = (words & _CONTINUES) == _CONTINUES
         if not longer.any():
             return None
@@ -197,7 +198,7 @@ class Source:
 
 
 def _find_shared_buffer(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]] | None:
-    """Find the Arrow buffer that has all pieces, with room around them; return it and where each piece starts in it."""
+    """Find the Arrow buffer that contains all pieces, with room around them; return it and each piece's start in it."""
     owner = pieces[0].obj if pieces and isinstance(pieces[0], memoryview) else None
     if not isinstance(owner, pa.Buffer):
         return None
@@ -213,17 +214,15 @@ def _find_shared_buffer(pieces: Sequence[memoryview | bytes]) -> tuple[memoryvie
 
 
 def _copy_pieces(pieces: Sequence[memoryview | bytes]) -> tuple[memoryview, list[int]]:
-    """Copy pieces one after the other; return the copy and where each piece starts in it."""
+    """Copy pieces one after the other; return the copy and the start of each piece in it."""
     starts = accumulate((len(piece) for piece in pieces[:-1]), initial=FRONT)
     return memoryview(b"".join((bytes(FRONT), *pieces, bytes(BACK)))), list(starts)
 
 
 def _find_spans(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Set the bits of each word up to the end of its first integer: all bits when it is longer than eight bytes.
-
-    The last byte of an integer is the first one without its top bit. Subtracting one from the lowest such bit sets all
-    bits below it.
-    """
+    """Set the bits of each word up to the end of its first integer: all bits if it is longer than eight bytes."""
+    # The last byte of an integer is the first one without its top bit. Subtracting one from the lowest such bit sets
+    # all bits below it.
     stops = ~words
     stops &= _CONTINUES
     spans = stops - _ONE
@@ -245,7 +244,7 @@ def _move_by_widths(places: Places, widths: npt.NDArray[np.uint8], mask: Mask) -
 
 
 def find_smallest(values: npt.NDArray[Any]) -> int:
-    """Return the smallest value; ``values.min()`` is slower, as it is Python code."""
+    """Return the smallest value; faster than ``values.min()``, which is Python code."""
     return int(np.minimum.reduce(values))
 
 
@@ -255,7 +254,7 @@ def find_largest(values: npt.NDArray[Any]) -> int:
 
 
 def decode_zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
-    """Turn the result of ``read_integers`` into signed numbers of the same size; ``raw`` is overwritten."""
+    """Decode the result of ``read_integers`` to signed numbers of the same size; ``raw`` is overwritten."""
     one = raw.dtype.type(1)
     sign = raw & one
     np.negative(sign, out=sign)
@@ -266,14 +265,14 @@ def decode_zigzag(raw: Unsigned) -> npt.NDArray[np.signedinteger]:
 
 
 def move(places: Places, size: int, mask: Mask) -> None:
-    """Move lanes on by ``size`` bytes."""
+    """Advance lanes by ``size`` bytes."""
     places += size if mask is None else mask * np.int64(size)
 
 
 def copy_to_arrow(values: npt.NDArray[Any]) -> pa.Buffer:
     """Copy values into memory of Arrow's pool, unless they are few.
 
-    Arrow uses that memory for base rows again, once these values are gone. NumPy's memory would stay with the process.
+    Arrow reuses that memory for base rows once these values are gone. NumPy's memory would stay with the process.
     """
     if values.nbytes < _FEW_BYTES:
         return pa.py_buffer(values)

@@ -1,18 +1,15 @@
 """Decode data blocks column by column, for many records at once.
 
 NumPy's cost per column is about the same for one record as for some hundreds, so small blocks of the same schema are
-decoded together. Large blocks are decoded in parts, so that the memory beside the rows stays small. Each record must
-end where its length says (``columnar_cursor`` has the reasoning). Else ``Misfit`` is raised, and the row decoder reads
-the block instead.
+decoded together. Large blocks are decoded in parts, so that little memory is needed besides the rows. Each record must
+end where its length says (``columnar_cursor`` explains why that suffices); otherwise ``Misfit`` is raised, and the row
+decoder reads the block instead.
 
-Find where the records of data blocks start and end.
-
-Every record has its length before it, so a record is found only through the one before: a loop in Python, unless many
-parts of the data are walked together. Hudi's records start alike (the first field is the commit time), so in each part
-a search for that start finds a position that looks like a record. From there all parts are walked together in NumPy.
-
-The first part of a block starts at a true record. Where the walk of a part ends exactly at the start of the next part,
-that start is proven to be a true record. A part whose start is not proven is walked again, record by record.
+``find_record_bounds`` first finds the records. Each is preceded by its length, so a record is found only through the
+one before it: a slow loop in Python, unless many parts of the data are walked together in NumPy. Hudi's records start
+alike (the first field is the commit time), so in each part a search for that start finds a position that looks like a
+record. The first part of a block starts at a true record, and a walk that ends exactly at the start of the next part
+proves that start. A part whose walk does not is walked again, record by record.
 """
 
 from __future__ import annotations
@@ -47,14 +44,14 @@ _FEW_RECORDS = 128
 _RECORDS_COMPARED = 4
 _SHORTEST_BEGINNING = 4
 _LONGEST_BEGINNING = 8  # so that the times of several commits still begin alike
-_WINDOW = 3  # in average records: where a part's first record is looked for
+_WINDOW = 3  # where a part's first record is searched for, in average records
 _FEWEST_ROUNDS, _MOST_ROUNDS, _ROUNDS_RATIO = 8, 48, 3
 _PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Records that follow each other: the first one's length is at ``start``, the last one ends at ``stop``."""
+    """Adjacent records: ``start`` is the position of the first one's length, ``stop`` the end of the last one."""
 
     start: int
     stop: int
@@ -64,7 +61,7 @@ class Stretch:
 def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places, Places]:
     """Return where each record starts and ends, over all stretches.
 
-    ``data`` has at least four bytes behind every stretch, and each stretch has at least one record.
+    ``data`` has at least four bytes after every stretch, and each stretch has at least one record.
 
     Raises Misfit if the records of a stretch do not fill it exactly.
     """
@@ -94,7 +91,7 @@ def _walk(data: Data, pos: int, stop: int) -> Places:
 
 
 def _find_heads(data: Data, stretch: Stretch, rounds: int) -> list[int]:
-    """Find positions that look like records, in rising order; the first is the stretch's start."""
+    """Find positions that look like records, ascending; the first is the stretch's start."""
     pos = stretch.start
     beginnings: list[bytes] = []
     for _ in repeat(None, min(_RECORDS_COMPARED, stretch.count)):
@@ -122,7 +119,7 @@ def _find_common_beginning(texts: Sequence[bytes]) -> bytes:
 
 
 def _walk_parts(data: Data, stretches: Sequence[Stretch], heads: Sequence[list[int]], most: int) -> list[Places]:
-    """Walk all parts together, at most ``most`` records in each; return the chain of each stretch."""
+    """Walk all parts together, at most ``most`` records in each; return each stretch's starts and its end."""
     firsts = np.concatenate([np.array(parts, np.int64) for parts in heads])
     targets = np.concatenate([[*parts[1:], stretch.stop] for parts, stretch in zip(heads, stretches, strict=True)])
     lengths = np.ndarray((len(data) - LENGTH_SIZE + 1,), ">u4", data, strides=(1,))
@@ -172,7 +169,7 @@ def _walk_unproven_parts(
     return np.concatenate([*chain, [pos]])
 
 
-RECORDS_AT_ONCE = 1 << 13  # about the size of the parts of a large block; larger parts outgrow the processor's cache
+RECORDS_AT_ONCE = 1 << 13  # about the size of a large block's parts; larger parts outgrow the processor's cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
@@ -184,7 +181,7 @@ _LARGEST_ARRAY = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The readers of a record's fields in order, each with whether its column is wanted; the wanted columns."""
+    """The readers of a record's fields in order, each with whether its column is wanted, and the wanted columns."""
 
     readers: tuple[tuple[LaneReader, bool], ...]
     schema: pa.Schema
@@ -192,7 +189,7 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
-    """Choose the readers of some columns, None for all, of records; None when only the row decoder can read them."""
+    """Choose the readers of some columns (None: of all); None if only the row decoder can read the records."""
     arrow = to_arrow_schema(record)
     wanted = [names is None or part.name in names for part in record.fields]
     try:
@@ -205,7 +202,7 @@ def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A data block: its content, where in it the first record's length is, and how many records there are."""
+    """A data block: its content, where the first record's length is in it, and the number of records."""
 
     content: memoryview
     start: int
@@ -213,17 +210,17 @@ class Block:
 
 
 def make_budget(size: int) -> Budget:
-    """Make the budget for decoding blocks with ``size`` bytes."""
+    """Return the budget for decoding blocks of ``size`` bytes."""
     return Budget(max(_FREE_CELLS, _CELLS_PER_BYTE * size))
 
 
 class JoinedBlocks:
     """Blocks of the same schema in one piece: copied, unless they are in one Arrow buffer already.
 
-    ``plan_groups`` says how many to join. ``budget`` are the cells that they may take beyond their bytes; given where
-    other blocks share it.
+    ``plan_groups`` says how many to join. ``budget`` limits the cells that they may take beyond their bytes; it is
+    passed if other blocks share it.
 
-    Raises Misfit if they are too long to be decoded together.
+    Raises Misfit if the blocks are too long to be decoded together.
     """
 
     def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
@@ -240,7 +237,7 @@ class JoinedBlocks:
         return [self.source.raw[start:stop] for start, stop in self._bounds]
 
     def find_stretches(self) -> list[Stretch]:
-        """Return where the records of each block with records are; Misfit if an empty block has bytes."""
+        """Return the stretch of each block with records. Raises Misfit if a block without records has bytes."""
         found: list[Stretch] = []
         for first, count, (start, stop) in zip(self._firsts, self.counts, self._bounds, strict=True):
             if count:
@@ -251,9 +248,9 @@ class JoinedBlocks:
 
 
 def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
-    """Decode blocks as the plan says; return the rows of all blocks in order.
+    """Decode blocks by a plan; return the rows of all blocks in order.
 
-    Raises Misfit if at least one of the blocks is damaged, or has a form that only the row decoder reads.
+    Raises Misfit if one of the blocks is damaged, or has a form that only the row decoder reads.
     """
     try:
         return _decode_group(blocks, plan)
@@ -263,9 +260,9 @@ def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Make glibc keep the memory of NumPy's arrays for the next arrays.
+    """Make glibc keep the memory of freed NumPy arrays for new arrays.
 
-    At first glibc takes every array of more than 128 KB from the system and gives it back, page by page. Once a larger
+    By default glibc takes every array of more than 128 KB from the system and returns it, page by page. Once a larger
     block was freed, it raises that threshold. The block here is never written to, so it takes no real memory.
     """
     np.empty(_LARGEST_ARRAY, np.uint8)
@@ -294,7 +291,7 @@ def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
 
 
 def decode_places(content: memoryview | bytes, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
-    """Decode records that lie at known places of some bytes: at least one, in rising order, without overlap.
+    """Decode records at known places of some bytes: at least one, ascending, without overlap.
 
     Raises Misfit as ``decode_in_lanes``.
     """
@@ -323,13 +320,13 @@ def _decode_bounds(source: Source, starts: Places, ends: Places, plan: Plan) -> 
 
 
 def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places, plan: Plan) -> None:
-    """Decode a part and copy it; its memory is free when this returns, and serves for the next part."""
+    """Decode a part and copy it; its memory is free when this returns, and is reused for the next part."""
     for part in _decode_part(source, starts, ends, plan):
         joined.add(part)
 
 
 def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
-    """Cut records into parts that are decoded one after the other; none is too long."""
+    """Cut records into parts that are decoded one after the other, each bounded in records and bytes."""
     at_once = _count_at_once(len(starts))
     cuts: list[slice] = []
     first = 0
@@ -342,13 +339,13 @@ def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
 
 
 def _count_at_once(records: int) -> int:
-    """Return how many records to decode at once: parts of equal size, none small, as each part has a fixed cost."""
+    """Return how many records to decode at once: equal parts, none of them small, as each part has a fixed cost."""
     parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
     return -(-records // parts)
 
 
 def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> list[list[pa.Array]]:
-    """Decode records, in halves if they have too many items at once; return the columns of each half."""
+    """Decode records, in halves if they contain too many items; return the columns of each half."""
     try:
         return [_decode_records(source, starts, ends, plan)]
     except TooManyItems:

@@ -1,8 +1,8 @@
 """Find the items of arrays and maps: the blocks of many records are walked together.
 
 Items of varying size are found in rounds: round k steps over item k of every lane that has one. Lanes are sorted by
-their number of items, so that the lanes of a round are the first ones. Where few lanes are left, the row decoder's
-steps walk them one by one: NumPy's cost per round is higher than that.
+their number of items, so that the lanes of a round come first. Once few lanes are left, the row decoder's steps walk
+them one by one, which costs less than NumPy's rounds.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Numbers = npt.NDArray[np.int64]
 class ItemShape:
     """How to step over items."""
 
-    skip: Skip  # steps over one item of many lanes
-    step: Callable[[Data], Step]  # makes, for some data, the step over a single item
+    skip: Skip  # steps over one item in many lanes
+    step: Callable[[Data], Step]  # returns, for some data, the step over a single item
     min_size: int  # in bytes
-    size: int | None  # in bytes, None where it varies
+    size: int | None  # in bytes; None if it varies
 
 
 class TooManyItems(Misfit):
@@ -43,8 +43,8 @@ class TooManyItems(Misfit):
 class _FoundItems:
     """Items of some lanes.
 
-    Without ``counts``: one item per lane, with its number in the lane. With them: ``counts`` items per lane, every
-    ``size`` bytes, starting at that number and place.
+    Without ``counts``: one item per lane, with its number in the lane. With ``counts``: that many items per lane,
+    ``size`` bytes apart; ``numbers`` and ``places`` describe the first one.
     """
 
     lanes: npt.NDArray[np.intp]
@@ -54,7 +54,7 @@ class _FoundItems:
     size: int = 0
 
     def put(self, starts: Numbers, items: Places) -> None:
-        """Write the places into ``items``; ``starts`` says where the items of each lane start there."""
+        """Write the places into ``items``; ``starts`` is the index there of each lane's first item."""
         spots = starts[self.lanes] + self.numbers
         if self.counts is None:
             items[spots] = self.places
@@ -64,13 +64,13 @@ class _FoundItems:
 
 
 def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> tuple[Numbers, Places]:
-    """Walk the blocks of the array or map at each place, and move behind them.
+    """Walk the blocks of the array or map at each place, and advance past them.
 
-    Return how many items each lane has, and, if ``keep``, where they are: lane by lane, in order.
+    Return the number of items of each lane, and, if ``keep``, their places: lane by lane, in order.
 
     Raises:
-        TooManyItems: more than ``MOST_ITEMS``.
-        Misfit: damaged.
+        TooManyItems: there are more than ``MOST_ITEMS``.
+        Misfit: the data is damaged.
     """
     totals = np.zeros(len(places), np.int64)
     found: list[_FoundItems] = []
@@ -88,6 +88,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
             going = ~ended
             lanes, current, counts = lanes[going], current[going], counts[going]
         total = int(counts.sum())
+        # Bounds the work: no block has more items than the data has bytes for.
         if total * shape.min_size > source.content:
             raise Misfit
         items += total
@@ -100,7 +101,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
 
 
 class _BlockWalk:
-    """One block of items of each of some lanes, walked once."""
+    """One block of items in each of some lanes, walked once."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class _BlockWalk:
         self.counts = numbers
 
     def walk(self, places: Places, counts: Numbers) -> tuple[npt.NDArray[np.intp], Places]:
-        """Find the items; return the lanes, perhaps in another order, with the places behind their block."""
+        """Find the items; return the lanes, perhaps in another order, and the places after their blocks."""
         self.counts = counts
         if self._shape.size is not None:
             return self.lanes, self._walk_fixed_sizes(places, self._shape.size)
@@ -163,7 +164,7 @@ class _BlockWalk:
 
 
 def _sort_descending(counts: Numbers) -> npt.NDArray[np.intp]:
-    """Sort lanes by falling number of items. NumPy sorts single bytes several times as fast (radix sort)."""
+    """Sort lanes by falling number of items; NumPy's radix sort of single bytes is several times as fast."""
     if int(counts.max()) < 0x100:
         return np.argsort(np.uint8(0xFF) - counts.astype(np.uint8), kind="stable")
     return np.argsort(-counts, kind="stable")

@@ -86,7 +86,7 @@ def _make_primitive_reader(node: Primitive) -> LaneReader:
 
 
 def _find_fixed_size(node: AvroType) -> int | None:
-    """Return how many bytes a value takes, None when it varies."""
+    """Return the size of a value in bytes; None if it varies."""
     match node:
         case Primitive(kind="null" | "boolean" | "float" | "double") | Fixed():
             return node.min_size
@@ -112,7 +112,7 @@ class _RecordReader:
 
 
 class _ListReader:
-    """What arrays and maps have in common."""
+    """The common part of array and map readers."""
 
     def __init__(self, arrow: pa.DataType, shape: ItemShape) -> None:
         self._arrow = arrow
@@ -140,7 +140,7 @@ class _ListReader:
 
 
 def _read_in_parts(arrow: pa.DataType, items: Places, read: Callable[[Places], pa.Array]) -> pa.Array:
-    """Read items in parts, so that the memory beside the result stays small."""
+    """Read items in parts, so that little memory is needed besides the result."""
     if len(items) <= _ITEMS_AT_ONCE:
         return read(items) if len(items) else pa.nulls(0, arrow)
     starts = range(0, len(items), _ITEMS_AT_ONCE)
@@ -186,7 +186,7 @@ class _MapReader(_ListReader):
 
 
 class _NullableReader:
-    """A union of null and one other type; its number takes one byte, 0 or 2."""
+    """A union of null and one other type; its branch number takes one byte, 0 or 2."""
 
     def __init__(self, node: Union) -> None:
         (member,) = node.members
@@ -208,10 +208,10 @@ class _NullableReader:
             self._reader.skip(source, places, valid)
 
     def _read_presence(self, source: Source, places: Places, mask: Mask) -> tuple[int, Mask]:
-        """Read the branch numbers; return how many lanes have a value, and which (None for all)."""
+        """Read the branch numbers; return how many lanes have a value, and which ones (None for all)."""
         numbers = source.bytes.take(places)
         places += 1 if mask is None else mask
-        # The frequent case: every lane has a value. To compare all bytes takes a fifth of the code below.
+        # The frequent case: every lane has a value. Comparing all bytes takes a fifth of the time of the code below.
         if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):
             return len(numbers), None
         reached = numbers if mask is None else numbers[mask]
@@ -230,7 +230,7 @@ class _NullableReader:
 
 
 class _UnionReader:
-    """Any other union: each member is read where its number says so."""
+    """Any other union: each member is read in the lanes whose branch number selects it."""
 
     def __init__(self, node: Union) -> None:
         self._node = node
@@ -262,7 +262,7 @@ class _UnionReader:
                 reader.skip(source, places, lanes)
 
     def _read_branches(self, source: Source, places: Places, mask: Mask) -> Sequence[np.ndarray]:
-        """Say for each branch which lanes have it."""
+        """Return for each branch which lanes have it."""
         numbers = source.read_lengths(places, mask)
         if find_largest(numbers) >= len(self._readers):
             raise Misfit

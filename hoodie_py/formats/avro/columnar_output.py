@@ -1,7 +1,7 @@
-"""Build columns from the parts that a large block is decoded in.
+"""Build columns from the parts in which a large block is decoded.
 
-A part is copied behind the earlier ones while it is still in the processor's cache, and the next part takes its memory.
-Keeping all parts and joining them in the end would take twice that memory, and the copying would be slower.
+A part is copied after the earlier ones while it is still in the processor's cache, and the next part reuses its memory.
+Keeping all parts and joining them at the end would take twice the memory, and copying would be slower.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ class _Column(Protocol):
     """A column that grows."""
 
     def add(self, part: pa.Array) -> None:
-        """Copy a part behind the ones before."""
+        """Copy a part after the earlier ones."""
 
     def finish(self) -> pa.Array:
         """Return all parts as one array, once all are added."""
 
 
 class JoinedParts:
-    """Rows that come in parts.
+    """Rows that are added in parts.
 
-    ``rows`` is the number of rows of all parts, ``content`` the number of bytes that they are decoded from, which
-    bounds the room that is made for later texts.
+    ``rows`` is the number of rows of all parts. ``content`` is the number of bytes from which they are decoded; it
+    bounds the room that is reserved for later texts.
     """
 
     def __init__(self, schema: pa.Schema, rows: int, content: int) -> None:
         self._columns = [_make_column(field.type, rows, content) for field in schema]
 
     def add(self, columns: list[pa.Array]) -> None:
-        """Copy the columns of a part behind those of the earlier parts.
+        """Copy the columns of a part after those of the earlier parts.
 
-        Raises Misfit: texts of more than 2 GiB in one column.
+        Raises Misfit if the texts of one column have more than 2 GiB.
         """
         for column, part in zip(self._columns, columns, strict=True):
             column.add(part)
@@ -61,7 +61,7 @@ def _make_column(type_: pa.DataType, rows: int, content: int) -> _Column:
 
 
 class _Validity:
-    """Which rows have a value; kept only once a row has none."""
+    """Which rows have a value; allocated only when the first null is added."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -101,7 +101,7 @@ class _FixedColumn:
 
 
 class _TextColumn:
-    """Strings or bytes. Room is made for all rows, guessed from the average length so far."""
+    """Strings or bytes. Room for all rows is reserved at once, estimated from the average length so far."""
 
     def __init__(self, type_: pa.DataType, rows: int, content: int) -> None:
         self._type = type_
@@ -144,7 +144,7 @@ class _TextColumn:
 
 
 class _AnyColumn:
-    """Values of other types: the parts are kept, and joined in the end."""
+    """Values of other types: the parts are kept and joined at the end."""
 
     def __init__(self) -> None:
         self._parts: list[pa.Array] = []

@@ -1,9 +1,8 @@
 """Read single Avro values of many records at once, as Arrow arrays; ``columnar_cursor`` explains lanes and masks.
 
-A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value. They move
-the places behind the values, in place. Lanes without a value become null. What is not clearly right raises Misfit.
-
-Decimals become Arrow's 128-bit integers.
+A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value, and advance
+the places past the values, in place. Lanes without a value become null. Everything that is not clearly right raises
+Misfit.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class LaneReader(Protocol):
         """Read a value for each lane."""
 
     def skip(self, source: Source, places: Places, mask: Mask) -> None:
-        """Step over the values; check only what stepping needs."""
+        """Step over the values; only what stepping needs is checked."""
 
 
 def check_values(values: pa.Array) -> pa.Array:
@@ -55,7 +54,7 @@ def check_values(values: pa.Array) -> pa.Array:
 
 
 def make_fixed_width(source: Source, arrow: pa.DataType, mask: Mask, values: npt.NDArray[Any]) -> pa.Array:
-    """Make an array of fixed-width values without converting them."""
+    """Return an array of fixed-width values without converting them."""
     return pa.Array.from_buffers(arrow, len(values), [make_bitmap(mask), source.to_buffer(values)])
 
 
@@ -95,7 +94,7 @@ class BooleanReader(_FixedSizeReader):
 
 
 class RealReader(_FixedSizeReader):
-    """float and double: Arrow has the same bytes."""
+    """float and double, which have the same bytes in Arrow."""
 
     def __init__(self, bits: str, arrow: pa.DataType) -> None:
         super().__init__(np.dtype(bits).itemsize)
@@ -118,7 +117,7 @@ class _VarintReader:
 
 
 class IntegerReader(_VarintReader):
-    """int and long, and the dates and times kept as them."""
+    """int and long, and the dates and times stored as them."""
 
     def __init__(self, node: Primitive) -> None:
         self._arrow = to_arrow_type(node)
@@ -176,6 +175,7 @@ class TextReader:
         else:
             data, offsets = _gather_texts(source, places, lengths)
         texts = pa.Array.from_buffers(self._arrow, rows, [make_bitmap(mask), offsets, data])
+        # Without a byte above 127 the text is ASCII, and needs no check of its UTF-8.
         if total and self._arrow == pa.string() and find_smallest(np.frombuffer(data, np.int8)) < 0:
             return check_values(texts)
         return texts
@@ -202,11 +202,7 @@ def _copy_same_length(
 
 
 def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.Buffer, pa.Buffer]:
-    """Copy texts of any length, and move behind them.
-
-    Arrow does the copying: the whole data is seen as one binary array, in which every other entry is a text and the
-    entries between are the bytes between the texts. ``take`` then copies the even entries.
-    """
+    """Copy texts of any length, and advance past them."""
     rows = len(places)
     bounds = np.empty(2 * rows + 1, np.int32)
     bounds[0:-1:2] = places
@@ -215,6 +211,8 @@ def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.B
         raise Misfit
     bounds[1::2] = places
     bounds[-1] = source.size
+    # Arrow does the copying: the whole data is seen as one binary array, in which every other entry is a text and the
+    # entries between are the bytes between the texts. ``take`` then copies the even entries.
     entries = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), source.buffer])
     _, offsets, data = take(entries, _list_even_numbers(rows)).buffers()
     return data, offsets
@@ -222,7 +220,7 @@ def _gather_texts(source: Source, places: Places, lengths: Places) -> tuple[pa.B
 
 @lru_cache(maxsize=4)
 def _list_even_numbers(count: int) -> pa.Array:
-    """Return the first even numbers; cached, as every text column of a part needs the same."""
+    """Return the first even numbers; cached, as all text columns of a part need the same."""
     return from_numpy(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
@@ -247,7 +245,7 @@ class FixedReader(_FixedSizeReader):
 
 
 class DecimalReader:
-    """A decimal in big-endian two's complement of at most 16 bytes: as a fixed, or as bytes with a length."""
+    """A decimal in big-endian two's complement of at most 16 bytes, as a fixed or as bytes with a length."""
 
     def __init__(self, node: Decimal) -> None:
         self._arrow = to_arrow_type(node)
@@ -270,6 +268,8 @@ class DecimalReader:
         if longest > _DECIMAL_BYTES and (self._size is None or not _is_sign(source, places, mask, longest)):
             raise Misfit
         values = np.empty((len(places), 2), "<i8")
+        # Arrow's 128-bit integer is a low and a high word, read backwards from the value's end; shifts drop the bytes
+        # before its start.
         low = _read_big_endian(source, places, _WORD, mask)
         if shortest <= _WORD:
             unused = np.maximum(64 - bits, 0)
@@ -288,7 +288,7 @@ class DecimalReader:
         return decimals if self._is_surely_in_range(values, longest) else check_values(decimals)
 
     def _is_surely_in_range(self, values: npt.NDArray[np.int64], longest: int) -> bool:
-        """Return whether a glance at the extremes shows that no value has too many digits."""
+        """Return whether the extremes alone show that no value has too many digits."""
         if longest <= _WORD:
             low = values[:, 0]
             return self._limit >> 63 > 0 or -self._limit < find_smallest(low) <= find_largest(low) < self._limit
@@ -304,7 +304,7 @@ class DecimalReader:
 
 
 def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
-    """Return whether the bytes before the last 16 only repeat the sign."""
+    """Return whether all bytes before the last 16 only repeat the sign."""
     sign = source.read_first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
     sign = (sign >> 7) * np.uint8(0xFF)
     return all(
@@ -314,7 +314,7 @@ def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
 
 
 def _read_big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:
-    """Read the eight bytes that start ``distance`` bytes before the ends."""
+    """Read the eight bytes that start ``distance`` bytes before each end."""
     words = source.words[ends - distance]
     if mask is not None:
         words *= mask

@@ -1,16 +1,16 @@
-"""Read and write Avro object container files of one record, as the timeline has them (Hudi ``TimelineMetadataUtils``).
+"""Read and write Avro object container files of one record, as used by the timeline (Hudi ``TimelineMetadataUtils``).
 
     file   = "Obj" 0x01, header map {avro.schema, avro.codec, ...}, sync marker (16 bytes), block*
     block  = record count, byte count, bytes (null or deflate codec), sync marker
 
-A reader vets the embedded schema before it decodes the record (``schema``): no recursive types, bounded depth and size,
-no items without bytes. So the work is bounded by the size of the file, whatever it contains. Reading does not use
+The embedded schema is vetted before the record is decoded (``schema``): no recursive types, bounded depth and size, no
+items without bytes. So the work is bounded by the size of the file, whatever it contains. Reading does not use
 fastavro: its import, which loads OpenSSL, takes longer than reading a commit, and every process that opens a table
 reads commits.
 
-A writer has fastavro encode the record, and writes the container around it here, because fastavro's own names the codec
-and rewrites the schema, which Java's files do not. The codec is null and has no header entry. The sync marker is a hash
-of the content, so the same record gives the same bytes.
+For writing, fastavro encodes the record, but the container is written here, because fastavro's own names the codec and
+rewrites the schema, unlike Java's files. The codec is null and has no header entry. The sync marker is a hash of the
+content, so the same record always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 MAGIC = b"Obj\x01"
 
 _SYNC_BYTES = 16
-_FREE_BYTES = 16 << 20  # a record may have these when decompressed, whatever its compressed size
+_FREE_BYTES = 16 << 20  # always allowed for a decompressed record, whatever its compressed size
 _MAX_HEADER_ENTRIES = 1000
 _MAX_BLOCKS = 1000
 
@@ -48,9 +48,9 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
     Only records with one of the names, without namespace, are accepted; every record if no name is given.
 
     Raises:
-        CorruptFileError: not a container file, a record with another name, not exactly one record, or bytes
-            that do not match the schema.
-        UnsupportedFeatureError: a codec other than null and deflate.
+        CorruptFileError: the bytes are not a container file with exactly one record of such a name, or do not match
+            the schema.
+        UnsupportedFeatureError: the codec is neither null nor deflate.
     """
     if len(data) > get_limits().metadata_bytes:
         raise_limit_error(CorruptFileError, f"A file of the timeline has {len(data)} bytes", "metadata_bytes")
@@ -78,8 +78,8 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
     """Decode the Avro binary of one record as Python objects (``objects``); it must fill ``body`` to its end.
 
-    Raises CorruptFileError: bytes that do not match the schema, or more items than the limit ``metadata_items``: an
-    item of one byte here takes hundreds of bytes as a Python object.
+    Raises CorruptFileError if the bytes do not match the schema, or contain more items than the limit
+    ``metadata_items``: an item of one byte takes hundreds of bytes as a Python object.
     """
     items = 0
     most = get_limits().metadata_items
@@ -94,7 +94,7 @@ def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
 
     record: dict[str, Any] = {}
     stop = -1
-    with suppress(IndexError):  # raised where the bytes end too early; ``stop`` stays -1 then
+    with suppress(IndexError):  # raised if the bytes end too early; ``stop`` is then still -1
         record, stop = make_object_reader(body, schema.record, charge)(0, len(body))
     if stop != len(body):
         raise CorruptFileError(f"The bytes do not match the Avro schema of {schema.name}.")
@@ -185,7 +185,7 @@ class VettedSchema:
 
 @lru_cache(maxsize=64)
 def vet_schema(text: str) -> VettedSchema:
-    """Parse and check the schema of a metadata record; raises as ``schema.parse_record``."""
+    """Parse and check the schema of a metadata record. Raises as ``schema.parse_record``."""
     return VettedSchema(parse_record(text))
 
 
@@ -193,9 +193,9 @@ _MISFITS = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
 def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> bytes:
-    """Encode a container file that holds one record.
+    """Encode a container file with one record.
 
-    The record has every field of the schema and no other. A schema that is given as text is stored unchanged.
+    The record has exactly the fields of the schema. A schema given as text is stored unchanged.
 
     Raises ValueError if the record does not fit the schema.
     """
@@ -209,7 +209,7 @@ def write_single(record: Mapping[str, Any], schema: str | Mapping[str, Any]) -> 
 
 
 def encode_record(record: Mapping[str, Any], schema: str) -> bytes:
-    """Encode one record as Avro binary without container; ValueError when it does not fit the schema."""
+    """Encode one record as Avro binary without container. Raises ValueError if it does not fit the schema."""
     import fastavro
 
     stream = io.BytesIO()

@@ -6,11 +6,10 @@ The content of a block (integers are big-endian):
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
 Two decoders give the same result: ``columnar_decoder`` reads one field of many records at a time; ``row_decoder`` reads
-record by record. The row decoder takes few records, and everything that the columnar one refuses. fastavro is not used:
-it crashes on recursive schemas, takes union index -1 for the last branch and believes item counts of 2^62. Every record
-must take exactly the bytes that its length says.
-
-Blocks that are too large to decode in one go are decoded some records at a time.
+record by record. The row decoder reads blocks of few records, and everything that the columnar one refuses. fastavro is
+not used: it crashes on recursive schemas, takes union index -1 for the last branch and trusts item counts of 2^62.
+Every record must take exactly the bytes that its length says. Blocks that are too large to decode at once are decoded
+some records at a time.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ if TYPE_CHECKING:
 
 DATA_VERSIONS = range(1, 4)
 _HEADER = struct.Struct(">ii")
-_FEW_RECORDS = 56  # fewer than these are faster in the row decoder
+_FEW_RECORDS = 56  # fewer than these are decoded faster by the row decoder
 _LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A vetted schema of records: its JSON, and what follows from it."""
+    """A vetted schema of records: its JSON, and the forms derived from it."""
 
     text: str
-    arrow: pa.Schema = field(compare=False)  # the columns, with the types that Spark would give
-    defaults: Mapping[str, Any] = field(compare=False, repr=False)  # those of ``arrow_types.read_defaults``
+    arrow: pa.Schema = field(compare=False)  # the columns, with the types that Spark would use
+    defaults: Mapping[str, Any] = field(compare=False, repr=False)  # from ``arrow_types.read_defaults``
     record: Record = field(compare=False, repr=False)  # the tree of types that the decoders follow
 
     @staticmethod
     def parse(text: str) -> AvroSchema:
-        """Parse and vet a schema; the same text gives the same object.
+        """Parse and vet a schema; equal texts give the same object.
 
         Raises as ``schema.parse_record``.
         """
@@ -86,14 +85,13 @@ def decode_avro_data(
 ) -> pa.RecordBatch:
     """Decode the content of an AVRO_DATA or CDC_DATA block.
 
-    There is one row per record, in the order of the records, and the columns are in the order of the schema.
-    ``columns`` are top-level columns to decode, None for all; names that the schema does not have are ignored. The
-    decoder steps over the other columns and checks only what it needs for that.
+    There is one row per record, in order, and the columns are in the order of the schema. ``columns`` are the top-level
+    columns to decode, None for all; names that are not in the schema are ignored. The decoder steps over the other
+    columns and checks only what it needs for that.
 
     Raises:
         CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
-        UnsupportedFeatureError: the data block version is unknown, or the records have far more values than
-            bytes.
+        UnsupportedFeatureError: the data block version is unknown, or the records have far more values than bytes.
     """
     names = _select_names(schema, columns)
     block = _parse_block(content)
@@ -108,10 +106,10 @@ def decode_avro_data(
 def decode_avro_blocks(
     contents: Sequence[memoryview | bytes], schema: AvroSchema, columns: Collection[str] | None = None
 ) -> Iterator[BlockRows]:
-    """Decode blocks that have the same schema; small blocks cost much less together than one by one.
+    """Decode blocks of the same schema; decoding small blocks together costs much less than one by one.
 
-    Each of the contents is released when its turn comes, so that its memory is free while later ones are decoded,
-    unless the caller holds it. ``columns`` are as for ``decode_avro_data``. The rows come in the order of the blocks.
+    Each block's content is released when its turn comes, unless the caller holds it, so that its memory is free while
+    later ones are decoded. ``columns`` as for ``decode_avro_data``. The rows are in the order of the blocks.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data`` for the first bad block; ``where`` also
     has its number in ``contents`` as ``content``.
@@ -122,7 +120,7 @@ def decode_avro_blocks(
     budget = make_budget(sum(map(len, contents)))
     sizes = _plan_groups(contents)
     waiting = deque(contents)
-    del contents  # otherwise this frame keeps every block until the last one is decoded
+    del contents  # otherwise this frame would hold every block until the last one is decoded
     done = 0
     for size in sizes:
         group = _BlockGroup([waiting.popleft() for _ in range(size)])
@@ -133,9 +131,9 @@ def decode_avro_blocks(
 def decode_avro_values(
     content: bytes | memoryview, starts: Places, ends: Places, schema: AvroSchema, columns: Collection[str] | None
 ) -> pa.RecordBatch:
-    """Decode records that lie at known places of some bytes, such as the values of an HFile's block.
+    """Decode records at known places of some bytes, such as the values of an HFile's block.
 
-    Places are in rising order and do not overlap. Rows and ``columns`` are as for ``decode_avro_data``.
+    Places are ascending and do not overlap. Rows and ``columns`` are as for ``decode_avro_data``.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data``; ``where`` has the record.
     """
@@ -158,7 +156,7 @@ def decode_avro_values(
     try:
         return decode_rows(framed, 0, len(pieces), schema.record, schema.arrow, names)
     except CorruptFileError as error:
-        error.where.pop("offset", None)  # that in the copy
+        error.where.pop("offset", None)  # an offset in the copy
         raise
 
 
@@ -168,7 +166,7 @@ def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
     try:
         return plan_groups([_parse_block(content) for content in contents])
     except HoodieError:
-        return [1] * len(contents)  # decoding them one by one tells which block is bad
+        return [1] * len(contents)  # decoding them one by one shows which block is bad
 
 
 def _select_names(schema: AvroSchema, columns: Collection[str] | None) -> frozenset[str] | None:
@@ -176,10 +174,10 @@ def _select_names(schema: AvroSchema, columns: Collection[str] | None) -> frozen
 
 
 class _BlockGroup:
-    """The only owner of some blocks' contents, unless its caller holds them, too.
+    """The only owner of some blocks' contents, unless the caller holds them, too.
 
-    The columnar decoder reads a copy, unless all contents are in one Arrow buffer. The copy then takes the place of the
-    contents here, so that the originals are free while it is decoded.
+    The columnar decoder reads a copy, unless all contents are in one Arrow buffer. The copy then replaces the contents
+    here, so that the originals are freed while it is decoded.
     """
 
     def __init__(self, contents: list[memoryview | bytes]) -> None:
@@ -192,7 +190,7 @@ class _BlockGroup:
         try:
             rows = self.decode_in_lanes(schema, names, budget)
         except HoodieError:
-            rows = None  # decoding them one by one tells which block is bad
+            rows = None  # decoding them one by one shows which block is bad
         if rows is not None:
             yield rows
             return
@@ -206,7 +204,7 @@ class _BlockGroup:
     def decode_in_lanes(
         self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
     ) -> BlockRows | None:
-        """Decode the blocks with the columnar decoder; None when their records are too few, or when it refuses them."""
+        """Decode the blocks with the columnar decoder; None if there are too few records, or if it refuses them."""
         if sum(_parse_block(content).count for content in self._contents) < _FEW_RECORDS:
             return None
         from hoodie_py.formats.avro.columnar_cursor import Misfit
@@ -237,7 +235,7 @@ def count_records(content: memoryview | bytes, *, versions: range | None = None)
     """Return the record count in the content of an AVRO_DATA block.
 
     Raises CorruptFileError if the content is too short for that many records, UnsupportedFeatureError if its version is
-    none of ``versions``.
+    not in ``versions``.
     """
     if len(content) < _HEADER.size:
         raise CorruptFileError(f"A data block of {len(content)} bytes is too short.")
@@ -254,7 +252,7 @@ def decode_avro_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of an AVRO_DATA block, some records at a time.
 
-    Each time it decodes about ``size`` bytes of records; a larger record comes alone.
+    Each batch comes from about ``size`` bytes of records; a larger record comes alone.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data``.
     """
@@ -280,7 +278,7 @@ def decode_avro_parts(
 
 
 def _step_over_records(content: memoryview, pos: int, most: int, size: int) -> tuple[int, int]:
-    """Step over records of at least ``size`` bytes in all; return the next record's position and their number."""
+    """Step over records of at least ``size`` bytes in all; return the position after them and their number."""
     start, end = pos, len(content)
     length_at = _LENGTH.unpack_from
     count = 0

@@ -3,15 +3,15 @@
 Some writers stored numbers under a type of another unit, or of no unit: Hudi's streamer of 0.14.1 and 0.15.0 called
 milliseconds microseconds and lost that a time was local; Flink's COPY_ON_WRITE writer does not mark TIMESTAMP_LTZ. The
 number is right, the type is wrong, and the table's schema has the right one. Hudi 1.1 and later reads by the following
-rules, on every level of nesting, in base files and log blocks (``SchemaRepair``, ``HoodieSchemaRepair``):
+rules, at every level of nesting, in base files and log blocks (``SchemaRepair``, ``HoodieSchemaRepair``):
 
-    in the file                     the table declares                        the number is
+    in the file                     the table declares                        the number is in
     microseconds in UTC             milliseconds in UTC                       milliseconds
-    a plain long                    a local time, millis or micros            what is declared
+    a plain long                    a local time, millis or micros            the declared unit
     a plain long                    microseconds in UTC                       microseconds
-    microseconds of either kind     milliseconds of either kind               milliseconds, in Avro log blocks alone
+    microseconds of either kind     milliseconds of either kind               milliseconds, only in Avro log blocks
 
-Every other pair keeps its type: milliseconds in the file are converted, because then the file is right. A plain long
+Every other pair keeps its type: milliseconds in the file are converted, because the file is right then. A plain long
 beside milliseconds in UTC is refused in base files: Java takes it for microseconds there and for milliseconds in logs.
 Java 1.2.0 fails on times inside structs and maps because of a bug; here they follow the same rules.
 """
@@ -40,7 +40,7 @@ _TIMES = {logical: type_ for type_, logical in _LOGICAL.items()}
 def list_declared_times(record: Record) -> pa.Schema | None:
     """Return the top-level columns that contain times, in the units that a table's schema declares.
 
-    Inside such a column, types without times are null. Return None if no column has a time.
+    Inside such a column, types without times become null. Returns None if no column has a time.
     """
     fields = [pa.field(field.name, _find_declared_times(field.type)) for field in record.fields]
     timed = [field for field in fields if not pa.types.is_null(field.type)]
@@ -67,9 +67,9 @@ def _find_declared_times(node: AvroType) -> pa.DataType:
 
 
 def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str, pa.DataType]:
-    """Return the columns of a Parquet file that have the wrong type, with the right one.
+    """Return the columns of a Parquet file whose type is wrong, with the right type.
 
-    ``times`` is what the table declares (``list_declared_times``).
+    ``times``: the table's declared times (``list_declared_times``).
     """
     found = {}
     for field in times or ():
@@ -82,7 +82,7 @@ def find_mistyped_times(stored: pa.Schema, times: pa.Schema | None) -> dict[str,
 
 
 def retype_times(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Give columns of a file's rows their right types (``find_mistyped_times``); no value is copied."""
+    """Give columns of a file's rows their right types (``find_mistyped_times``), without copying values."""
     for name, type_ in types.items():
         at = batch.schema.get_field_index(name)
         if at >= 0:
@@ -121,7 +121,7 @@ def _is_mistyped(stored: pa.DataType, declared: pa.DataType) -> bool:
 def correct_record(record: Record, times: pa.Schema) -> Record:
     """Return a log block's schema with the times that the table declares; the same object if nothing changes.
 
-    A column that ``times`` has as int64 loses its time, and so is decoded as the number that the block has.
+    A column that is int64 in ``times`` loses its time type, and is decoded as the number in the block.
     """
     fields = tuple(
         replace(field, type=_correct_node(field.type, times.field(field.name).type))
@@ -157,7 +157,7 @@ def _correct_node(node: AvroType, declared: pa.DataType) -> AvroType:
 
 
 def _correct_time(node: Primitive, declared: str) -> Primitive:
-    """Return the type with the declared time. For a plain long that is Avro's own rule of schema resolution."""
+    """Return the type with the declared time. For a plain long that is also Avro's rule of schema resolution."""
     plain = node.kind == "long" and node.logical is None
     micros = node.logical in _TIMES and node.logical not in MILLIS
     return replace(node, logical=declared) if plain or (micros and declared in MILLIS) else node

@@ -3,9 +3,9 @@
     content   version 3 int32, record count int32, then for each record its length int32 and its Avro binary
 
 Every column becomes *pieces*: Arrow arrays of bytes with one value per row. Numbers come from a matrix of bytes;
-strings are a piece for the length and one for the text, which stays in Arrow's buffer; lists and maps are the bytes of
-their items, which follow each other already. In the end one Arrow kernel joins the pieces row by row, so there is no
-loop over records.
+strings are one piece for the length and one for the text, which stays in Arrow's buffer; lists and maps are the bytes
+of their items, which are adjacent already. At the end one Arrow kernel joins the pieces row by row, so there is no loop
+over records.
 
 Columns have Spark's types (``arrow_types``). ``data_blocks`` reads these blocks.
 """
@@ -42,9 +42,10 @@ Pieces = list[pa.Array]
 def encode_records(batch: pa.RecordBatch, schema: AvroSchema) -> bytes:
     """Encode the content of an AVRO_DATA block.
 
-    The batch has the columns of the schema, which the block's header has, in any order; other columns are ignored.
+    The batch contains the columns of the schema, which is stored in the block's header, in any order; other columns are
+    ignored.
 
-    Errors are those of ``encode_values``.
+    Raises as ``encode_values``.
     """
     values = encode_values(batch, schema)
     sizes = _count_lengths(values)
@@ -58,12 +59,12 @@ def encode_values(batch: pa.RecordBatch, schema: AvroSchema) -> pa.Array:
     The batch is as for ``encode_records``. Columns of Arrow's type null cost little.
 
     Raises:
-        InvalidTableError: a column is missing or of another type, or a null or value that the schema does not allow;
+        InvalidTableError: a column is missing or has another type, or a null or value is not allowed by the schema;
             ``where`` names the column.
-        UnsupportedFeatureError: a union of several types whose column is no struct of their members.
+        UnsupportedFeatureError: the column of a union of several types is not a struct of their members.
     """
     pieces: list[pa.Array | pa.Scalar] = []
-    nulls = b""  # of the columns before, which are null in every row
+    nulls = b""  # the bytes of the columns just before that are null in every row
     for field in schema.record.fields:
         place = batch.schema.get_field_index(field.name)
         if place < 0:
@@ -102,7 +103,7 @@ def join_pieces(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.Array:
 class _Lead:
     """The byte before each value: the branch of a union, in its encoded form.
 
-    ``valid`` marks the rows with a value, None when all have one. The other rows are the byte ``null`` alone.
+    ``valid`` marks the rows with a value; None if all have one. The other rows consist of the byte ``null`` alone.
     """
 
     value: int | None = None
@@ -117,9 +118,9 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
     """Encode a column as pieces.
 
     Raises:
-        InvalidTableError: a null or value that the type does not allow.
-        UnsupportedFeatureError: a union of several types whose column is no struct of their members.
-        pa.ArrowException, TypeError, ValueError: values of another type.
+        InvalidTableError: a null or value is not allowed by the type.
+        UnsupportedFeatureError: the column of a union of several types is not a struct of their members.
+        pa.ArrowException, TypeError, ValueError: the values have another type.
     """
     if not isinstance(node, Union):
         if array.null_count and not is_null(node):
@@ -140,9 +141,9 @@ def encode_column(array: pa.Array, node: AvroType) -> Pieces:
 
 
 def encode_branch(array: pa.Array, node: AvroType, branch: int, null: int = 0) -> Pieces:
-    """Encode values of a union, given the number of their branch (under 64) and of the null branch.
+    """Encode values of a union, given the number of their branch (below 64) and of the null branch.
 
-    Errors are those of ``encode_column``.
+    Raises as ``encode_column``.
     """
     valid = is_valid(array) if array.null_count else None
     return _encode_values(array, node, _Lead(2 * branch, 2 * null, valid))
@@ -203,7 +204,7 @@ def _find_symbols(array: pa.Array, symbols: tuple[str, ...]) -> npt.NDArray[np.i
 
 
 def _to_numpy(array: pa.Array, t: pa.DataType) -> npt.NDArray[Any]:
-    """Return the values as a contiguous array, 0 in place of nulls."""
+    """Return the values as a contiguous array, with 0 in place of nulls."""
     return to_numbers(array if array.type == t else array.cast(t))
 
 
@@ -248,7 +249,7 @@ def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
     if node.size is not None:
         wide = np.concatenate([np.repeat(sign, max(node.size - 16, 0), axis=1), big], axis=1)
         return [_pack(wide[:, wide.shape[1] - node.size :], lead)]
-    # Leading bytes that only repeat the sign are left out, as long as the next byte still shows the sign.
+    # Leading bytes that only repeat the sign are dropped, as long as the next byte still shows the sign.
     idle = (big[:, :-1] == sign) & ((big[:, 1:] > 0x7F) == (sign > 0))
     sizes = np.where(_find_present(lead, len(array)), 16 - np.logical_and.accumulate(idle, axis=1).sum(axis=1), 0)
     kept = np.arange(16) >= 16 - sizes[:, None]
@@ -259,7 +260,7 @@ def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
 
 
 def _encode_lists(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
-    """Encode lists whose encoded items follow each other in ``items``: a count, the items, a 0; or only a 0."""
+    """Encode lists whose encoded items are adjacent in ``items``: a count, the items, a 0; an empty list is just a 0."""
     counts = _to_numpy(pc.list_value_length(lists), pa.int64())
     bounds = _view_offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), items.buffers()[2]]
@@ -294,11 +295,11 @@ def _encode_record(array: pa.StructArray, node: Record, lead: _Lead) -> Pieces:
 
 
 def _encode_members(array: pa.Array, node: Union) -> pa.Array:
-    """Encode a union of several types, given as a struct of its members of which at most one has a value in each row.
+    """Encode a union of several types, given as a struct of its members with at most one value in each row.
 
     Raises:
-        InvalidTableError: two members have a value, or none has where null is no branch.
-        UnsupportedFeatureError: the column is no such struct.
+        InvalidTableError: two members have a value, or no one has and the union does not allow null.
+        UnsupportedFeatureError: the column is not such a struct.
     """
     if not pa.types.is_struct(array.type) or array.type.num_fields != len(node.members):
         raise UnsupportedFeatureError("Values of a union of several types are not given member by member.")
@@ -318,7 +319,7 @@ def _encode_members(array: pa.Array, node: Union) -> pa.Array:
         raise InvalidTableError("The schema does not allow a null here.")
     null = next((i for i, each in enumerate(node.branches) if is_null(each)), 0)
     encoded.append(repeat_piece(bytes([2 * null]), int((taken < 0).sum())))
-    # Rows of one member follow each other: ``order`` has each row's place in them.
+    # The rows of one member are adjacent in ``encoded``; ``order`` holds each row's place there.
     taken[taken < 0] = len(node.members)
     order = np.empty(len(array), np.int64)
     order[np.argsort(taken, kind="stable")] = np.arange(len(array))
@@ -333,12 +334,12 @@ def _find_present(lead: _Lead, count: int) -> Mask:
 
 
 def _make_lead(lead: _Lead, count: int) -> pa.Array:
-    """Make a piece of the lead alone, for values whose bytes are other pieces."""
+    """Return a piece of the lead alone, for values whose bytes are in other pieces."""
     return _pack(np.empty((count, 0), np.uint8), lead)
 
 
 def _pack(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = None) -> pa.Array:
-    """Turn a matrix of bytes, one row per value, into a piece with the lead first; ``sizes`` counts from the left."""
+    """Return a matrix of bytes, one row per value, as a piece with the lead first; ``sizes`` counts from the left."""
     count, width = values.shape
     if lead.value is not None:
         first = np.full((count, 1), lead.value, np.uint8)
@@ -354,7 +355,7 @@ def _pack(values: Octets, lead: _Lead, sizes: npt.NDArray[np.int64] | None = Non
 
 
 def _make_piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
-    """Make a piece of bytes that follow each other row by row."""
+    """Return a piece from bytes that are adjacent row by row."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
@@ -362,7 +363,7 @@ def _make_piece(sizes: npt.NDArray[np.int64], data: Octets) -> pa.Array:
 
 
 def repeat_piece(value: bytes, count: int) -> pa.Array:
-    """Make a piece with the same bytes in every row."""
+    """Return a piece with the same bytes in every row."""
     return pa.repeat(pa.scalar(value, pa.large_binary()), count)
 
 

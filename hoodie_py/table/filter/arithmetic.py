@@ -1,9 +1,9 @@
-"""Compute + - * / % on arrays as Spark does.
+"""Compute + - * / % on arrays as Spark does (Spark's ``Decimal`` and ``DecimalPrecision``).
 
-The rules (Spark's ``Decimal`` and ``DecimalPrecision``): in ANSI mode overflow and division by zero are errors. Without
-it, integers keep their low bits, and a decimal that does not fit and a division by zero are null. Null stays null.
-Floats follow IEEE, except that they have no division by zero either. ``%`` has the sign of the dividend. Decimals are
-computed exactly and then rounded half up to the type of the result.
+In ANSI mode overflow and division by zero are errors. Without it, integers keep their low bits, and a decimal that does
+not fit and a division by zero are null. Null stays null. Floats follow IEEE, except that division by zero is treated as
+for integers. ``%`` has the sign of the dividend. Decimals are computed exactly and then rounded half up to the result
+type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hoodie_py.table.filter.lenient_casts import fit_decimals
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-#: Spark divides decimals to this scale before it rounds to the scale of the result.
+#: Spark divides decimals to this scale before it rounds to the scale of the result type.
 _QUOTIENT_SCALE = 39
 _EXACT = Context(prec=200)
 
@@ -50,10 +50,10 @@ def compute(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType,
 
 
 def negate(values: pa.Array, *, ansi: bool = True) -> pa.Array:
-    """Change the sign.
+    """Negate each value.
 
     Raises:
-        InvalidQueryError: the smallest integer has no negative.
+        InvalidQueryError: the smallest integer cannot be negated.
     """
     try:
         return pc.negate(values) if pat.is_floating(values.type) or not ansi else pc.negate_checked(values)
@@ -87,7 +87,8 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     dividend = left.fill_null(0).to_numpy(zero_copy_only=False)
     divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
     if pat.is_integer(right.type):
-        # x % -1 and x % 1 are both 0, but the smallest integer % -1 overflows in C. Rows of nulls must not divide by 0.
+        # x % -1 and x % 1 are both 0, but the smallest integer % -1 overflows in C. Rows with nulls must not divide by
+        # 0.
         divisor = np.where(divisor == -1, 1, divisor).astype(divisor.dtype)
         divisor = np.where(valid, divisor, 1).astype(divisor.dtype)
     with np.errstate(all="ignore"):
@@ -97,11 +98,12 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 def _compute_decimals(operator: str, left: pa.Array, right: pa.Array, result: pa.DataType, *, ansi: bool) -> pa.Array:
     p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
     needed = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
-    if operator in _PLAIN and needed <= 76:  # the exact result fits in Arrow's widest decimal, so its kernels do
+    if operator in _PLAIN and needed <= 76:  # Arrow's widest decimal holds the exact result, so its kernels are exact
         exact = _PLAIN[operator](left.cast(pa.decimal256(p1, s1)), right.cast(pa.decimal256(p2, s2)))
         return round_decimal(exact, result) if ansi else fit_decimals(exact, result)
     rows = zip(_unscale(left), _unscale(right), strict=True)
     values = [None if a is None or b is None else _compute_exactly(operator, a, s1, b, s2, result) for a, b in rows]
+    # Nulls beyond the operands' nulls are results that do not fit.
     if ansi and values.count(None) > pc.or_(left.is_null(), right.is_null()).true_count:
         raise _make_overflow_error(operator, result)
     return pa.array(values, result)
@@ -113,7 +115,7 @@ def _unscale(values: pa.Array) -> list[int | None]:
 
 
 def _compute_exactly(operator: str, a: int, s1: int, b: int, s2: int, result: pa.DataType) -> Decimal | None:
-    """Compute with unscaled integers, and round half up to the result's scale; None for what does not fit."""
+    """Compute with unscaled integers, and round half up to the result's scale; None if the result does not fit."""
     unscaled, scale = _divide_unscaled(a, s1, b, s2) if operator == "/" else _compute_unscaled(operator, a, s1, b, s2)
     if scale > result.scale:
         unscaled = _divide_half_up(unscaled, 10 ** (scale - result.scale))

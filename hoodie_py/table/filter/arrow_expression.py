@@ -1,9 +1,9 @@
 """Use a ``pyarrow.compute.Expression`` as a filter, with Arrow's own semantics.
 
-The expression is evaluated once on an empty batch of the schema, so an unknown column or a type error shows before any
-file is read. Arrow does not say which columns an expression reads. So every column whose name occurs in its text counts
-as read: possibly too many, never too few. References by position are refused, because a reader hands over only some of
-the columns.
+The expression is evaluated once on an empty batch of the schema, so an unknown column or a type error is raised before
+any file is read. Arrow does not list the columns that an expression reads. So every column whose name occurs in its
+text counts as read: possibly too many, never too few. References by position are refused, because a reader passes only
+some of the columns.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def from_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     """Wrap a boolean expression on the columns of a schema.
 
     Raises:
-        InvalidQueryError: the expression names an unknown column, refers to a column by position, has types that do
-            not fit, or is not boolean.
+        InvalidQueryError: the expression names an unknown column, refers to a column by position, contains types that
+            do not fit, or is not boolean.
     """
     text = str(expression)
     if "FieldPath(" in text:
@@ -50,6 +50,7 @@ def evaluate_expression(node: ArrowFilter, batch: pa.RecordBatch) -> pa.Array:
 
     columns = [name for name in node.columns if name in batch.schema.names]
     rows = pa.Table.from_batches([batch]).select(columns)
+    # A dataset of no columns has no rows: one column of nulls keeps their number.
     if not columns:
         rows = pa.table({_MASK: pa.nulls(batch.num_rows)})
     try:

@@ -1,11 +1,10 @@
-"""The tree of a ``pyarrow.compute.Expression`` as nodes, as far as both mean the same, so that it prunes files.
+"""The tree of a ``pyarrow.compute.Expression`` as filter nodes, so that it prunes files.
 
-Arrow shows an expression's tree in one way only: its own serialized form, an Arrow file whose metadata lists calls,
-fields and literals in order, with values in its columns (``arrow/compute/expression.cc``). pyarrow gives a schema's
-metadata as a dict, which loses repeated keys, so it is taken from the C data interface.
+Arrow reveals an expression's tree only in its serialized form: an Arrow file whose metadata lists calls, fields and
+literals in order, with the values in its columns (``arrow/compute/expression.cc``).
 
-What is not known here, or could mean something else, gives no node. The expression itself then still filters the rows.
-Arrow's floats are IEEE's, where nothing equals, or is above or below, NaN.
+A part that is not known here, or could mean something else as a node, is left out; the expression itself then still
+filters the rows. Arrow's floats follow IEEE: no comparison with NaN is true except ``!=``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _COMPARE = {
     "greater_equal": ">=",
 }
 _NOT_A_NUMBER = float("nan")
-_MATCH_NULL = 0  # SetLookupOptions::MATCH: a null is in the list if the list has one
+_MATCH_NULL = 0  # SetLookupOptions::MATCH: a null matches if the list contains one
 _MOST_ENTRIES = 1_000_000
 
 Value: TypeAlias = "Node | pa.Array"  # an array of one value is a literal
@@ -40,26 +39,26 @@ Value: TypeAlias = "Node | pa.Array"  # an array of one value is a literal
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is known of a condition: ``nodes`` hold wherever it does; ``is_all`` if they say all of it."""
+    """The known part of a condition: ``nodes`` are true wherever it is; ``is_all`` if they express all of it."""
 
     nodes: tuple[Node, ...]
     is_all: bool
 
 
 def find_parts(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bool = False) -> Parts:
-    """Return the top-level conditions of an expression that have the same meaning as nodes."""
+    """Return the top-level conditions of an expression that mean the same as nodes."""
     entries = _read_entries(expression)
     if entries is None:
         return Parts((), is_all=False)
     try:
         tree = _Tree(*entries, schema, nan_is_greatest)
         return tree.read_conjuncts()
-    except (LookupError, ValueError, StopIteration, RecursionError, pa.ArrowException):  # a form not known here
+    except (LookupError, ValueError, StopIteration, RecursionError, pa.ArrowException):  # an unknown form
         return Parts((), is_all=False)
 
 
 def make_plain_expression(expression: pc.Expression) -> pc.Expression:
-    """Return an expression whose values have plain layouts, as all columns have: Arrow compares equal layouts only."""
+    """Return an expression whose literals have plain layouts, as all columns do: Arrow compares only equal layouts."""
     try:
         entries = _read_entries(expression)
         if entries is None:
@@ -74,7 +73,7 @@ def make_plain_expression(expression: pc.Expression) -> pc.Expression:
         with pa.ipc.new_file(sink, plain) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=plain))
         return expression.__reduce__()[0](sink.getvalue())
-    except pa.ArrowException:  # the expression itself is evaluated, which says what is wrong
+    except pa.ArrowException:  # evaluating the expression itself will raise the error
         return expression
 
 
@@ -93,7 +92,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _read_entries(expression: pc.Expression) -> tuple[list[tuple[str, str]], pa.RecordBatch] | None:
-    """Return the serialized tree as keys and values, and the batch of its literals and options."""
+    """Return the serialized tree as keys and values, and the batch with its literals and options."""
     reduced = expression.__reduce__()
     if len(reduced) != 2 or len(reduced[1]) != 1:
         return None
@@ -104,7 +103,10 @@ def _read_entries(expression: pc.Expression) -> tuple[list[tuple[str, str]], pa.
 
 
 def _read_metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Yield a schema's metadata, repeated keys as well: a count, then the length and the bytes of each text."""
+    """Yield a schema's metadata with repeated keys, which pyarrow's dict would lose.
+
+    They are read from the C data interface: a count, then the length and the bytes of each text.
+    """
     exported = _CSchema()
     schema._export_to_c(ctypes.addressof(exported))  # noqa: SLF001 - pyarrow documents it
     try:
@@ -134,7 +136,7 @@ class _Tree:
         self._place = 0
 
     def read_conjuncts(self) -> Parts:
-        """Read a condition; a conjunction gives what its sides give."""
+        """Read a condition; a conjunction returns the nodes of both sides."""
         if self._entries[self._place] not in (("call", "and_kleene"), ("call", "and")):
             node = self._as_condition(self._read())
             return Parts((), is_all=False) if node is None else Parts((node,), is_all=True)
@@ -150,7 +152,7 @@ class _Tree:
         return entry
 
     def _read(self) -> Value | None:
-        """Read one expression; None where it has no node."""
+        """Read one expression; None if there is no node for it."""
         kind, text = self._take()
         if kind == "literal":
             return self._values.column(int(text))
@@ -197,7 +199,7 @@ def _make_comparison(name: str, arguments: list[Value], _: pa.StructArray | None
     literal = plain.right
     if not isinstance(literal, Literal) or literal.value != literal.value:
         return None
-    if plain.operator in (">", ">="):  # Spark's NaN is the greatest
+    if plain.operator in (">", ">="):  # for Spark, and so for nodes, NaN is the greatest number
         return And((plain, Comparison("<", plain.left, Literal(_NOT_A_NUMBER, literal.type))))
     return node
 
@@ -231,7 +233,7 @@ def _make_is_in(_: str, arguments: list[Value], options: pa.StructArray | None) 
 
 
 def _make_if_else(_: str, arguments: list[Value], __: pa.StructArray | None) -> Node | None:
-    """Return ``x in (...)`` for SQL's way to write it with Arrow: null where x is null."""
+    """Return the node for ``x in (...)`` as SQL engines write it in Arrow: null where x is null."""
     test, then, otherwise = arguments
     if not isinstance(then, And) or not isinstance(otherwise, pa.Array) or otherwise.null_count != 1:
         return None

@@ -20,12 +20,12 @@ def as_predicate(
 ) -> Predicate | None:
     """Bind a filter to the columns of a schema; None stays None.
 
-    ``settings`` are those of the session whose SQL text it is. With ``nan_is_greatest`` an expression compares floats
-    as SQL text does: NaN is above all other numbers.
+    ``settings`` belong to the session in whose SQL the text is written. With ``nan_is_greatest`` an expression compares
+    floats as SQL text does: NaN is greater than all other numbers.
 
     Raises:
-        InvalidQueryError: the value is no filter, or does not fit the schema.
-        UnsupportedFeatureError: text depends on a setting of a session that is not known.
+        InvalidQueryError: the value is not a filter, or does not fit the schema.
+        UnsupportedFeatureError: the text depends on a session setting that is not known.
     """
     if filter is None:
         return None
@@ -44,7 +44,7 @@ def as_predicate(
 
 
 def _bind_expression(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bool) -> Predicate:
-    """Return what an expression says of single columns as nodes, which prune files as SQL's do, and what is left."""
+    """Return known conditions as nodes, which prune files as SQL's do, and the expression itself if it has others."""
     from hoodie_py.table.filter.arrow_tree import find_parts, make_plain_expression
 
     expression = make_plain_expression(expression)

@@ -1,13 +1,12 @@
 """Build typed filter nodes: find columns, insert Spark's implicit casts, and refuse types that do not fit.
 
-Each function takes bound nodes and returns one. The rules are those of Spark in the mode that ``SqlSettings`` name
+Each function takes bound nodes and returns one. The rules are Spark's in the mode of the ``SqlSettings``
 (``AnsiTypeCoercion``, ``TypeCoercion``). An InvalidQueryError names the operands that do not fit, an
-UnsupportedFeatureError what depends on a setting of a session that is not known.
+UnsupportedFeatureError the part that depends on an unknown session setting.
 
-Compute the parts of a filter that name no column, once, when the filter is parsed.
-
-This makes a bad literal (``day = 'soon'``) an error before any file is opened, and lets ``pruning`` compare statistics
-with plain literals. It does the work of Spark's ``ConstantFolding``.
+``fold`` computes the parts of a filter without columns when it is parsed, as Spark's ``ConstantFolding`` does. So a bad
+literal (``day = 'soon'``) is an error before any file is opened, and ``pruning`` can compare statistics with plain
+literals.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ _Found = TypeVar("_Found")
 
 
 def find_column(path: Sequence[str], schema: pa.Schema, settings: SqlSettings = UTC_SESSION) -> Column:
-    """Find a column, or a field in struct columns, by its names: exact ones, if the settings do not say otherwise.
+    """Find a column, or a field in struct columns, by its names: exact ones unless the settings say otherwise.
 
     Raises:
-        InvalidQueryError: no column has that name, two have it, or the path leads through an array or map.
+        InvalidQueryError: no column or several have the name, or the path leads through an array or map.
     """
     type_: pa.DataType = pa.struct(schema)
     found: list[str] = []
@@ -90,7 +89,7 @@ def find_column(path: Sequence[str], schema: pa.Schema, settings: SqlSettings = 
 
 
 def find_names_alike(name: str, names: Sequence[str], settings: SqlSettings) -> list[str]:
-    """Return which of some names a name stands for; in a session that is not known, only what it does in each."""
+    """Return the names that a name matches by the session's rule; if that is unknown, none without an exact match."""
     exact = [each for each in names if each == name]
     if settings.case_sensitive:
         return exact
@@ -109,7 +108,7 @@ def _make_column_error(shown: str, name: str, names: list[str], *, is_ambiguous:
 
 
 def make_cast(child: Node, target: pa.DataType, settings: SqlSettings) -> Node:
-    """Convert a node; one of the target type is returned unchanged."""
+    """Convert a node to a type; a node of that type is returned unchanged."""
     if child.type == target:
         return child
     if isinstance(child, Literal) and child.value is None:
@@ -132,7 +131,7 @@ def _names_zone(child: Node) -> bool:
 
 
 def _choose_cast_mode(child: Node, target: pa.DataType, settings: SqlSettings, what: str) -> bool:
-    """Say whether a cast is one of ANSI mode. A constant that has a value then has the same one in the other mode."""
+    """Return whether to cast in ANSI mode. A constant that has a value in it has the same one in the other mode."""
     is_text_of_decimal = pat.is_decimal(child.type) and pat.is_string(target)
     if cannot_fail(child.type, target) and not is_text_of_decimal:
         return True
@@ -168,7 +167,7 @@ def make_comparison(operator: str, left: Node, right: Node, settings: SqlSetting
 
 
 def _choose_type(find: Callable[[bool], _Found], settings: SqlSettings, *nodes: Node) -> _Found:
-    """Return what both modes find in common for some nodes, or what that of the session does."""
+    """Return the result of ``find`` in the session's mode; the mode need not be known if both give the same."""
     ansi = find(True)
     if settings.ansi or ansi == (other := find(False)):
         return ansi
@@ -264,7 +263,7 @@ def make_negate(child: Node, settings: SqlSettings) -> Node:
 
 
 def make_plus(child: Node, settings: SqlSettings) -> Node:
-    """Apply a unary plus: it changes no number, and casts text to double."""
+    """Apply a unary plus: it leaves numbers unchanged, and casts text to double."""
     if pat.is_string(child.type) or pat.is_null(child.type):
         child = make_cast(child, pa.float64(), settings)
     if not is_numeric(child.type):
@@ -273,10 +272,10 @@ def make_plus(child: Node, settings: SqlSettings) -> Node:
 
 
 def find_value_type(nodes: Sequence[Node], what: str, settings: SqlSettings) -> pa.DataType:
-    """Return the type that several values have in common (``find_wider_type``).
+    """Return the common type of several values (``find_wider_type``).
 
     Raises:
-        InvalidQueryError: they have none; names ``what``.
+        InvalidQueryError: they have none; the message names ``what``.
     """
     types = [each.type for each in nodes]
     type_ = _choose_type(lambda ansi: find_wider_type(types, ansi), settings, *nodes)
@@ -300,7 +299,7 @@ def make_concat(operands: Sequence[Node], settings: SqlSettings) -> Node:
 
 
 def make_function(name: str, argument: Node, settings: SqlSettings) -> Node:
-    """Apply ``length`` (characters of text, bytes of binary), or ``upper``, ``lower`` or a trim of text."""
+    """Apply ``length`` (characters of text, bytes of binary), or ``upper``, ``lower`` or a trim function to text."""
     if name == "length":
         child = argument if pat.is_binary(argument.type) else make_cast(argument, pa.string(), settings)
         return Function(name, child, pa.int32())
@@ -308,7 +307,7 @@ def make_function(name: str, argument: Node, settings: SqlSettings) -> Node:
 
 
 def make_date_part(name: str, argument: Node, settings: SqlSettings) -> Node:
-    """Take a part of a date or time; that of a timestamp is what the clocks of the session's time zone show."""
+    """Take a part of a date or time; timestamps are first converted to the session's time zone."""
     if not (is_datetime(argument.type) or pat.is_string(argument.type) or pat.is_null(argument.type)):
         raise InvalidQueryError(f"The function {name} needs a date or time, not {format_type(argument.type)}.")
     if name in DATE_PARTS:
@@ -327,7 +326,7 @@ def _narrow_beside_decimal(node: Node, other: Node, settings: SqlSettings) -> No
 
 
 def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a node with other nodes below it."""
+    """Return a copy of a node with each child changed by a function."""
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(node):  # type: ignore[arg-type]
         value = getattr(node, field.name)
@@ -339,7 +338,7 @@ def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _fold_quietly(node: Node) -> Node:
-    """Fold a part of CASE, which may fail for no row: so a constant that has no value stays as it is."""
+    """Fold a part of CASE; a constant without a value stays, as no row may need it."""
     try:
         return fold(node)
     except InvalidQueryError:

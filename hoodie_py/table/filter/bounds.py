@@ -1,17 +1,14 @@
-"""Decide by column statistics which of many files may have a row that passes a filter.
+"""Decide by column statistics which of many files may contain a row that passes a filter.
 
-The rule: the answer for a file is False only when no row of it can pass. For each node of a filter this module finds
-the truth values that the node *may* have for some row (``truths``). A node that it does not understand may have all
-three. Statistics are bounds, not values:
+The answer for a file is False only if no row of it can pass. For each node of a filter this module finds its
+``Truths``: the truth values (true, false, null) that the node *may* have for some row, as three masks with one bit for
+each file. AND, OR and NOT combine them as in SQL. A node that is not understood may have all three, a file without rows
+has none. Statistics are bounds, not values:
 
 * Text and binary bounds may be cut short, so a longer value may begin with the upper bound. Some writers order text by
   UTF-16 units. That order differs from the order of bytes from U+D800 on, so bounds with such characters are not used.
-* Float statistics leave NaN out, and NaN is above all values. Zero may have either sign. A bound of NaN says nothing.
+* Float statistics ignore NaN, and NaN is greater than all values. Zero may have either sign. A NaN bound is unknown.
 * A missing bound or null count is unknown. A null count of 0 is certain.
-
-Truths: which truth values (true, false, null) a node of a filter may have for some row, for many files at once.
-
-Three masks say it, one bit for each file. Files without rows have none of the three. AND, OR and NOT work as SQL's do.
 """
 
 from __future__ import annotations
@@ -57,14 +54,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """For each file whether a node may be true, false, or null there."""
+    """For each file, whether a node may be true, false or null in it."""
 
     true: Mask
     false: Mask
     null: Mask
 
     def invert(self) -> Truths:
-        """Return what NOT makes of the node."""
+        """Return the truth values of NOT."""
         return Truths(self.false, self.true, self.null)
 
 
@@ -74,22 +71,23 @@ def make_truths(count: int, *, true: bool = False, false: bool = False, null: bo
 
 
 def make_any(count: int) -> Truths:
-    """Return the truth values of a node of which nothing is known."""
+    """Return the truth values of an unknown node: all three."""
     return make_truths(count, true=True, false=True, null=True)
 
 
 def join_and(parts: Sequence[Truths]) -> Truths:
-    """Return the truth values of AND, from those of its operands: at least one."""
+    """Return the truth values of AND for one or more operands."""
     return reduce(_and, parts)
 
 
 def join_or(parts: Sequence[Truths]) -> Truths:
-    """Return the truth values of OR, from those of its operands: at least one."""
+    """Return the truth values of OR for one or more operands."""
     return join_and([part.invert() for part in parts]).invert()
 
 
 def _and(a: Truths, b: Truths) -> Truths:
     any_a, any_b = a.true | a.false | a.null, b.true | b.false | b.null
+    # A false operand makes AND false, but only in files where the other one has a truth value, and so has rows.
     return Truths(
         a.true & b.true,
         (a.false & any_b) | (b.false & any_a),
@@ -97,9 +95,9 @@ def _and(a: Truths, b: Truths) -> Truths:
     )
 
 
-UNKNOWN = -1  # of a count
+UNKNOWN = -1  # an unknown count
 _SLACK = MICROS_PER_DAY
-_FEW = 8  # values of a list that are compared one by one with all files
+_FEW = 8  # values of a list; up to so many are compared one by one with all files
 _Sides = tuple[Mask, Mask, Mask]
 
 
@@ -107,8 +105,8 @@ _Sides = tuple[Mask, Mask, Mask]
 class ColumnBounds:
     """Known facts about a column in many files, one entry for each file.
 
-    ``low`` and ``high`` bound the values that are not null; null where they are unknown, None where all are. Counts of
-    nulls and of rows are ``UNKNOWN`` where they are; None where all are.
+    ``low`` and ``high`` bound the non-null values; an entry is null if it is unknown, and None means that all are. An
+    unknown entry of ``nulls`` and ``rows``, which count nulls and rows, is ``UNKNOWN``; None means that all are.
     """
 
     low: pa.Array | None = None
@@ -118,9 +116,9 @@ class ColumnBounds:
 
 
 def find_candidates(predicate: Predicate, columns: Mapping[str, ColumnBounds], count: int) -> Mask:
-    """Return which of ``count`` files may have rows that pass; a column without bounds may have any value.
+    """Return which of ``count`` files may contain rows that pass; a column without bounds may have any value.
 
-    ``columns`` has bounds by column, also of functions of a column (``name_expression``).
+    ``columns`` maps columns, and functions of a column (``name_expression``), to their bounds.
     """
     return _find_truths(predicate.root, _Files(columns, count)).true
 
@@ -157,7 +155,7 @@ def _find_truths(node: Node, files: _Files) -> Truths:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """A bound of each file: numbers, or an array of Python objects; and where it is known."""
+    """One bound in each file: numbers, or an array of Python objects; and whether it is known."""
 
     values: npt.NDArray[Any]
     known: Mask
@@ -165,7 +163,7 @@ class _Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Ranges:
-    """Bounds of an expression's values in each file; whether it may be null there, or may have a value."""
+    """Bounds of an expression in each file, and whether it may be null there, or may have a value."""
 
     low: _Ends
     high: _Ends
@@ -191,13 +189,14 @@ def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
     rows = np.full(files.count, UNKNOWN) if known.rows is None else known.rows
     all_null = (nulls >= 0) & (rows >= 0) & (rows <= nulls)
     if low.known.any() and high.known.any():
+        # Contradicting bounds (low above high) are not trusted.
         trusted = ~(low.known & high.known) | (low.values <= high.values).astype(np.bool_)
         low, high = (_Ends(each.values, each.known & trusted) for each in (low, high))
     return _Ranges(low, high, nulls != 0, ~all_null, casts[-1].type if casts else node.type)
 
 
 def _keeps_order(node: Cast) -> bool:
-    """Say whether a <= b implies cast(a) <= cast(b), for the casts that comparisons insert; but for ``_moves_back``."""
+    """Say whether a <= b implies cast(a) <= cast(b), for casts inserted by comparisons, apart from ``_moves_back``."""
     source, target = node.child.type, node.type
     if not node.ansi and not cannot_fail(source, target):  # a value may become null, or keep its low bits
         return False
@@ -211,13 +210,13 @@ def _keeps_order(node: Cast) -> bool:
 
 
 def _moves_back(node: Cast) -> bool:
-    """Say whether a cast follows a zone's clocks, which are put back at times: by a day at most."""
+    """Say whether a cast follows the clocks of a zone, which are sometimes set back, by a day at most."""
     is_zoned = depends_on_zone(node.child.type, node.type) and not pat.is_date32(node.child.type)
     return is_zoned and not is_fixed(node.zone)
 
 
 def _make_ends(ends: pa.Array | None, type_: pa.DataType, casts: Sequence[Cast], count: int, slack: int) -> _Ends:
-    """Return bounds of a column after some casts: unknown where missing or not usable, as a vector's bytes are."""
+    """Return bounds of a column after casts; unknown if missing or not usable, such as bounds of nested types."""
     if ends is None or pat.is_nested(type_):
         return _Ends(np.zeros(count, np.int64), np.zeros(count, np.bool_))
     ends = ends if ends.type == type_ else _convert_ends(ends, type_, lambda some: cast(some, type_))
@@ -233,10 +232,11 @@ def _cast_ends(ends: pa.Array, node: Cast, slack: int) -> pa.Array:
 
 
 def _convert_ends(ends: pa.Array, type_: pa.DataType, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Convert bounds; null where one cannot be."""
+    """Convert bounds; a bound that cannot be converted becomes null."""
     try:
         return convert(ends)
     except (InvalidQueryError, pa.ArrowException):
+        # Halving finds the bounds at fault; the others stay useful.
         if len(ends) == 1:
             return pa.nulls(1, type_)
         half = len(ends) // 2
@@ -244,7 +244,7 @@ def _convert_ends(ends: pa.Array, type_: pa.DataType, convert: Callable[[pa.Arra
 
 
 def _to_ends(ends: pa.Array) -> _Ends:
-    """Return bounds in the form of a literal's value: dates and times are numbers."""
+    """Return bounds in the form of literal values: dates and times are numbers."""
     type_, known = ends.type, is_valid(ends)
     if pat.is_boolean(type_):
         return _Ends(to_booleans(ends), known)
@@ -261,12 +261,12 @@ def _to_ends(ends: pa.Array) -> _Ends:
         return _Ends(np.zeros(len(found), np.int64), known)
     values = np.empty(len(found), object)
     values[:] = found
-    values[~known] = values[known][0]  # anything that compares
+    values[~known] = values[known][0]  # any value that can be compared
     return _Ends(values, known)
 
 
 def _orders_by_bytes(text: str) -> bool:
-    """Say whether UTF-16 and UTF-8 order agree for comparisons with this text."""
+    """Say whether comparisons with this text agree in UTF-16 and UTF-8 order."""
     return text.isascii() or all(character < "\ud800" for character in text)
 
 
@@ -306,7 +306,7 @@ def _find_comparison_truths(node: Comparison, files: _Files) -> Truths:
 
 
 def _find_sides(where: _Ranges, value: Any) -> _Sides:
-    """Say for each file whether a value there may be below, equal to, and above a value that is not null."""
+    """Return for each file whether values there may be below, equal to, or above a non-null value."""
     low, high = where.low, where.high
     count = len(low.known)
     if pat.is_floating(where.type) and value != value:  # NaN: no value is above it
@@ -325,14 +325,14 @@ def _find_sides(where: _Ranges, value: Any) -> _Sides:
 
 
 def _compare(ends: _Ends, operator: Callable[..., npt.NDArray[Any]], value: Any) -> Mask:
-    """Return where a bound compares so with a value, or is unknown."""
+    """Return where the comparison of a bound with a value holds, or the bound is unknown."""
     if not ends.known.any():
         return ~ends.known
     return ~ends.known | operator(ends.values, value).astype(np.bool_)
 
 
 def _find_beginnings(high: _Ends, value: str | bytes) -> Mask:
-    """Say where a text begins with an upper bound, which may have been cut short."""
+    """Return where the value begins with the upper bound, which may have been cut short."""
     if not high.known.any():
         return high.known
     return high.known & np.array([value.startswith(each) for each in high.values], np.bool_)
@@ -356,10 +356,10 @@ def _find_in_list_truths(node: InList, files: _Files) -> Truths:
 
 
 def _may_have_one(where: _Ranges, members: Sequence[Any]) -> Mask:
-    """Say for each file whether one of many values may be there, by halving the sorted values."""
+    """Return for each file whether one of many values may be in it, by binary search in the sorted values."""
     plain = sorted(each for each in members if each == each)
     if len(plain) < len(members) or (pat.is_string(where.type) and not all(map(_orders_by_bytes, plain))):
-        return np.ones(len(where.low.known), np.bool_)  # NaN, or a text of another order: too rare to look closer
+        return np.ones(len(where.low.known), np.bool_)  # NaN, or text in another order: too rare to look closer
     found = np.zeros(len(where.low.known), np.bool_)
     ends = zip(where.low.values, where.low.known, where.high.values, where.high.known, strict=True)
     for at, (low, has_low, high, has_high) in enumerate(ends):
@@ -371,7 +371,7 @@ def _may_have_one(where: _Ranges, members: Sequence[Any]) -> Mask:
 
 
 def _find_like_truths(node: Like, files: _Files) -> Truths:
-    """Return the truth values of a LIKE: values that match begin with the pattern's literal prefix."""
+    """Return the truth values of a LIKE: matching values begin with the pattern's literal prefix."""
     where = _find_ranges(node.child, files)
     if where is None:
         return make_any(files.count)

@@ -1,4 +1,4 @@
-"""Compute parts of dates and of times that a clock shows: ``year`` to ``day``, and ``hour`` to ``second``.
+"""Compute parts of dates and clock times: ``year`` to ``day``, and ``hour`` to ``second``.
 
 The calendar is the proleptic Gregorian one, over the whole range of both types.
 """
@@ -19,7 +19,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 def compute_part(name: str, values: pa.Array) -> pa.Array:
-    """Return a part of each date, or of each timestamp without time zone; the types are those of ``DATE_PARTS``."""
+    """Return a part of each date, or of each timestamp without time zone, as int32; null stays null."""
     width = pa.int32() if pat.is_date32(values.type) else pa.int64()
     numbers = to_numbers(values.view(width)).astype(np.int64)
     part = ({**DATE_PARTS, **TIME_PARTS})[name](numbers).astype(np.int32)
@@ -36,7 +36,7 @@ def _count_days_of_month(days: _Numbers) -> _Numbers:
     return days - first + 1
 
 
-#: Parts of a date, of days since 1970.
+#: Parts of dates, computed from days since 1970.
 DATE_PARTS: Mapping[str, Callable[[_Numbers], _Numbers]] = {
     "year": lambda days: _count_months(days) // 12 + 1970,
     "quarter": lambda days: _count_months(days) % 12 // 3 + 1,
@@ -44,7 +44,7 @@ DATE_PARTS: Mapping[str, Callable[[_Numbers], _Numbers]] = {
     "day": _count_days_of_month,
     "dayofmonth": _count_days_of_month,
 }
-#: Parts of a time, of microseconds of the clock since 1970.
+#: Parts of clock times, computed from microseconds since 1970.
 TIME_PARTS: Mapping[str, Callable[[_Numbers], _Numbers]] = {
     "hour": lambda micros: micros // (3600 * _SECOND) % 24,
     "minute": lambda micros: micros // (60 * _SECOND) % 60,

@@ -1,6 +1,6 @@
 """Parse and format dates and timestamps by Spark's rules (``SparkDateTimeUtils``), over the whole range of both types.
 
-A date is a number of days since 1970-01-01. A timestamp is a number of microseconds since 1970-01-01T00:00:00. The
+A date is a number of days since 1970-01-01, a timestamp a number of microseconds since 1970-01-01T00:00:00. The
 calendar is the proleptic Gregorian one; Python's ``datetime`` ends at year 9999, so the arithmetic is done here. Words
 such as ``now``, and times without a date, are refused: their value would depend on the day of the query.
 """
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 
-#: What Spark's UTF8String.trimAll takes off both ends.
+#: The characters that Spark's UTF8String.trimAll removes from both ends.
 BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
 _DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
@@ -33,7 +33,7 @@ _REGION = re.compile(r"[A-Za-z]{2,20}(?:/[A-Za-z_+\-0-9]{1,30}){1,2}")
 
 
 def parse_date(text: str) -> int | None:
-    """Read ``yyyy``, ``yyyy-[m]m`` or ``yyyy-[m]m-[d]d`` (then a blank or T and anything); None when it is no date."""
+    """Parse ``yyyy``, ``yyyy-[m]m`` or ``yyyy-[m]m-[d]d`` (a blank or T and more may follow); None if not a date."""
     match = _DATE.fullmatch(text.strip(BLANKS))
     if match is None:
         return None
@@ -42,9 +42,9 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_timestamp(text: str, *, zoned: bool) -> int | None:
-    """Read a date with an optional time and zone; None when it is no timestamp.
+    """Parse a date with an optional time and zone; None if the text is not a timestamp.
 
-    A zone shifts the result to UTC when ``zoned``; for a timestamp without time zone it is checked and dropped.
+    If ``zoned``, a zone shifts the result to UTC; otherwise it is only checked.
     """
     found = split_timestamp(text)
     if found is None:
@@ -54,14 +54,14 @@ def parse_timestamp(text: str, *, zoned: bool) -> int | None:
 
 
 class TimestampText(NamedTuple):
-    """A time that a text shows, and the offset from UTC of the zone that it names, in microseconds; None without."""
+    """The clock time in a text, and the UTC offset of the zone in it, in microseconds; None without a zone."""
 
     clock: int
     offset: int | None
 
 
 def split_timestamp(text: str) -> TimestampText | None:
-    """Read a date with an optional time and zone; None when it is no timestamp."""
+    """Parse a date with an optional time and zone; None if the text is not a timestamp."""
     match = _TIMESTAMP.fullmatch(text.strip(BLANKS))
     if match is None:
         return None
@@ -79,14 +79,14 @@ def split_timestamp(text: str) -> TimestampText | None:
 
 
 def may_be_timestamp(text: str) -> bool:
-    """Say whether Spark may take a text that ``split_timestamp`` does not: a time of today, or in a zone it knows."""
+    """Say whether Spark may accept a text that ``split_timestamp`` refuses: a time of today, or a zone unknown here."""
     plain = text.strip(BLANKS)
     match = _TIMESTAMP.fullmatch(plain)
     return _TIME_ALONE.match(plain) is not None or (match is not None and match["zone"] is not None)
 
 
 def names_moment(text: str) -> bool:
-    """Say whether a text names a day or time that depends on the clock, as constants of Spark may."""
+    """Say whether a text names a day or time relative to now, as Spark's constants may."""
     return _MOMENT.fullmatch(text.strip(BLANKS)) is not None
 
 
@@ -98,7 +98,7 @@ def format_date(days: int) -> str:
 
 
 def format_timestamp(micros: int) -> str:
-    """Print a timestamp as ``yyyy-MM-dd HH:mm:ss`` with as many decimals as it needs."""
+    """Print a timestamp as ``yyyy-MM-dd HH:mm:ss`` with as many decimals as needed."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     seconds, fraction = divmod(rest, MICROS_PER_SECOND)
     decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
@@ -107,7 +107,7 @@ def format_timestamp(micros: int) -> str:
 
 
 def _find_zone_offset(zone: str, micros: int) -> int | None:
-    """Return a zone's seconds east of UTC at a local time; None when Spark does not know the zone."""
+    """Return a zone's offset from UTC in seconds at a local time; None if Spark does not know the zone."""
     if zone == "Z":
         return 0
     match = _OFFSET.fullmatch(zone)
@@ -135,13 +135,10 @@ def _find_region_offset(zone: str, micros: int) -> int | None:
 
 
 def _count_days(year: int, month: int, day: int) -> int | None:
-    """Count the days since 1970-01-01; None when the calendar has no such day, or int32 cannot hold the number.
-
-    Years begin in March here, so that the leap day is the last day of a year. Eras of 400 years repeat.
-    """
+    """Count the days since 1970-01-01; None if the calendar has no such day, or int32 cannot hold the number."""
     if not 1 <= month <= 12 or not 1 <= day <= _count_month_days(year, month):
         return None
-    shifted = year - (month <= 2)
+    shifted = year - (month <= 2)  # years begin in March here, so that the leap day is the last day of a year
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days = era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468

@@ -1,12 +1,12 @@
 """Evaluate a bound filter on a batch of rows: a boolean for each row, null where SQL's answer is unknown.
 
 Arrow kernels run over whole columns. A part that can raise (a cast, an overflow, a division) is computed only for the
-rows for which Spark computes it. The right side of AND is left out where the left side is false, the right side of OR
+rows for which Spark computes it: the right side of AND is skipped where the left side is false, the right side of OR
 where it is true, and the right operand of an operator where the left one is null. So ``x <> 0 and 10 / x > 1`` is safe,
 as in Spark.
 
-Floats follow Spark, not IEEE: NaN equals NaN and is above every other value, and -0.0 equals 0.0. Text and binary are
-ordered by unsigned bytes.
+Floats follow Spark, not IEEE: NaN equals NaN and is greater than every other value, and -0.0 equals 0.0. Text and
+binary are ordered by unsigned bytes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from hoodie_py.table.filter.predicate import (
 
 
 def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Tell for each row whether it passes: true keeps it, false and null do not.
+    """Return for each row whether it passes: true keeps the row, false and null drop it.
 
     A column whose type differs from the filter's is cast.
 
@@ -62,12 +62,12 @@ def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
 
 
 def evaluate_value(node: Node, batch: pa.RecordBatch) -> pa.Array:
-    """Compute a value for each row; errors as for ``evaluate``."""
+    """Compute a value for each row. Raises as ``evaluate``."""
     return _evaluate_node(node, batch)
 
 
 def evaluate_constant(node: Node) -> Literal:
-    """Compute a node that names no column."""
+    """Compute a node without columns."""
     if isinstance(node, Literal):
         return node
     row = pa.RecordBatch.from_arrays([pa.array([0])], ["row"])
@@ -108,7 +108,7 @@ def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
-    if node.operator in "/%":
+    if node.operator in "/%":  # Spark computes the divisor first
         right, left = _evaluate_both(node.right, node.left, batch)
     else:
         left, right = _evaluate_both(node.left, node.right, batch)
@@ -141,7 +141,7 @@ def _evaluate_concat(node: Concat, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _evaluate_case(node: Case, batch: pa.RecordBatch) -> pa.Array:
-    """Compute each value for the rows that take it alone, and no condition for rows that an earlier one took."""
+    """Compute each value only for the rows that take it, and each condition only for rows that no earlier one took."""
     left = np.arange(batch.num_rows)
     parts, places = [], []
     for when, then in zip(node.conditions, node.values, strict=True):
@@ -178,7 +178,7 @@ def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     listed = [value for value in node.values if value is not None]
     members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
     if pat.is_floating(values.type):
-        # is_in compares bits: adding 0.0 turns -0.0 into 0.0
+        # is_in compares bits: adding 0.0 turns -0.0 into 0.0.
         values, members = pc.add(values, pa.scalar(0.0, values.type)), pc.add(members, pa.scalar(0.0, values.type))
     found = pc.is_in(values, value_set=members)
     known = values.is_valid() if len(members) == len(node.values) else pc.and_(values.is_valid(), found)
@@ -200,13 +200,13 @@ def _evaluate_or(node: Or, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _evaluate_both(first: Node, second: Node, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Compute two operands, the second only where the first has a value."""
+    """Compute two operands, the second one only for rows where the first has a value."""
     values = _evaluate_node(first, batch)
     return values, _evaluate_where_needed(second, batch, values.is_valid)
 
 
 def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[], pa.Array]) -> pa.Array:
-    """Compute a node. If it can raise, compute it for the needed rows alone, with null for the others."""
+    """Compute a node. If it can raise, compute it only for the needed rows, and return null for the others."""
     if not _can_fail(node):
         return _evaluate_node(node, batch)
     mask = needed()

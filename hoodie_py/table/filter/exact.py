@@ -1,7 +1,7 @@
-"""Nodes for filters of other libraries: built only where both sides mean the same by each row, else None.
+"""Nodes for filters of other libraries: a node is built only if it means the same there for every row, else None.
 
-Another library's rules of casts are not Spark's. So a literal must have a value that the column's own type holds
-exactly, and no value is cast but in ways that cannot fail or round.
+The cast rules of other libraries are not Spark's. So the column's own type must hold a literal exactly, and values are
+only cast in ways that cannot fail or round.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDERED = frozenset(_FLIPPED)
 
 
 def find_exact_column(path: Sequence[str], schema: pa.Schema) -> Node | None:
-    """Return a column, or a field of structs, with which a filter can compute; None if there is none."""
+    """Return a column, or a field of structs, of a type that filters can use; None if there is none."""
     try:
         column = find_column(path, schema)
     except InvalidQueryError:
@@ -33,7 +33,7 @@ def find_exact_column(path: Sequence[str], schema: pa.Schema) -> Node | None:
 
 
 def widen(child: Node, target: pa.DataType) -> Node | None:
-    """Cast numbers to a type that holds each of them, or rounds them as every library does (long to double)."""
+    """Cast numbers to a type that holds all of them, or rounds them as every library does (long to double)."""
     if child.type == target:
         return child
     if is_integral(child.type) and is_integral(target):
@@ -62,7 +62,7 @@ def compare(operator: str, left: Node | pa.Array, right: Node | pa.Array) -> Nod
 
 
 def belong(child: Node, members: pa.Array) -> Node | None:
-    """Test whether a value is one of some, by equality. Floats are left out: libraries differ on NaN and -0.0."""
+    """Test whether a value equals one of ``members``. Not for floats: libraries differ on NaN and -0.0."""
     values = None if pat.is_floating(child.type) else find_exact_values(members, child.type)
     if values is None:
         return None
@@ -70,13 +70,13 @@ def belong(child: Node, members: pa.Array) -> Node | None:
 
 
 def is_true_or_false(child: Node) -> Node:
-    """Return a test of a column's value that is false, not null, where the column is null."""
+    """Return a test that is false, not null, where the tested value is null."""
     tested = child.child if isinstance(child, InList) else child
     return And((Not(IsNull(tested)), child))
 
 
 def find_exact_values(values: pa.Array, wanted: pa.DataType) -> list[Any] | None:
-    """Return literals of a column's type with the same values; None if one is null or has no such literal."""
+    """Return the values as literals of a column's type; None if one is null or the type cannot hold it exactly."""
     if values.null_count:
         return None
     found = to_spark_type(values.type)
@@ -113,7 +113,7 @@ def _find_floats(values: pa.Array, wanted: pa.DataType) -> list[Any] | None:
 def _find_times(values: pa.Array) -> list[Any] | None:
     try:
         return list(values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_pylist())
-    except pa.ArrowInvalid:  # nanoseconds, or a year that microseconds do not reach
+    except pa.ArrowInvalid:  # nanoseconds, or a year outside the range of microseconds
         return None
 
 
@@ -125,7 +125,7 @@ def _find_decimals(values: pa.Array, wanted: pa.DataType) -> list[Any] | None:
 
 
 def _rescale(value: Decimal, wanted: pa.DataType) -> Decimal | None:
-    """Return a decimal with the digits after the point that a type has; None if it needs more digits."""
+    """Return a decimal with as many decimal places as a type has; None if the type cannot hold it exactly."""
     sign, digits, exponent = value.as_tuple()
     shift = int(exponent) + wanted.scale
     whole = int("".join(map(str, digits)))

@@ -1,9 +1,8 @@
-"""Convert arrays between types as Spark's ``cast`` does where ANSI mode is off.
+"""Convert arrays between types as Spark's ``cast`` does if ANSI mode is off.
 
-The rule: a text that does not spell a value of the target type becomes null, and so does a decimal that does not fit.
-An integer that does not fit keeps its low bits, and a float becomes the nearest integer of 32 or 64 bits first, as in
-Java. A timestamp's seconds that do not fit are null.
-Everything else is converted as in ANSI mode (``ansi_casts``).
+A text that does not spell a value of the target type becomes null, and so does a decimal that does not fit. An integer
+that does not fit keeps its low bits; a float becomes the nearest integer of 32 or 64 bits first, as in Java. A
+timestamp whose seconds do not fit becomes null. Everything else is converted as in ANSI mode (``ansi_casts``).
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ from hoodie_py.table.filter.time_zones import UTC_ZONE
 from hoodie_py.table.filter.types import INTEGRAL_BOUNDS, is_integral
 from hoodie_py.table.filter.zoned_casts import cast_by_zone
 
-# Java reads the digits before a point and checks those behind it (UTF8String.toLong).
+# Java converts the digits before a point and only checks those after it (UTF8String.toLong).
 _INTEGER = re.compile(r"([+-]?)([0-9]*)(?:\.[0-9]*)?", re.ASCII)
 
 
 def cast_leniently(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) -> pa.Array:
-    """Convert an array of types for which ``ansi_casts.can_cast`` holds.
+    """Convert an array; ``ansi_casts.can_cast`` must hold for the types.
 
     Raises:
-        UnsupportedFeatureError: a text that Spark may read as a time in ways that are not followed here.
+        UnsupportedFeatureError: Spark may parse a text as a time by rules that are not implemented here.
         InvalidQueryError: a time is at the end of the range.
     """
     source = values.type
@@ -61,6 +60,7 @@ def cast_leniently(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) 
             return convert_distinct(values, str, target)  # Java's BigDecimal.toString, with exponents
         return ansi_casts.cast(values, target, zone)
     try:
+        # Most arrays convert without a failure; only otherwise are the slower lenient rules needed.
         return ansi_casts.cast(values, target, zone)
     except InvalidQueryError:
         convert = _find_kernel(source, target)
@@ -70,7 +70,7 @@ def cast_leniently(values: pa.Array, target: pa.DataType, zone: str = UTC_ZONE) 
 
 
 def fit_decimals(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Bring decimals to another precision and scale; null where one does not fit."""
+    """Convert decimals to another precision and scale; a value that does not fit becomes null."""
     try:
         return ansi_casts.round_decimal(values, target)
     except pa.ArrowInvalid:
@@ -134,7 +134,7 @@ def _parse_local_timestamp(text: str) -> int | None:
 
 
 def _refuse_uncertain(text: str) -> None:
-    """Refuse a text of which it is not certain that it is null in Spark."""
+    """Refuse a text if it is not certain that Spark casts it to null."""
     if may_be_timestamp(text):
         raise UnsupportedFeatureError(f"A cast of the text {text[:60]!r} to a timestamp while ANSI mode is off.")
 
@@ -156,7 +156,7 @@ def _keep_low_bits(value: int, target: pa.DataType) -> int:
 
 
 def _keep_seconds(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return seconds since 1970; null where they do not fit, unlike integers."""
+    """Return seconds since 1970; unlike integers, seconds that do not fit become null."""
     seconds = ansi_casts.floor_divide(values.view(pa.int64()), MICROS_PER_SECOND)
     low, high = INTEGRAL_BOUNDS[target]
     fits = pc.and_(pc.greater_equal(seconds, low), pc.less_equal(seconds, high))

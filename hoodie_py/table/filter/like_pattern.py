@@ -33,7 +33,7 @@ def find_literal_prefix(pattern: str, escape: str) -> str:
 
 
 def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArray:
-    """Say for each text whether it matches; null stays null."""
+    """Return for each text whether it matches; null stays null."""
     parts = list(_split_pattern(pattern, escape))
     text = "".join(character for character, wild in parts if not wild)
     wilds = [character for character, wild in parts if wild]
@@ -52,6 +52,6 @@ def match_pattern(values: pa.Array, pattern: str, escape: str) -> pa.BooleanArra
 
 
 def _make_regex(parts: list[tuple[str, bool]]) -> str:
-    """Write literal characters as hexadecimal codes, so that none of them has a meaning in a regular expression."""
+    """Write literal characters as hexadecimal codes, so that none has a special meaning in a regular expression."""
     written = [{ANY_RUN: ".*", ANY_ONE: "."}[text] if wild else f"\\x{{{ord(text):x}}}" for text, wild in parts]
     return "(?s)\\A" + "".join(written) + "\\z"

@@ -1,7 +1,7 @@
 """Find the record keys that a filter lists, for base files with an index of keys (HFiles).
 
-The rule: if a filter allows only some values, or some beginnings, of the column that holds the record key as text, no
-row with another key passes, in whatever file it is.
+If a filter allows only some values, or only values with some prefix, of the column that contains the record key as
+text, no row with another key passes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
 
 _METADATA_KEY_FIELD = "key"
-_MOST_KEYS = 10_000  # that a task carries
+_MOST_KEYS = 10_000  # the most keys that a task carries
 
 
 def find_listed_keys(config: TableConfig, predicate: Predicate | None) -> WantedKeys | None:
-    """Return the only record keys that can pass a filter; None if it does not tell, or files have no index of keys."""
+    """Return the only record keys that can pass; None if the filter does not limit them, or files have no key index."""
     if predicate is None or config.base_file_format != "HFILE":
         return None
     column = _find_key_column(config)
@@ -37,7 +37,7 @@ def find_listed_keys(config: TableConfig, predicate: Predicate | None) -> Wanted
 
 
 def _find_prefix(part: Predicate, column: str) -> str | None:
-    """Return the text that a column's values begin with, if a ``like`` tells; otherwise None."""
+    """Return the text that a column's values begin with according to a ``like``; None for other filters."""
     from hoodie_py.table.filter.like_pattern import find_literal_prefix
     from hoodie_py.table.filter.predicate import Column, Like
 
@@ -48,7 +48,7 @@ def _find_prefix(part: Predicate, column: str) -> str | None:
 
 
 def _find_key_column(config: TableConfig) -> str | None:
-    """Return the column whose text is the record key; without meta columns that is the metadata table's ``key``."""
+    """Return the column whose text is the record key: without meta columns only the metadata table's ``key``."""
     if config.populate_meta_fields:
         return RECORD_KEY_FIELD
     is_metadata = config.record_key_fields == (_METADATA_KEY_FIELD,) and config.is_metadata_table

@@ -3,8 +3,8 @@
 The tree is *bound*: every column is in the table's schema, every node has an Arrow type, and every implicit cast of
 Spark is a ``Cast`` node. So ``evaluate`` and ``pruning`` need no schema and no coercion rules.
 
-Values of literals are plain Python: int, float, bool, str, bytes, ``decimal.Decimal``. As in Spark, a date is a number
-of days since 1970-01-01, and a timestamp a number of microseconds since 1970-01-01T00:00:00, because Python's own types
+Literals are plain Python values: int, float, bool, str, bytes, ``decimal.Decimal``. As in Spark, a date is a number of
+days since 1970-01-01, and a timestamp a number of microseconds since 1970-01-01T00:00:00, because Python's own types
 end at year 9999.
 """
 
@@ -75,7 +75,7 @@ class Column(Node):
 class Cast(Node):
     """A conversion by Spark's rules: a value that does not fit is an error in ANSI mode.
 
-    ``zone`` is that of times without a zone; UTC where the types have none to do with it.
+    ``zone`` is the zone assumed for times without one; UTC if the types do not depend on it.
     """
 
     child: Node
@@ -89,7 +89,7 @@ class Cast(Node):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """``left op right`` with op one of + - * / %; the operands have the types the operation works on."""
+    """``left op right`` with op one of + - * / %; the operands have the types on which the operation works."""
 
     operator: str
     left: Node
@@ -127,7 +127,7 @@ class Function(Node):
 
 @dataclass(frozen=True, slots=True)
 class Concat(Node):
-    """Texts in a row; null if one of them is null."""
+    """Concatenation of texts; null if one of them is null."""
 
     operands: tuple[Node, ...]
 
@@ -147,7 +147,7 @@ class Concat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Case(Node):
-    """The value of the first condition that is true, else ``otherwise``; ``values`` belong to ``conditions``."""
+    """The value of the first condition that is true, else ``otherwise``; each value belongs to one condition."""
 
     conditions: tuple[Node, ...]
     values: tuple[Node, ...]
@@ -156,7 +156,7 @@ class Case(Node):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """Conditions, values, and the value where no condition is true."""
+        """Conditions, values, and the value if no condition is true."""
         return (*self.conditions, *self.values, self.otherwise)
 
     def __str__(self) -> str:
@@ -178,7 +178,7 @@ class Comparison(_BooleanNode):
 
 @dataclass(frozen=True, slots=True)
 class InList(_BooleanNode):
-    """Whether the child is one of ``values``, which have the child's type; a None among them is SQL null."""
+    """Whether the child is one of ``values``, which have the child's type; None in them is SQL null."""
 
     child: Node
     values: tuple[Any, ...]
@@ -222,7 +222,7 @@ class Not(_BooleanNode):
 
 @dataclass(frozen=True, slots=True)
 class _Junction(_BooleanNode):
-    """Two or more conditions, joined by the word that the class is named after."""
+    """Two or more conditions, joined by the word in the class's name."""
 
     operands: tuple[Node, ...]
 
@@ -236,20 +236,20 @@ class _Junction(_BooleanNode):
 
 
 class And(_Junction):
-    """Three-valued conjunction of two or more nodes; a later one is not computed where an earlier one is false."""
+    """Three-valued conjunction of two or more nodes; later ones are not computed where an earlier one is false."""
 
     __slots__ = ()
 
 
 class Or(_Junction):
-    """Three-valued disjunction of two or more nodes; a later one is not computed where an earlier one is true."""
+    """Three-valued disjunction of two or more nodes; later ones are not computed where an earlier one is true."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowFilter(_BooleanNode):
-    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` has at least those that it reads."""
+    """A boolean ``pyarrow.compute.Expression`` with Arrow's semantics; ``columns`` are at least the ones it reads."""
 
     expression: Any = field(compare=False)
     text: str
@@ -260,7 +260,7 @@ class ArrowFilter(_BooleanNode):
 
 
 class ListedValues(NamedTuple):
-    """A top-level column, its type, and values that are not null."""
+    """A top-level column, its type, and a list of non-null values."""
 
     column: str
     type: pa.DataType
@@ -269,13 +269,13 @@ class ListedValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A bound filter: rows for which ``root`` is true are kept, false and null drop a row."""
+    """A bound filter: a row is kept if ``root`` is true, and dropped if it is false or null."""
 
     root: Node
 
-    @cached_property  # every task of a scan asks
+    @cached_property  # every task of a scan needs it
     def columns(self) -> frozenset[str]:
-        """Names of the top-level columns that are needed to evaluate the filter."""
+        """Names of the top-level columns that the filter reads."""
         names: set[str] = set()
         for node in iterate_nodes(self.root):
             if isinstance(node, Column):
@@ -286,7 +286,7 @@ class Predicate:
 
     @property
     def conjuncts(self) -> tuple[Predicate, ...]:
-        """The parts between the top-level ANDs; a row passes when every part is true."""
+        """The parts between the top-level ANDs; a row passes if every part is true."""
         return self._parts if isinstance(self.root, And) else (self,)
 
     @cached_property
@@ -303,7 +303,7 @@ class Predicate:
 
     @cached_property
     def listed_values(self) -> ListedValues | None:
-        """A column and the only values that it may have, if the filter is a list of them; otherwise None."""
+        """A column and its only allowed values, if the filter lists them; otherwise None."""
         node = self.root
         if isinstance(node, InList):
             child, values = node.child, [value for value in node.values if value is not None]
@@ -324,7 +324,7 @@ class Predicate:
 
 
 def join_filters(*filters: Predicate | None) -> Predicate | None:
-    """Return the filter that rows pass which pass all of some filters; None if there are none."""
+    """Return the conjunction of the filters; None if there are none."""
     roots: list[Node] = [each.root for each in filters if each is not None]
     return None if not roots else Predicate(roots[0] if len(roots) == 1 else And(tuple(roots)))
 

@@ -1,7 +1,7 @@
 """Decide by partition values or column statistics whether a row of a partition or file can pass a filter.
 
-The rule: the answer is False only when no row can pass. For a partition, this module computes the set of truth values
-(true, false, null) that each node of the filter may have. A node that it does not understand may have all three.
+The answer is False only if no row can pass. For a partition, this module computes the set of truth values (true, false,
+null) that each node of the filter may have. A node that is not understood may have all three.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class ColumnStatistics(NamedTuple):
 def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool:
     """Say whether rows with these partition values may pass.
 
-    ``values``: partition column -> its value as Python (or a ``pyarrow.Scalar``), None for null. Other columns may have
-    any value.
+    ``values`` maps partition columns to their values in Python (or as ``pyarrow.Scalar``), None for null. Other columns
+    may have any value.
     """
     if predicate.columns and predicate.columns.isdisjoint(values):
         return True
@@ -59,15 +59,16 @@ def may_match_partition(predicate: Predicate, values: Mapping[str, Any]) -> bool
 def names_partition(predicate: Predicate, fields: Sequence[str]) -> bool:
     """Say whether a filter fixes the value of every partition field.
 
-    Java then builds the partition's path from these values (``HoodieFileIndex``). So the values are compared with whole
-    path segments, also with those that have an equals sign or ``%XX``.
+    If so, Java builds the partition's path from the values (``HoodieFileIndex``). So the values are compared with whole
+    path segments, even with segments that contain an equals sign or ``%XX``.
     """
     return bool(fields) and find_fixed_values(predicate).keys() >= set(fields)
 
 
 def find_fixed_values(predicate: Predicate) -> dict[str, Any]:
-    """Return the columns that a filter compares with one value each by ``=``, or by ``in`` with one value, which Spark
-    makes an equality.
+    """Return the columns that a filter fixes to one value, by ``=`` or by ``in`` with one value, and these values.
+
+    Spark makes an equality of ``in`` with one value.
     """
     fixed: dict[str, Any] = {}
     for part in predicate.conjuncts:
@@ -82,9 +83,9 @@ def find_fixed_values(predicate: Predicate) -> dict[str, Any]:
 
 
 def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[Any, ...]]) -> bool:
-    """Say whether rows of a file with these statistics may pass; the rules are in ``bounds``.
+    """Say whether rows of a file with these statistics may pass; ``bounds`` has the rules.
 
-    ``statistics``: top-level column -> (minimum, maximum, null count[, row count]), None for what is not known. Other
+    ``statistics`` maps top-level columns to (minimum, maximum, null count[, row count]), None for unknown. Other
     columns may have any value.
     """
     bounds = {
@@ -96,8 +97,9 @@ def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[An
 
 
 def lies_outside(listed: ListedValues, low: Any, high: Any) -> bool:
-    """Say whether none of some values is within the bounds of a file: what ``may_match_statistics`` finds for them,
-    without its arrays, for bounds of texts and whole numbers that need no second thought; False for all others.
+    """Say whether all listed values are outside the bounds of a file: ``may_match_statistics`` without its arrays.
+
+    Only for bounds that are ASCII texts or whole numbers, which need no further rules; False for all others.
     """
     kind = type(low)
     if kind is not type(high) or not (pat.is_string(listed.type) if kind is str else is_integral(listed.type)):
@@ -121,7 +123,7 @@ def _make_bounds(known: ColumnStatistics, type_: pa.DataType) -> ColumnBounds:
 
 
 def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
-    """Return a bound as an array of the column's type, if it can be; None otherwise."""
+    """Return a bound as an array of the column's type; None if it is missing or cannot be converted."""
     if value is None or pat.is_nested(type_):
         return None
     try:
@@ -132,7 +134,7 @@ def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
 
 
 def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
-    """Return the truth values of a node where some columns have one known value."""
+    """Return the truth values of a node in rows in which some columns have one known value."""
     if isinstance(node, (And, Or, Not)) and not Predicate(node).columns <= values.keys():
         return _combine(node, [_find_truths_of_values(child, values) for child in node.children])
     columns = Predicate(node).columns
@@ -145,6 +147,7 @@ def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
         arrays = [_make_single(values[name], types.get(name)) for name in columns]
         row = pa.RecordBatch.from_arrays(arrays, list(columns)) if columns else pa.RecordBatch.from_pydict({"row": [0]})
         return frozenset({evaluate(Predicate(node), row)[0].as_py()})
+    # A node that cannot be computed may have any truth value.
     except (InvalidQueryError, UnsupportedFeatureError, pa.ArrowException, TypeError, ValueError, OverflowError):
         return _ANY
 
@@ -158,10 +161,10 @@ def _make_single(value: Any, type_: pa.DataType | None) -> pa.Array:
 
 
 def _combine(node: And | Or | Not, parts: list[_Truths]) -> _Truths:
-    """Apply three-valued logic to every combination of the parts' truth values."""
+    """Combine the parts' truth values in every way by three-valued logic."""
     if isinstance(node, Not):
         return frozenset(None if truth is None else not truth for truth in parts[0])
-    decisive = isinstance(node, Or)  # one true decides OR, one false decides AND
+    decisive = isinstance(node, Or)  # a true operand decides OR, a false one AND
     result = parts[0]
     for part in parts[1:]:
         result = frozenset(

@@ -1,12 +1,12 @@
-"""Choose the row groups of a base file that can hold rows for a filter.
+"""Choose the row groups of a base file that may contain rows for a filter.
 
-The rule: a row group that is left out has no row that passes. Only for file slices without log files, because log rows
-change values. The means, cheapest first:
+A row group that is left out has no row that passes. Only for file slices without log files, because log rows change
+values. Three tests are made, cheapest first:
 
 1. The statistics of the row groups.
 2. For filters on the record key, the bloom filter in the file's footer.
-3. Where the filter names a few values of one column, that column's values, read alone. Statistics of keys without order
-   exclude little, and one column is a small part of a file.
+3. If the filter lists a few values of one column, that column's values, which are read alone: statistics of unordered
+   keys exclude little, and one column is a small part of a file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from hoodie_py.table.filter.pruning import lies_outside, may_match_statistics
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_MOST_KEYS = 1000  # looked up in a bloom filter
-_LEAST_GAIN = 4  # bytes saved in a row group, against those of the column that is read alone
-_MOST_FOUND = 2  # row groups with wanted rows; then the others are likely to have some as well
+_MOST_KEYS = 1000  # the most keys that are looked up in a bloom filter
+_LEAST_GAIN = 4  # how many times its own bytes reading a column alone must be able to save
+_MOST_FOUND = 2  # row groups with wanted rows, after which the others are likely to have some as well
 
 
 def choose_row_groups(
@@ -46,7 +46,7 @@ def choose_row_groups(
 ) -> list[int]:
     """Return the numbers of the row groups to read, ascending.
 
-    ``columns`` are read; values of ``unstored`` ones may differ from the values in the file.
+    ``columns`` will be read; values of ``unstored`` columns may differ from the values in the file.
 
     Raises:
         CorruptFileError: a bloom filter or a page is damaged.
@@ -84,7 +84,7 @@ def choose_row_groups(
 def _may_match(
     predicate: Predicate, listed: Sequence[ListedValues], statistics: Mapping[str, tuple[Any, Any, int | None]]
 ) -> bool:
-    """Say whether a row group may have rows that pass; lists of values are looked at first, as they are cheap."""
+    """Say whether a row group may contain rows that pass; lists of values are tested first, as that is cheap."""
     for each in listed:
         known = statistics.get(each.column)
         if known is not None and lies_outside(each, known[0], known[1]):
@@ -93,7 +93,7 @@ def _may_match(
 
 
 def _may_be_in_bloom(facts: Mapping[bytes, bytes], keys: Sequence[Any]) -> bool:
-    """Say whether a file may hold one of the record keys, by the bloom filter in its footer."""
+    """Say whether a file may contain one of the record keys, by the bloom filter in its footer."""
     text, kind = facts.get(BLOOM_KEY.encode()), facts.get(BLOOM_TYPE_KEY.encode())
     if text is None or len(keys) > _MOST_KEYS:
         return True
@@ -126,7 +126,7 @@ def _count_bytes(metadata: pq.FileMetaData, groups: Sequence[int], columns: Coll
 def _read_statistics(
     metadata: pq.FileMetaData, group: int, columns: Mapping[str, str]
 ) -> dict[str, tuple[Any, Any, int | None]]:
-    """Return (min, max, null count) by column, for those with statistics in a row group; ``columns`` by stored name."""
+    """Return (min, max, null count) of columns with statistics in a row group; ``columns``: names by stored name."""
     row_group = metadata.row_group(group)
     found: dict[str, tuple[Any, Any, int | None]] = {}
     for i in range(row_group.num_columns):

@@ -1,6 +1,6 @@
-"""Bind calls of SQL functions: each becomes nodes of a filter. The rules are Spark's.
+"""Bind calls of SQL functions: each becomes nodes of a filter, by Spark's rules.
 
-Most functions are written with CASE, so that an argument is computed only for the rows that need it, as in Spark.
+Most functions become a CASE, so that an argument is computed only for the rows that need it, as in Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hoodie_py.table.filter.sql_settings import SqlSettings
 
 
 def make_call(name: str, arguments: Sequence[Node], settings: SqlSettings) -> Node:
-    """Call a function by its name in upper case.
+    """Bind a call of a function, named in upper case.
 
     Raises:
         InvalidQueryError: the number or the types of the arguments are wrong.
@@ -29,7 +29,7 @@ def make_call(name: str, arguments: Sequence[Node], settings: SqlSettings) -> No
 
 
 def is_function(name: str) -> bool:
-    """Say whether there is a function of a name in upper case."""
+    """Say whether a function exists; the name is in upper case."""
     return name in _FUNCTIONS
 
 

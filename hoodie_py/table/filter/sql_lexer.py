@@ -1,10 +1,8 @@
 """Split the text of a Spark SQL filter into tokens, as Spark's lexer (``SqlBaseLexer``) does.
 
-The longest match wins, so ``1a`` is a name. Strings have single or double quotes; a quote inside is doubled or has a
-backslash before it. ``r'..'`` is a raw string. A name in backquotes may have any characters. The time is linear in the
-length of the text: the patterns have possessive quantifiers and so do not backtrack.
-
-Numeric and binary literals get the value and type that Spark's parser (``AstBuilder``) gives them.
+The longest match wins, so ``1a`` is a name. Strings have single or double quotes; a quote inside is doubled or escaped
+by a backslash. ``r'..'`` is a raw string. A name in backquotes may contain any characters. Numeric and binary literals
+get the value and type that Spark's parser (``AstBuilder``) gives them.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from hoodie_py.table.filter.types import INTEGRAL_BOUNDS, MAX_PRECISION, find_li
 #: Longer filters, in characters, are refused at once.
 MAX_LENGTH = 1_000_000
 
+# The time is linear in the length of the text: possessive quantifiers do not backtrack.
 _BLANK = re.compile(r"(?:\s|--[^\r\n]*|/\*.*?\*/)+", re.DOTALL)
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB][dD]|[LSYDFlsydf])?(?!\w)", re.ASCII)
@@ -50,7 +49,7 @@ def tokenize(text: str) -> list[Token]:
     """Split a filter; the last token has the kind ``end``.
 
     Raises:
-        InvalidQueryError: the text is too long, or has an unknown character or a string without an end.
+        InvalidQueryError: the text is too long, or contains an unknown character or an unclosed string.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidQueryError(f"The filter has {len(text)} characters, more than the {MAX_LENGTH} allowed.")
@@ -108,7 +107,7 @@ def _unescape(match: re.Match[str], position: int) -> str:
 
 
 def parse_hex(text: str) -> bytes | None:
-    """Parse hexadecimal digits; with an odd number of them, the first digit is a byte. None for other text."""
+    """Parse hexadecimal digits; if their number is odd, the first one is a byte of its own. None for other text."""
     digits = text.zfill(len(text) + len(text) % 2)
     try:
         return bytes.fromhex(digits) if digits.isalnum() or not digits else None
@@ -117,7 +116,7 @@ def parse_hex(text: str) -> bytes | None:
 
 
 def parse_number(text: str) -> Literal | None:
-    """Parse a number: its suffix gives the type, else int, bigint or decimal; an exponent makes it a double."""
+    """Parse a number. Its suffix gives the type, else it is int, bigint or decimal; an exponent makes it a double."""
     if text.endswith("BD"):
         return _parse_decimal(text[:-2])
     if text[-1] in _SUFFIX_TYPES:

@@ -24,9 +24,9 @@ from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 from hoodie_py.table.filter.types import MAX_PRECISION, TIMESTAMP, TIMESTAMP_NTZ
 
 FindColumn = Callable[[Sequence[str]], Node]
-"""Finds a column by its names, each a field of the one before."""
+"""Finds a column, or a nested field, by the names on its path."""
 
-#: Deeper nesting than this is refused.
+#: Deeper nesting is refused.
 MAX_DEPTH = 50
 
 _COMPARISONS = {
@@ -44,7 +44,7 @@ _RESERVED = frozenset({
     "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IS", "ESCAPE", "CASE", "WHEN", "THEN",
     "ELSE", "SELECT", "FROM", "WHERE",
 })  # fmt: skip
-#: Words that may follow a value in Spark, but that filters do not support.
+#: Words that may follow a value in Spark, but are not supported in filters.
 _REFUSED_WORDS = frozenset(["RLIKE", "REGEXP", "ILIKE", "DIV", "COLLATE", "SELECT", "OVER", "AT", "SIMILAR"])
 _REFUSED_SYMBOLS = frozenset(["&", "|", "^", "~", "[", "<<", ">>", "->", "=>", ":", "?", "@", "$", "{", "!<", "!>"])
 
@@ -52,12 +52,12 @@ _REFUSED_SYMBOLS = frozenset(["&", "|", "^", "~", "[", "<<", ">>", "->", "=>", "
 def parse_sql(
     text: str, schema: pa.Schema, find: FindColumn | None = None, settings: SqlSettings = UTC_SESSION
 ) -> Predicate:
-    """Parse a Spark SQL condition on the columns of a schema. ``find`` finds columns by other rules.
+    """Parse a Spark SQL condition on the columns of a schema. ``find`` replaces the rules for finding columns.
 
     Raises:
-        UnsupportedFeatureError: it depends on a setting of a session that is not known.
-        InvalidQueryError: the text is no condition, names an unknown column, mixes types that do not fit, or uses
-            syntax that filters do not support; ``where`` has the position (from 0) in the text.
+        UnsupportedFeatureError: the condition depends on a session setting that is not known.
+        InvalidQueryError: the text is not a condition, names an unknown column, mixes types that do not fit, or uses
+            syntax that filters do not support; ``where`` contains the position (from 0) in the text.
     """
     try:
         find = find or partial(bind.find_column, schema=schema, settings=settings)
@@ -69,7 +69,7 @@ def parse_sql(
 
 
 def parse_value(text: str, find: FindColumn, settings: SqlSettings = UTC_SESSION) -> Node:
-    """Parse a Spark SQL expression of any type; errors as for ``parse_sql``."""
+    """Parse a Spark SQL expression of any type. Raises as ``parse_sql``."""
     try:
         return _Parser(tokenize(text), find, settings).parse_value()
     except (InvalidQueryError, UnsupportedFeatureError) as error:
@@ -83,7 +83,7 @@ def _shorten(text: str) -> str:
 
 
 class _Parser:
-    """One pass over the tokens. Every method leaves ``_at`` behind the tokens that it has parsed."""
+    """One pass over the tokens. Every method advances ``_at`` past the tokens that it has parsed."""
 
     def __init__(self, tokens: list[Token], find: FindColumn, settings: SqlSettings) -> None:
         settings.check()
@@ -286,7 +286,7 @@ class _Parser:
         return self._parse_column()
 
     def _parse_case(self) -> Node:
-        """Parse CASE with conditions, or with a value that is compared with others."""
+        """Parse CASE with conditions, or with a value that is compared with each WHEN."""
         self._enter()
         self._advance()
         subject = None if self._is_word("WHEN") else self._parse_or()
@@ -452,7 +452,7 @@ class _Parser:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
 
     def _bind(self, build: Callable[..., Node], *arguments: Any) -> Node:
-        """Build a node by the session's settings, and add the position to its error."""
+        """Build a node by the session's settings, and add the position to errors."""
         try:
             return build(*arguments, settings=self._settings)
         except HoodieError as error:

@@ -1,8 +1,8 @@
-"""What a session decides about the meaning of SQL: the time zone, ANSI mode, and whether names match by case.
+"""Settings of a session that change the meaning of SQL: the time zone, ANSI mode, and whether names match by case.
 
-A process that opens a table has the zone of ``timezone=`` and otherwise Spark's defaults, but for names, which match
-exactly. ``hoodie_py.spark`` reads the settings of the Spark session. Where a session is not known, as in the processes
-that plan a load of ``format("hoodie")``, a filter may say only what means the same in every session.
+In a process that opens a table the zone is ``timezone=``; the other settings are Spark's defaults, except that names
+match exactly. ``hoodie_py.spark`` reads the settings of the Spark session. If the session is unknown, as in the
+processes that plan a load of ``format("hoodie")``, a filter may use only what means the same in every session.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hoodie_py.table.filter.time_zones import UTC_ZONE, find_zone
 
 @dataclass(frozen=True, slots=True)
 class SqlSettings:
-    """Settings of a session; None is an unknown one.
+    """Settings of a session; None means unknown.
 
     Attributes:
-        zone: of times without a zone (``spark.sql.session.timeZone``).
-        ansi: whether what has no value is an error; else it is null (``spark.sql.ansi.enabled``).
+        zone: time zone assumed for times without one (``spark.sql.session.timeZone``).
+        ansi: whether a missing result is an error; otherwise it is null (``spark.sql.ansi.enabled``).
         case_sensitive: whether names of columns match exactly (``spark.sql.caseSensitive``).
-        refused: a setting that changes the meaning of SQL in a way that is not followed here.
+        refused: a setting that changes the meaning of SQL and is not supported here.
     """
 
     zone: str | None = UTC_ZONE
@@ -30,15 +30,15 @@ class SqlSettings:
     refused: str | None = None
 
     def check(self) -> None:
-        """Raise UnsupportedFeatureError if filters of the session cannot be judged."""
+        """Raise UnsupportedFeatureError if the session has a setting that is not supported here."""
         if self.refused is not None:
             raise UnsupportedFeatureError(f"Filters in a session with {self.refused}.", hint="Filter after reading.")
 
     def get_zone(self, what: str) -> str:
-        """Return the zone, for something that depends on it.
+        """Return the zone. ``what`` is the part of a filter that depends on it, for the error.
 
         Raises:
-            UnsupportedFeatureError: it is not known, or it is no zone that is known here.
+            UnsupportedFeatureError: the zone is unknown, or not a zone that Python knows.
         """
         if self.zone is None:
             raise _make_unknown("the session's time zone", what)
@@ -46,7 +46,7 @@ class SqlSettings:
         return self.zone
 
     def is_ansi(self, what: str) -> bool:
-        """Return the mode, for something that depends on it; errors as for ``get_zone``."""
+        """Return whether the mode is ANSI; ``what`` and errors as for ``get_zone``."""
         if self.ansi is None:
             raise _make_unknown("the session's ANSI mode", what)
         return self.ansi
@@ -60,11 +60,11 @@ def _make_unknown(setting: str, what: str) -> UnsupportedFeatureError:
 
 
 def of_process(timezone: str | None) -> SqlSettings:
-    """Return the settings of a process that opened a table with ``timezone=``."""
+    """Return the settings of a process that opens a table with ``timezone=``."""
     return UTC_SESSION if timezone is None else SqlSettings(zone=timezone)
 
 
 #: The session of a process that opens a table without ``timezone=``.
 UTC_SESSION = SqlSettings()
-#: A session of which nothing is known.
+#: A session whose settings are all unknown.
 UNKNOWN_SESSION = SqlSettings(None, None, None)

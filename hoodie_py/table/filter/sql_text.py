@@ -11,7 +11,7 @@ from hoodie_py.table.filter.datetime_text import format_date, format_timestamp
 
 
 def format_type(type_: pa.DataType) -> str:
-    """Name an Arrow type as Spark SQL does."""
+    """Return an Arrow type's name in Spark SQL."""
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     if pa.types.is_timestamp(type_):

@@ -1,8 +1,7 @@
 """Cast between text and other types by the rules of Spark's ANSI mode.
 
-Columns with common spellings go through one Arrow kernel. For all others, Python converts each distinct value once.
-
-Floats are printed as in Java 19 and later (``arrow/java_text.py``).
+Columns in a common spelling go through one Arrow kernel. Otherwise Python converts each distinct value once. Floats are
+printed as in Java 19 and later (``arrow/java_text.py``).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
 
 
 def find_cast_from_string(target: pa.DataType) -> Kernel | None:
-    """Find the conversion of text to a type; None without one."""
+    """Return the conversion of text to a type; None if there is none."""
     if is_integral(target):
         return _string_to_integer
     if pat.is_floating(target):
@@ -55,7 +54,7 @@ def find_cast_from_string(target: pa.DataType) -> Kernel | None:
 
 
 def find_cast_to_string(source: pa.DataType) -> Kernel | None:
-    """Find the conversion of a type to text; None without one."""
+    """Return the conversion of a type to text; None if there is none."""
     if is_integral(source) or pat.is_boolean(source) or pat.is_binary(source):
         return _cast_with_arrow
     if pat.is_decimal(source):
@@ -75,7 +74,7 @@ def convert_distinct(
     """Convert every distinct value in Python.
 
     ``convert`` returns None for a value that does not fit, which is an error unless ``fails`` is False, and
-    NotImplemented for null.
+    NotImplemented for a value that becomes null.
     """
     coded = values.dictionary_encode()
     converted = []
@@ -126,7 +125,7 @@ def _string_to_real(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def parse_real(text: str) -> float | None:
-    """Read a number as a double; None if it is none."""
+    """Parse a number as a double; None if the text is not a number."""
     text = text.strip(BLANKS)
     match = _REAL.fullmatch(text)
     if match is not None:
@@ -143,7 +142,7 @@ def round_to_single(real: float, text: str) -> float:
     Rounding to float64 first and then to float32 may give a neighbour of the nearest value. So the neighbours are
     compared with the exact decimal; on a tie the even mantissa wins.
     """
-    with np.errstate(over="ignore"):  # what is too large for a single is infinite
+    with np.errstate(over="ignore"):  # a value too large for a single becomes infinite
         guess = np.float32(real)
     match = _REAL.fullmatch(text.strip(BLANKS))
     if match is None or not np.isfinite(guess):
@@ -159,13 +158,13 @@ def round_to_single(real: float, text: str) -> float:
 
 
 def parse_boolean(text: str) -> bool | None:
-    """Read a truth value; None if it is none."""
+    """Parse a boolean; None if the text is not one."""
     word = text.strip(BLANKS).lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def parse_decimal(text: str, target: pa.DataType) -> Decimal | None:
-    """Read a decimal; None if it is none, or does not fit."""
+    """Parse a decimal; None if the text is not one, or does not fit the type."""
     text = text.strip(BLANKS)
     if _DECIMAL.fullmatch(text) is None:
         return None
@@ -173,7 +172,7 @@ def parse_decimal(text: str, target: pa.DataType) -> Decimal | None:
 
 
 def real_to_decimal(value: float, target: pa.DataType) -> Any:
-    """Convert a double by its shortest digits; NaN and infinity become null."""
+    """Convert a double through its shortest digits; NaN and infinity become null."""
     return fit_decimal(Decimal(repr(value)), target) if math.isfinite(value) else NotImplemented
 
 

@@ -1,11 +1,12 @@
-"""Move times between instants and what the clocks of a time zone show, over the whole range of timestamps.
+"""Convert between instants and the clock times of a time zone, over the whole range of timestamps.
 
-The rules are Java's (``ZonedDateTime.of``, ``LocalDate.atStartOfDay``), by which Spark computes: a clock time that
-comes twice is the first of both, one that is skipped is as much later as the clocks moved, and a day whose midnight is
+The rules are Java's (``ZonedDateTime.of``, ``LocalDate.atStartOfDay``), with which Spark computes: of a clock time that
+occurs twice the first is taken, a skipped one is shifted by as much as the clocks moved, and a day whose midnight is
 skipped begins with its first instant.
 
-A zone's changes are found year by year, of the years that the values have. Before year 3 and after year 9600 a zone
-goes on as it began and as it repeats: calendars repeat each 400 years, with the same days of the week.
+A zone's changes are looked up year by year, only for the years of the values. Times before year 3 and after year 9600
+are outside Python's range: early ones have the zone's first offset, late ones are shifted back by cycles of 400 years,
+in which the calendar repeats with the same days of the week.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _DAY = 86_400 * _SECOND
 _CYCLE = 146_097 * _DAY  # 400 years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_YEAR, _LAST_YEAR = 3, 9600
-_SAFE = 2**63 - 3 * _DAY  # beyond it, a time of another zone may not fit
+_SAFE = 2**63 - 3 * _DAY  # beyond it, the time in another zone may not fit
 _UTC_NAMES = frozenset({"UTC", "GMT", "UT", "Z", "Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "Etc/Universal"})
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", re.ASCII)
-#: Names that mean something else in Java (``ZoneId.SHORT_IDS``).
+#: Names that have another meaning in Java (``ZoneId.SHORT_IDS``).
 _JAVA_SHORT_NAMES = frozenset({
     "EST", "MST", "HST", "ACT", "AET", "AGT", "ART", "AST", "BET", "BST", "CAT", "CNT", "CST", "CTT", "EAT", "ECT",
     "IET", "IST", "JST", "MIT", "NET", "NST", "PLT", "PNT", "PRT", "PST", "SST", "VST",
@@ -39,7 +40,7 @@ Times = npt.NDArray[np.int64]
 
 
 class _Changes(NamedTuple):
-    """Instants from which offsets hold, ascending, and the offsets before and after them, all in microseconds."""
+    """Instants of changes, ascending, and the offsets before and after them, all in microseconds."""
 
     at: Times
     before: Times
@@ -48,7 +49,7 @@ class _Changes(NamedTuple):
 
 @lru_cache(maxsize=64)
 def find_zone(name: str) -> ZoneInfo | timedelta:
-    """Return a zone by its name or offset as Java writes them; an offset is a ``timedelta``.
+    """Return a zone by its name or offset in Java's spelling; a fixed offset is a ``timedelta``.
 
     Raises:
         UnsupportedFeatureError: the name is not known here; Java may know it.
@@ -77,7 +78,7 @@ def is_fixed(name: str) -> bool:
 
 
 def to_clock(instants: Times, name: str) -> Times:
-    """Return what the zone's clocks show at instants, both as microseconds since 1970.
+    """Return the zone's clock times at instants, both in microseconds since 1970.
 
     Raises:
         InvalidQueryError: a time is at the end of the range.
@@ -86,19 +87,19 @@ def to_clock(instants: Times, name: str) -> Times:
 
 
 def to_instants(clock: Times, name: str) -> Times:
-    """Return the instants at which the zone's clocks show times; errors as for ``to_clock``."""
+    """Return the instants of the zone's clock times. Raises as ``to_clock``."""
     return clock - _find_offsets(clock, name, by_clock=True)
 
 
 def start_days(days: Times, name: str) -> Times:
-    """Return the first instants of days since 1970; errors as for ``to_clock``."""
+    """Return the first instants of days, given as days since 1970. Raises as ``to_clock``."""
     if len(days) and int(np.abs(days).max()) > _SAFE // _DAY:
         raise InvalidQueryError("A date is out of the range of timestamps.")
     clock = days * _DAY
     found = to_instants(clock, name)
     shown = to_clock(found, name)
     skipped = np.flatnonzero(shown != clock)
-    for at in skipped.tolist():  # a midnight that clocks skip: rare
+    for at in skipped.tolist():  # midnights that the clocks skip: rare
         changes = _find_changes(name, found[at : at + 1])
         real = changes.at[changes.before != changes.after]
         found[at] = real[np.searchsorted(real, found[at], "right") - 1]
@@ -106,7 +107,7 @@ def start_days(days: Times, name: str) -> Times:
 
 
 def _find_offsets(times: Times, name: str, *, by_clock: bool) -> Times:
-    """Return the zone's offsets at instants, or at times that clocks show."""
+    """Return the zone's offsets at instants, or at clock times."""
     zone = find_zone(name)
     if len(times) and max(-int(times.min()), int(times.max())) > _SAFE:
         raise InvalidQueryError(f"A timestamp is at the end of the range, where the zone {name} cannot be applied.")
@@ -115,14 +116,14 @@ def _find_offsets(times: Times, name: str, *, by_clock: bool) -> Times:
     folded = _fold(times)
     changes = _find_changes(name, folded)
     starts = changes.at
-    if by_clock:  # ascending, though a change may be within hours of the beginning of a year
+    if by_clock:  # keep it ascending: a change may be within hours of the beginning of a year
         starts = np.maximum.accumulate(changes.at + np.maximum(changes.before, changes.after))
     offsets: Times = changes.after[np.maximum(np.searchsorted(starts, folded, "right") - 1, 0)]
     return offsets
 
 
 def _fold(times: Times) -> Times:
-    """Move times to years that Python has, at which zones have the same offsets."""
+    """Move times into the range of Python's years, to times at which zones have the same offsets."""
     low, high = (_count_micros(year) for year in (_FIRST_YEAR, _LAST_YEAR))
     cycles = np.maximum(0, (times - high) // _CYCLE + 1)
     folded: Times = np.maximum(times - cycles * _CYCLE, low)
@@ -130,7 +131,7 @@ def _fold(times: Times) -> Times:
 
 
 def _find_changes(name: str, times: Times) -> _Changes:
-    """Return a zone's changes in the years of some times, and in the years beside them."""
+    """Return a zone's changes in the years of some times and in the neighbouring years."""
     years = np.unique(times.astype("M8[us]").astype("M8[Y]").astype(np.int64) + 1970)
     wanted = sorted({near for year in years.tolist() for near in (year - 1, year, year + 1)})
     rows = [row for year in wanted for row in _list_changes(name, year)] or [(0, 0, 0)]
@@ -140,7 +141,7 @@ def _find_changes(name: str, times: Times) -> _Changes:
 
 @lru_cache(maxsize=4096)
 def _list_changes(name: str, year: int) -> list[tuple[int, int, int]]:
-    """Return (instant, offset before, offset after): the beginning of a year, then the changes in it."""
+    """Return (instant, offset before, offset after) for the beginning of a year and for each change in it."""
     zone = find_zone(name)
     assert isinstance(zone, ZoneInfo)
     start = datetime(year, 1, 1, tzinfo=UTC)
@@ -149,6 +150,7 @@ def _list_changes(name: str, year: int) -> list[tuple[int, int, int]]:
     found = [(_count_micros(year), _get_offset(zone, start - timedelta(seconds=1)), offset)]
     for day in range(1, days + 1):
         now = start + timedelta(days=day)
+        # Compares day by day; a difference is then narrowed down to the second.
         if _get_offset(zone, now) != offset:
             low, high = (day - 1) * 86_400, day * 86_400  # seconds; the change is after low, at high or before
             while high - low > 1:

@@ -1,9 +1,9 @@
 """Find the type that Spark gives to an operation on two types.
 
-The rules are those of Spark's ``AnsiTypeCoercion`` (ANSI mode is the default of Spark 4), ``TypeCoercion`` (without it)
-and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` serves comparisons, ``find_wider_type`` lists and branches,
-``find_arithmetic_types`` arithmetic. None means that Spark refuses the pair of types, or that
-filters do not support it.
+The rules are those of Spark's ``AnsiTypeCoercion`` (ANSI mode, the default of Spark 4), ``TypeCoercion`` (without it)
+and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` is for comparisons, ``find_wider_type`` for lists and
+branches, ``find_arithmetic_types`` for arithmetic. None means that Spark refuses the types, or that filters do not
+support them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PRECEDENCE = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.f
 
 
 def to_spark_type(type_: pa.DataType) -> pa.DataType:
-    """Return the Arrow type in which a filter handles a column; other types are returned unchanged."""
+    """Return the Arrow type that filters use for a column's type; other types are returned unchanged."""
     if pat.is_dictionary(type_):
         return to_spark_type(type_.value_type)
     if pat.is_large_string(type_) or pat.is_string_view(type_):
@@ -69,7 +69,7 @@ def is_datetime(type_: pa.DataType) -> bool:
 
 
 def to_decimal_type(type_: pa.DataType) -> pa.DataType:
-    """Return the decimal type for all values of an integral type; a decimal type is returned unchanged."""
+    """Return the decimal type that holds all values of an integral type; a decimal type is returned unchanged."""
     return type_ if pat.is_decimal(type_) else pa.decimal128(INTEGRAL_DIGITS[type_], 0)
 
 
@@ -79,7 +79,7 @@ def find_narrowest_decimal(value: int) -> pa.DataType:
 
 
 def find_literal_decimal(value: Decimal) -> pa.DataType | None:
-    """Return the type of a decimal literal with these digits; None when it needs more than 38 digits."""
+    """Return the type of a decimal literal with these digits; None if it needs more than 38 digits."""
     _, digits, exponent = value.as_tuple()
     scale = -int(exponent)
     precision = max(len(digits), scale)
@@ -87,9 +87,9 @@ def find_literal_decimal(value: Decimal) -> pa.DataType | None:
 
 
 def find_common_type(left: pa.DataType, right: pa.DataType, ansi: bool = True) -> pa.DataType | None:
-    """Return the type in which Spark compares two types; None when it does not.
+    """Return the type in which Spark compares two types; None if it refuses to.
 
-    In ANSI mode this is findWiderTypeForTwo, without it findCommonTypeForBinaryComparison.
+    Spark's rule is findWiderTypeForTwo in ANSI mode, findCommonTypeForBinaryComparison without it.
     """
     if left == right:
         return left
@@ -105,9 +105,10 @@ def find_common_type(left: pa.DataType, right: pa.DataType, ansi: bool = True) -
 
 
 def find_wider_type(types: Sequence[pa.DataType], ansi: bool = True) -> pa.DataType | None:
-    """Return the type that Spark gives to the members of a list, or to the branches of CASE; None when it gives none.
+    """Return the common type of a list's members or of the branches of CASE in Spark; None if there is none.
 
-    Types are joined from left to right; without ANSI mode texts come first, and what is beside a text becomes one.
+    Types are joined from left to right. Without ANSI mode text types come first, and other types beside text become
+    text.
     """
     found: pa.DataType | None = pa.null()
     for type_ in types if ansi else sorted(types, key=lambda each: not pat.is_string(each)):
@@ -124,7 +125,7 @@ def find_wider_type(types: Sequence[pa.DataType], ansi: bool = True) -> pa.DataT
 def find_arithmetic_types(
     operator: str, left: pa.DataType, right: pa.DataType, ansi: bool = True
 ) -> tuple[pa.DataType, pa.DataType] | None:
-    """Return (type of the operands, type of the result) of + - * / %; None when Spark refuses the types.
+    """Return (type of the operands, type of the result) of + - * / %; None if Spark refuses the types.
 
     For decimals the first type is null: each operand keeps its own precision and scale.
     """
@@ -158,7 +159,7 @@ def _find_common_with_string(other: pa.DataType, ansi: bool) -> pa.DataType | No
 
 
 def _find_wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return a type for both; above 38 digits fraction digits go first (DecimalType.boundedPreferIntegralDigits)."""
+    """Return a type for both; beyond 38 digits decimal places are cut (DecimalType.boundedPreferIntegralDigits)."""
     scale = max(left.scale, right.scale)
     integral = max(left.precision - left.scale, right.precision - right.scale)
     if integral + scale > MAX_PRECISION:

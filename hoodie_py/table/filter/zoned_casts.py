@@ -1,4 +1,4 @@
-"""Convert between timestamps and dates, texts and timestamps without a zone, by the clocks of a time zone."""
+"""Convert timestamps from and to dates, texts and timestamps without a zone, by the clocks of a time zone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hoodie_py.table.filter.datetime_text import MICROS_PER_DAY, format_timestam
 from hoodie_py.table.filter.text_casts import convert_distinct, make_cast_error
 from hoodie_py.table.filter.types import TIMESTAMP, TIMESTAMP_NTZ
 
-#: Converts the values of a text that is no timestamp; raises, or returns None for null.
+#: Called for a text that is not a timestamp; raises an error, or returns so that the text becomes null.
 Refuse = Callable[[str], None]
 
 
@@ -27,10 +27,10 @@ def depends_on_zone(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def cast_by_zone(values: pa.Array, target: pa.DataType, zone: str, refuse: Refuse | None = None) -> pa.Array:
-    """Convert an array of types for which ``depends_on_zone`` holds.
+    """Convert an array; ``depends_on_zone`` must hold for the types.
 
     Raises:
-        InvalidQueryError: a text is no timestamp and there is no ``refuse``, or a time is at the end of the range.
+        InvalidQueryError: a text is not a timestamp and ``refuse`` is None, or a time is at the end of the range.
     """
     source = values.type
     if pat.is_string(source):
