@@ -2,9 +2,9 @@
 
 The rules are Java Hudi's:
 
-* Avro's Schema.validateName: letters and digits of every script and underscores, no digit first. Java looks at 16-bit
+* Avro's Schema.validateName: letters and digits of every script and underscores, no digit first. Java tests 16-bit
   characters, so characters beyond U+FFFF are not letters.
-* No two names side by side that Spark cannot tell apart (String.equalsIgnoreCase).
+* No two fields of one struct have names that Spark considers equal (String.equalsIgnoreCase).
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ def check_name(name: str) -> None:
 
 
 def check_siblings(names: Iterable[str]) -> None:
-    """Check names side by side: no two may differ in case only.
-
-    Raises InvalidQueryError if two names are equal or differ in case only.
-    """
+    """Check the names of one struct's fields. Raises InvalidQueryError if two are equal or differ only in case."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(fold_case(name))
@@ -45,7 +42,7 @@ def check_siblings(names: Iterable[str]) -> None:
 
 
 def fold_case(name: str) -> str:
-    """Return a text that is equal for names that Java's equalsIgnoreCase calls equal."""
+    """Return the same text for names that are equal for Java's equalsIgnoreCase."""
     return "".join(map(_fold_character, name))
 
 

@@ -260,7 +260,7 @@ def _encode_decimals(array: pa.Array, node: Decimal, lead: _Lead) -> Pieces:
 
 
 def _encode_lists(lists: pa.Array, items: pa.Array, lead: _Lead) -> Pieces:
-    """Encode lists whose encoded items are adjacent in ``items``: a count, the items, a 0; an empty list is just a 0."""
+    """Encode lists whose encoded items are adjacent in ``items``: a count, the items, a 0; empty lists are only a 0."""
     counts = _to_numpy(pc.list_value_length(lists), pa.int64())
     bounds = _view_offsets(items)[np.concatenate([[0], np.cumsum(counts)])]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds)), items.buffers()[2]]

@@ -1,13 +1,13 @@
-"""Make the Avro schema (JSON) of Arrow columns, with the names that Java Hudi gives.
+"""Make the Avro schema (JSON) of Arrow columns, with the names that Java Hudi uses.
 
-The rules are those of Spark's converter in the way Hudi calls it (SchemaConverters, AvroConversionUtils):
+The rules are those of Spark's converter as Hudi calls it (SchemaConverters, AvroConversionUtils):
 
 * a table ``t`` has the record ``hoodie.t.t_record``; a struct in column ``c`` is ``hoodie.t.t_record.c``, and so on;
-* decimals are fixed bytes, as few as the precision needs, named ``fixed`` below their column;
+* decimals are fixed, with as few bytes as the precision needs, named ``fixed`` below their column;
 * a nullable type is a union with null first and default null; elements and map values have no defaults;
-* lists of a fixed size of floats, doubles or int8 become vectors, where they are columns of the table; other logical
-  types are named by the metadata of fields (``logical_types``);
-* timestamps become microseconds, local where they have no zone, and small integers ``int``.
+* lists of a fixed size of floats, doubles or int8 become vectors if they are columns of the table; other logical types
+  are named by the metadata of fields (``logical_types``);
+* timestamps become microseconds, local if they have no zone, and small integers ``int``.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _PLAIN: dict[pa.DataType, str] = {
 def make_schema_text(schema: pa.Schema, table_name: str) -> str:
     """Make the Avro schema of a table's rows.
 
-    The schema has no meta columns; the table's name is part of the record's.
+    The schema has no meta columns; the table's name is part of the record's name.
 
     Raises:
-        InvalidQueryError: a name that Avro does not allow, or two names that differ at most in case.
-        UnsupportedFeatureError: a type that Hudi's tables do not have.
+        InvalidQueryError: Avro does not allow a name, or two names are equal or differ only in case.
+        UnsupportedFeatureError: Hudi's tables cannot have a type.
     """
     name = _sanitize(table_name)
     record = name_repeated(make_record(schema, f"{name}_record", f"hoodie.{name}", top=True))
@@ -53,7 +53,7 @@ def make_schema_text(schema: pa.Schema, table_name: str) -> str:
 
 
 def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str, *, top: bool = False) -> dict[str, Any]:
-    """Make the Avro record, as parsed JSON, of columns (``top``) or of a struct's fields; logical types are in full.
+    """Make the Avro record, as parsed JSON, for columns (``top``) or a struct's fields; logical types are in full.
 
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
@@ -64,9 +64,9 @@ def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str, *,
 
 
 def make_field(field: pa.Field, namespace: str, *, top: bool = False) -> dict[str, Any]:
-    """Make the Avro field, as parsed JSON, of a column; ``namespace`` is the full name of the record around it.
+    """Make the Avro field, as parsed JSON, for a column; ``namespace`` is the full name of the record around it.
 
-    ``top``: the field is a column of the table, not one of a struct.
+    ``top``: the field is a column of the table, not a field of a struct.
 
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
@@ -83,7 +83,7 @@ def make_field(field: pa.Field, namespace: str, *, top: bool = False) -> dict[st
 
 
 def _make_logical_type(field: pa.Field, namespace: str, *, top: bool) -> dict[str, Any] | None:
-    """Make the type that a field's metadata name, or vectors of a list of a fixed size; None for a plain field."""
+    """Make the logical type named in a field's metadata, or the vector of a fixed-size list; None for plain fields."""
     name = read_type_name(field)
     vector = None if name is None else parse_descriptor(name)
     if vector is not None:
@@ -151,6 +151,6 @@ def _make_decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:
 
 
 def _sanitize(name: str) -> str:
-    """Turn a table's name into a part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
+    """Convert a table's name to a part of an Avro name (Hudi HoodieAvroUtils.sanitizeName)."""
     first = re.sub(r"[^A-Za-z_]", "__", name[:1])
     return first + re.sub(r"[^A-Za-z0-9_]", "__", name[1:])

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """The rows of one block, or of several that were decoded together, block by block, and how many each block has."""
+    """The rows of one block, or of several decoded together, block by block, and the number of rows of each block."""
 
     batch: pa.RecordBatch
     counts: tuple[int, ...]
 
     def split(self) -> list[pa.RecordBatch]:
-        """Return the rows of each block: slices that keep the whole batch alive."""
+        """Return the rows of each block, as slices that keep the whole batch alive."""
         if len(self.counts) == 1:
             return [self.batch]
         firsts = accumulate(self.counts, initial=0)

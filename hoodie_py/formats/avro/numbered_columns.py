@@ -1,9 +1,9 @@
-"""Columns with ids and Avro types in one tree: what an alteration of a table changes.
+"""Columns with ids and Avro types in one tree: the form in which a table's schema is altered.
 
-A table with schema-on-read keeps its schema twice: as an Avro schema, and as a schema with ids
-(``formats/internal_schema``). The tree joins both and gives both back (Hudi ``InternalSchemaConverter``). Ids are given
-as Java gives them: the fields of a record first, then what is inside each of them. Avro names follow the names of the
-columns, so that no two records share one.
+A table with schema-on-read stores its schema twice: as an Avro schema, and as a schema with ids
+(``formats/internal_schema``). The tree is made from both and converted back to both (Hudi ``InternalSchemaConverter``).
+Ids are assigned as in Java: first to the fields of a record, then inside each of them. Avro names follow the names of
+the columns, so that no two records share one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A type that is not nested: its Avro type as parsed JSON."""
+    """A type that is not nested, as its Avro type in parsed JSON."""
 
     avro: Any
 
@@ -54,7 +54,7 @@ ColumnType = Struct | Elements | Values | Plain
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column, or field of a struct. ``more`` has what else its Avro field says, such as its default value."""
+    """One column, or field of a struct. ``more`` is the rest of its Avro field, such as the default value."""
 
     id: int
     name: str
@@ -65,34 +65,34 @@ class Column:
 
 
 class Numbers:
-    """Gives ids. ``last`` is the greatest one given."""
+    """Assigns ids. ``last`` is the greatest id so far."""
 
     def __init__(self, last: int) -> None:
         self.last = last
 
     def take(self, count: int = 1) -> int:
-        """Return the first of some new ids."""
+        """Return the first of ``count`` new ids."""
         first = self.last + 1
         self.last += count
         return first
 
 
 def number_columns(fields: Sequence[dict[str, Any]], numbers: Numbers) -> tuple[Column, ...]:
-    """Return the fields of an Avro record (parsed JSON, no names that stand for types) with new ids.
+    """Return the fields of an Avro record (parsed JSON, without references to named types) with new ids.
 
     Raises:
-        UnsupportedFeatureError: a type that schemas with ids do not have.
+        UnsupportedFeatureError: schemas with ids cannot have a type.
     """
     first = numbers.take(len(fields))
     return tuple(_number_field(each, first + at, numbers) for at, each in enumerate(fields))
 
 
 def join_columns(fields: Sequence[dict[str, Any]], known: RecordType) -> tuple[Column, ...]:
-    """Return the fields of an Avro record (parsed JSON) with the ids that they have in a schema of the same columns.
+    """Return the fields of an Avro record (parsed JSON) with their ids in a schema of the same columns.
 
     Raises:
-        CorruptFileError: the schemas have other columns.
-        UnsupportedFeatureError: a type that schemas with ids do not have.
+        CorruptFileError: the schemas have different columns.
+        UnsupportedFeatureError: schemas with ids cannot have a type.
     """
     if [each["name"] for each in fields] != [each.name for each in known.fields]:
         raise CorruptFileError("A commit's schema and its schema with ids have different columns.")
@@ -100,7 +100,7 @@ def join_columns(fields: Sequence[dict[str, Any]], known: RecordType) -> tuple[C
 
 
 def follow_columns(known: Sequence[Column], fields: Sequence[dict[str, Any]], numbers: Numbers) -> tuple[Column, ...]:
-    """Return the fields of an Avro record with the ids of the known columns of their names; new fields get new ids."""
+    """Return the fields of an Avro record with the ids of known columns of the same name; new fields get new ids."""
     by_name = {each.name: each for each in known}
     new = {each["name"]: number_columns([each], numbers)[0] for each in fields if each["name"] not in by_name}
     return tuple(
@@ -115,7 +115,7 @@ def list_fields(columns: Sequence[Column]) -> tuple[Field, ...]:
 
 
 def make_avro_fields(columns: Sequence[Column], full_name: str) -> list[dict[str, Any]]:
-    """Return columns as fields of the Avro record of a name."""
+    """Return columns as fields of the Avro record with that full name."""
     return [_make_avro_field(each, full_name) for each in columns]
 
 
@@ -138,7 +138,7 @@ def _iterate_inside(type_: ColumnType, place: str) -> Iterator[tuple[str, Column
 
 
 def _split(node: Any) -> tuple[Any, bool]:
-    """Return a type without null, and whether it may be null."""
+    """Return a type without null, and whether null is allowed."""
     if not isinstance(node, list):
         return node, False
     members = [each for each in node if each != "null"]
@@ -230,10 +230,10 @@ _LOGICAL = {
 
 
 def name_plain_type(node: Any) -> str:
-    """Return the name that a type that is not nested has in schemas with ids.
+    """Return the name of a type that is not nested in schemas with ids.
 
     Raises:
-        UnsupportedFeatureError: they do not have it.
+        UnsupportedFeatureError: schemas with ids cannot have the type.
     """
     if isinstance(node, str):
         if node not in _PRIMITIVES:
@@ -268,7 +268,7 @@ def _make_avro_field(column: Column, full_name: str) -> dict[str, Any]:
     if column.optional and "default" not in more:
         more = {**more, "default": None}
     if isinstance(type_, list) and more.get("default") is not None:
-        type_ = type_[::-1]  # the default has the first type of a union
+        type_ = type_[::-1]  # a default must have the first type of the union
     return {"name": column.name, "type": type_, **doc, **more}
 
 

@@ -1,8 +1,8 @@
-"""Read one Avro value as Python objects, for records of the timeline: a file has one.
+"""Read one Avro value as Python objects, for files of the timeline, which contain one record.
 
 Records become dicts, arrays lists, maps dicts; enums their symbols; bytes, fixed and decimals bytes. Logical types are
-ignored: no record of the timeline has one. A reader takes the position where the value starts and the end of the data,
-like the steps of ``binary``. It returns the value and the position behind it.
+ignored: records of the timeline have none. A reader, like the steps of ``binary``, takes the position where the value
+starts and the end of the data. It returns the value and the position after it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _INTS = 1 << 31
 
 
 def make_object_reader(data: bytes, node: AvroType, charge: Charge) -> Reader:
-    """Make the reader of a value of a type.
+    """Return the reader of a value of a type.
 
-    ``charge`` is called with the item count of every block of an array or map; it may raise to end the reading. The
-    reader raises CorruptFileError for bytes that do not fit the type, and IndexError past the data.
+    ``charge`` is called with the item count of every block of an array or map, and may raise to stop reading. The
+    reader raises CorruptFileError for bytes that do not fit the type, and IndexError past the end of the data.
     """
     match node:
         case Primitive():
@@ -119,7 +119,7 @@ def _make_string(data: bytes) -> Reader:
         byte = data[pos]
         start = pos + 1
         stop = start + (byte >> 1)
-        if byte >= _ONE_BYTE or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+        if byte >= _ONE_BYTE or byte & 1 or stop > end:  # read_span reads longer lengths and refuses invalid ones
             start, stop = read_span(data, pos, end)
         try:
             return data[start:stop].decode(), stop
@@ -164,7 +164,7 @@ def _make_union(data: bytes, node: Union, charge: Charge) -> Reader:
 
     def read(pos: int, end: int) -> tuple[Any, int]:
         byte = data[pos]
-        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a long number, or one that is no branch
+        if byte >= _ONE_BYTE or byte & 1 or byte >> 1 >= count:  # a longer number, or an invalid one
             number, start = read_varint(data, pos)
             if not 0 <= number < count:
                 raise make_branch_error(number, pos)

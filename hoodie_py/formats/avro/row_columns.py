@@ -2,9 +2,6 @@
 
 ``row_values`` has the single values. Memory stays in proportion to the bytes read. Two things take memory without
 bytes: the fields of null structs, and the symbols of enums. They are charged to a budget before they are allocated.
-
-Most columns of Hudi tables are unions of null and one simple type. They could be built from a column of the type and
-one of nulls, but one step for both takes half the Python calls, which are the cost of a block with few records.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ _BRANCHES = 2  # the encoded numbers of both branches together
 
 
 class ColumnBuilder:
-    """Makes columns that read the same data, and keeps the budget that they share."""
+    """Makes columns that read the same data, and holds their common budget."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -64,7 +61,7 @@ class ColumnBuilder:
         return make_fixed_column(self._data, node)
 
     def _charge(self, cells: int) -> None:
-        """Take cells without bytes from the budget; UnsupportedFeatureError when it is used up."""
+        """Take cells without bytes from the budget. Raises UnsupportedFeatureError if it is used up."""
         self._cells -= cells
         if self._cells < 0:
             raise UnsupportedFeatureError("The Avro records unfold to far more values than they have bytes.")
@@ -199,7 +196,7 @@ class ColumnBuilder:
 
 
 def _make_nullable_step(data: bytes, null_byte: int, inner: Step, valid: bytearray) -> Step:
-    """Make the step over a union of null and one other type; ``null_byte`` is the encoded number of the null branch."""
+    """Return the step over a union of null and another type; ``null_byte`` is the encoded number of the null branch."""
     append = valid.append
     value_byte = 2 - null_byte
 
@@ -231,7 +228,7 @@ def _make_union_step(data: bytes, steps: list[Step], chosen: array[int] | bytear
 
 
 def _make_blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) -> Step:
-    """Make the step over the blocks of an array or map, each with its count, up to the empty one."""
+    """Return the step over the blocks of an array or map, each with its count, up to the empty one."""
     append = ends.append
 
     def step(pos: int, end: int) -> int:
@@ -249,9 +246,11 @@ def _make_blocks_step(data: bytes, min_size: int, item: Step, ends: array[int]) 
 
 
 def make_optional_column(data: bytes, node: Primitive, null_byte: int) -> Column | None:
-    """Make the column of a union of null and a primitive type; None for a type that is not read here.
+    """Return the column of a union of null and a primitive type; None if the type has no such column.
 
-    ``null_byte`` is the encoded number of the null branch, 0 or 2.
+    Most columns of Hudi tables are such unions. They could consist of a column of the type and one of nulls, but one
+    step for both takes half the Python calls, which dominate for blocks of few records. ``null_byte`` is the encoded
+    number of the null branch, 0 or 2.
     """
     kind = node.kind
     if kind in ("string", "bytes"):
@@ -278,7 +277,7 @@ def _make_text(data: bytes, arrow: pa.DataType, null_byte: int) -> Column:
         byte = data[pos + 1]
         start = pos + 2
         stop = start + (byte >> 1)
-        if byte >= 0x80 or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+        if byte >= 0x80 or byte & 1 or stop > end:  # read_span reads longer lengths and refuses invalid ones
             start, stop = read_span(data, pos + 1, end)
         extend(data[start:stop])
         append(len(values))
@@ -328,7 +327,7 @@ def _make_real(data: bytes, kind: str, null_byte: int) -> Column:
 
 
 def _step_over_null(data: bytes, pos: int, null_byte: int, valid: bytearray) -> int:
-    """Step over a branch that is not the value's: null, or none."""
+    """Step over a null; raise an error for any other branch."""
     if data[pos] != null_byte:
         raise make_branch_error(read_varint(data, pos)[0], pos)
     valid.append(0)

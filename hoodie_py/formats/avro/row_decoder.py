@@ -1,7 +1,8 @@
 """Decode data blocks record by record, into the columns of ``row_columns``.
 
-This decoder is the exact one. It says which record is wrong and where, reads every form that Avro allows, and costs
-least for few records. ``columnar_decoder`` is many times as fast, and leaves to this one what it does not understand.
+This is the exact decoder. It reports the record and the offset of an error, reads every form that Avro allows, and is
+the fastest for few records. ``columnar_decoder`` is many times as fast for more, and leaves to this one what it does
+not understand.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def decode_rows(
 ) -> pa.RecordBatch:
     """Decode records.
 
-    The first record's length is at ``start``, and the records fill the rest of the data. Only the columns in ``names``
-    are decoded, all for None; ``arrow`` has the columns of all fields.
+    The first record's length is at ``start``, and the records fill the rest of the data. ``names`` are the columns to
+    decode, None for all; ``arrow`` has the columns of all fields.
 
     Raises:
         CorruptFileError: the bytes are not records of the type; ``where`` has the record and the offset in the content.
@@ -52,7 +53,7 @@ def decode_rows(
 
 
 def _read_records(data: bytes, pos: int, count: int, steps: Sequence[Step]) -> None:
-    """Take every record through the steps; check that it ends where its length says."""
+    """Run the steps on every record; check that each record ends where its length says."""
     size = len(data)
     unpack_length = _LENGTH.unpack_from
     record = -1

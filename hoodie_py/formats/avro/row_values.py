@@ -1,8 +1,8 @@
 """Columns of single Avro values: the step that reads each type, and the Arrow array of its values.
 
-A column has a *step* (``binary``), which reads one value into a compact buffer, and ``array``, which makes the
-Arrow array of the buffer. No Python object is made per value. Nulls are not kept: the buffer has only the values,
-and ``Slots`` says which rows they belong to. ``array`` also checks what a step cannot see: UTF-8 and decimal precision.
+A column has a *step* (``binary``), which reads one value into a compact buffer, and ``array``, which makes the Arrow
+array of the buffer. No Python object is made per value. The buffer contains no nulls: ``Slots`` says which rows its
+values belong to. ``array`` also checks what a step cannot see: UTF-8 and decimal precision.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ REALS = {"float": ("<f4", pa.float32()), "double": ("<f8", pa.float64())}
 
 
 class Slots(NamedTuple):
-    """The number of rows of an array, and the mask of those with a value (None for all)."""
+    """The number of rows of an array, and the mask of the rows with a value (None for all)."""
 
     rows: int
     mask: npt.NDArray[np.bool_] | None = None
 
     def narrow(self, valid: npt.NDArray[np.bool_]) -> Slots:
-        """Keep only the values whose entry in ``valid`` is true; ``valid`` has one entry per value."""
+        """Keep the values whose entry in ``valid`` is true; ``valid`` has one entry per value."""
         return self if valid.all() else Slots(self.rows, self.place(valid))
 
     def place(self, dense: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Put values at the rows that have one, and zeros at the others."""
+        """Put values at the rows that have one, and zeros at the other rows."""
         if self.mask is None:
             return dense
         placed = np.zeros((self.rows, *dense.shape[1:]), dense.dtype)
@@ -44,7 +44,7 @@ class Slots(NamedTuple):
         return placed
 
     def offsets(self, ends: array[int]) -> pa.Buffer:
-        """Make the offsets of the rows from those of the values, which are 0 and the end of each value."""
+        """Return the offsets of the rows; ``ends`` is 0 and the end of each value."""
         if self.mask is None:
             return pa.py_buffer(ends)
         values = np.zeros(self.rows + 1, np.int32)
@@ -52,26 +52,26 @@ class Slots(NamedTuple):
         return pa.py_buffer(np.asarray(ends).take(values))
 
     def bitmap(self) -> pa.Buffer | None:
-        """Make Arrow's validity bitmap."""
+        """Return Arrow's validity bitmap."""
         return make_bitmap(self.mask)
 
 
 class Finish(Protocol):
-    """Makes the Arrow array of the values that were read."""
+    """Makes the Arrow array of the values read so far."""
 
     def __call__(self, slots: Slots) -> pa.Array:
         """Make the array, with the values at their slots; called once, after the last value."""
 
 
 class Column(NamedTuple):
-    """The step that reads one value, and the function that makes the array of all."""
+    """The step that reads one value, and the function that makes the array of all values."""
 
     step: Step
     array: Finish
 
 
 def make_primitive_column(data: bytes, node: Primitive) -> Column:
-    """Make the column of a primitive type."""
+    """Return the column of a primitive type."""
     kind = node.kind
     if kind in ("string", "bytes"):
         return make_text_column(data, to_arrow_type(node))
@@ -87,7 +87,7 @@ def make_primitive_column(data: bytes, node: Primitive) -> Column:
 
 
 def make_number_array(slots: Slots, arrow: pa.DataType, values: npt.NDArray[Any] | array[int]) -> pa.Array:
-    """Make an array of fixed-width values without converting them."""
+    """Return an array of fixed-width values without converting them."""
     placed = values if slots.mask is None else np.ascontiguousarray(slots.place(np.asarray(values)))
     return pa.Array.from_buffers(arrow, slots.rows, [slots.bitmap(), pa.py_buffer(placed)])
 
@@ -120,7 +120,7 @@ def _make_boolean_column(data: bytes) -> Column:
 
 
 def make_integer_step(data: bytes, values: array[int]) -> Step:
-    """Make the step that appends an int, a long or an enum number to ``values``."""
+    """Return the step that appends an int, a long or an enum number to ``values``."""
     append = values.append
 
     def step(pos: int, _: int) -> int:
@@ -136,9 +136,9 @@ def make_integer_step(data: bytes, values: array[int]) -> Step:
 
 
 def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.Array:
-    """Make an array from integers; milliseconds become microseconds.
+    """Return an array of integers; milliseconds become microseconds.
 
-    Raises CorruptFileError: a timestamp out of range.
+    Raises CorruptFileError if a timestamp is out of range.
     """
     if node.logical not in MILLIS:
         return make_number_array(slots, to_arrow_type(node), values)
@@ -149,7 +149,7 @@ def make_integer_array(slots: Slots, node: Primitive, values: array[int]) -> pa.
 
 
 def _make_integer_column(data: bytes, node: Primitive) -> Column:
-    """Make the column of int or long; an int of more than 32 bits raises OverflowError in its array."""
+    """Return the column of int or long; an int of more than 32 bits raises OverflowError in its step."""
     values = array("i" if node.kind == "int" else "q")
 
     return Column(make_integer_step(data, values), lambda slots: make_integer_array(slots, node, values))
@@ -176,7 +176,7 @@ def _make_real_column(data: bytes, dtype: str, arrow: pa.DataType) -> Column:
 
 
 def make_fixed_column(data: bytes, node: Fixed) -> Column:
-    """Make the column of ``size`` bytes per value, or of vectors."""
+    """Return the column of ``size`` bytes per value, or of vectors."""
     values = bytearray()
 
     def finish(slots: Slots) -> pa.Array:
@@ -188,7 +188,7 @@ def make_fixed_column(data: bytes, node: Fixed) -> Column:
 
 
 def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
-    """Make the column of strings or bytes: a length, then the bytes."""
+    """Return the column of strings or bytes: a length, then the bytes."""
     ends = array("i", (0,))
     values = bytearray()
     append, extend = ends.append, values.extend
@@ -197,7 +197,7 @@ def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
         byte = data[pos]
         start = pos + 1
         stop = start + (byte >> 1)
-        if byte >= 0x80 or byte & 1 or stop > end:  # longer, negative or too long: the full reading
+        if byte >= 0x80 or byte & 1 or stop > end:  # read_span reads longer lengths and refuses invalid ones
             start, stop = read_span(data, pos, end)
         extend(data[start:stop])
         append(len(values))
@@ -207,7 +207,7 @@ def make_text_column(data: bytes, arrow: pa.DataType) -> Column:
 
 
 def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: bytearray) -> pa.Array:
-    """Make an array of strings or bytes from their ends and all their bytes.
+    """Return an array of strings or bytes from their ends and all their bytes.
 
     Raises CorruptFileError if a string is not UTF-8.
     """
@@ -216,7 +216,7 @@ def make_text_array(slots: Slots, arrow: pa.DataType, ends: array[int], values: 
 
 
 def make_fixed_decimal_column(data: bytes, node: Decimal) -> Column:
-    """Make the column of decimals stored as fixed: big-endian two's complement; bytes beyond 16 repeat the sign."""
+    """Return the column of decimals stored as fixed: big-endian two's complement; bytes beyond 16 repeat the sign."""
     size = node.min_size
     values = bytearray()
 
@@ -234,7 +234,7 @@ def make_fixed_decimal_column(data: bytes, node: Decimal) -> Column:
 
 
 def make_bytes_decimal_column(data: bytes, node: Decimal) -> Column:
-    """Make the column of decimals stored as bytes: big-endian two's complement of at least one byte."""
+    """Return the column of decimals stored as bytes: big-endian two's complement of at least one byte."""
     values = bytearray()
 
     def step(pos: int, end: int) -> int:

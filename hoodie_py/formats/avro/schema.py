@@ -1,11 +1,11 @@
 """Parse Avro schemas into a small tree of vetted types.
 
-A log block brings its own schema in its header, so a schema is as hostile an input as the records. The decoders rely
-on these checks:
+A log block's header contains its own schema, so a schema is as hostile an input as the records. The decoders rely on
+these checks:
 
 * no recursive types, and bounded depth and size (``limits``), where a reference to a named type counts in full;
-* names defined once and before use, no repeated fields, no union directly inside a union;
-* array items take at least one byte, so that a count can be checked against the bytes that are left.
+* names are defined once and before use, fields are not repeated, a union is not directly inside a union;
+* array items take at least one byte, so that a count can be checked against the remaining bytes.
 
 Logical types follow Avro's own rule (org.apache.avro.LogicalTypes): an unknown one, or one that does not fit its base
 type, is ignored. Two have no counterpart in Spark and are refused: decimals of more than 38 digits, and durations.
@@ -46,7 +46,7 @@ _LOGICAL_TYPES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroType:
-    """A vetted type: the fewest bytes of a value, and the number of types in it, references counted in full."""
+    """A vetted type: the smallest size of a value in bytes, and the number of its types, references counted in full."""
 
     min_size: int
     width: int
@@ -67,7 +67,7 @@ class Primitive(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decimal(AvroType):
-    """A decimal; ``size`` is the length of its fixed in bytes, None when it is stored as bytes."""
+    """A decimal; ``size`` is the length of its fixed in bytes, None if it is stored as bytes."""
 
     precision: int
     scale: int
@@ -122,7 +122,7 @@ class Union(AvroType):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A field of a record; ``default`` is the JSON value, meaningful when ``has_default``."""
+    """A field of a record; ``default`` is the JSON value, meaningful only if ``has_default``."""
 
     name: str
     type: AvroType
@@ -155,7 +155,8 @@ def parse_record(text: str) -> Record:
         raise_limit_error(UnsupportedFeatureError, f"An Avro schema has {len(text)} characters", "schema_chars")
     try:
         tree = json.loads(text)
-        if "\\u" in text or not text.isascii():  # either may have half a surrogate pair, which Arrow refuses in names
+        # Either may contain half of a surrogate pair, which Arrow refuses in names.
+        if "\\u" in text or not text.isascii():
             json.dumps(tree, ensure_ascii=False).encode()
     except RecursionError:
         raise UnsupportedFeatureError("The Avro schema is nested too deeply.") from None
@@ -172,7 +173,7 @@ def parse_record(text: str) -> Record:
 
 
 class _SchemaReader:
-    """Turns the JSON of one schema into types. It keeps the named types so far; None while one is being defined."""
+    """Converts one schema's JSON to types. It keeps the named types so far; None while one is being defined."""
 
     def __init__(self) -> None:
         self._named: dict[str, AvroType | None] = {}
@@ -321,7 +322,7 @@ def _read_fixed(tree: Mapping[str, Any]) -> AvroType:
 
 
 def _read_decimal(tree: Mapping[str, Any], size: int | None) -> Decimal | None:
-    """Read a decimal's precision and scale; None when they are not valid, as the type is plain bytes then."""
+    """Read a decimal's precision and scale; None if they are not valid, since the type is then plain bytes."""
     precision, scale = tree.get("precision"), tree.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or precision < 1 or not 0 <= scale <= precision:
         return None

@@ -1,7 +1,7 @@
 """Logical types that several columns of an Avro schema share.
 
-Avro defines a named type once and refers to it by name afterwards. Columns of blobs share the name ``blob``, vectors of
-one type share theirs. A schema is changed with every definition in full, and gets its names back in the end.
+Avro defines a named type once and refers to it by name afterwards. Columns of blobs share the name ``blob``, and so do
+vectors of one type. To change a schema, all definitions are written in full; references are restored at the end.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ _INNER = ("type", "items", "values", "fields")
 
 
 def write_in_full(tree: Any) -> Any:
-    """Return a schema (parsed JSON) with definitions in place of the names of shared logical types."""
+    """Return a schema (parsed JSON) with definitions in place of references to shared logical types."""
     return _expand(tree, {})
 
 
 def name_repeated(tree: Any) -> Any:
-    """Return a schema (parsed JSON) that defines each shared logical type where it comes first, and names it later."""
+    """Return a schema (parsed JSON) that defines each shared logical type where it occurs first, and refers to it
+    later.
+    """
     return _shorten(tree, {})
 
 

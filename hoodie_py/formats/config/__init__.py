@@ -1,1 +1,1 @@
-"""``hoodie.properties`` and what follows from it."""
+"""``hoodie.properties`` and the settings derived from it."""

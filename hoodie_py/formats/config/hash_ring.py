@@ -1,6 +1,6 @@
-"""How ranges of hashes split, merge and move to new file groups, and how a clustering plan says so.
+"""How ranges of hashes split, merge and move to new file groups, and how a clustering plan records that.
 
-Ranges lie on a ring: each begins behind the bound before it, the first behind the last one. A resize is a list of
+Ranges lie on a ring: each begins after the previous bound, the first one after the last bound. A resize is a list of
 changes, one for each bound that it touches. Agrees with Hudi ``ConsistentBucketIdentifier`` and
 ``ConsistentHashingNode``; the names in a plan are those of ``BaseConsistentHashingBucketClusteringPlanStrategy``.
 """
@@ -30,7 +30,7 @@ _REPLACE, _DELETE = "REPLACE", "DELETE"
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """The range that ends at ``bound`` gets a new file group. With None it goes: the next range takes its hashes."""
+    """The range that ends at ``bound`` gets a new file group. None removes it: the next range takes its hashes."""
 
     bound: int
     file_id: str | None
@@ -38,7 +38,7 @@ class RangeChange:
 
 @dataclass(frozen=True, slots=True)
 class GroupResize:
-    """What a group of a clustering plan does to the ranges of its partition; ``number`` is that of the old ranges."""
+    """Changes of a clustering plan's group to the ranges of its partition; ``number`` is the old ranges' number."""
 
     partition_path: str
     number: int
@@ -51,10 +51,10 @@ class GroupResize:
 
     @classmethod
     def from_extra(cls, extra: Mapping[str, str]) -> GroupResize | None:
-        """Read the extra metadata of a group; None if it has nothing about ranges.
+        """Read the extra metadata of a group; None if it does not change ranges.
 
         Raises:
-            CorruptFileError: it cannot be understood.
+            CorruptFileError: the metadata is malformed.
         """
         if _CHANGES not in extra:
             return None
@@ -77,8 +77,9 @@ class GroupResize:
 
 
 def split_range(ranges: HashingMetadata, at: int) -> tuple[RangeChange, ...]:
-    """Split a range in the middle, the lower half first; nothing if it has one hash only."""
+    """Split a range in the middle, the lower half first; nothing if it contains one hash only."""
     before, bound = ranges.bounds[at - 1], ranges.bounds[at]
+    # The range after the last bound wraps around the ring.
     middle = ((before + bound + (0 if before < bound else LARGEST_HASH + 1)) >> 1) & LARGEST_HASH
     if middle in (before, bound):
         return ()
@@ -86,7 +87,7 @@ def split_range(ranges: HashingMetadata, at: int) -> tuple[RangeChange, ...]:
 
 
 def merge_ranges(ranges: HashingMetadata, places: Sequence[int]) -> tuple[RangeChange, ...]:
-    """Merge ranges that follow each other on the ring, given in that order, into the last one."""
+    """Merge adjacent ranges, given in the order of the ring, into the last one."""
     gone = [RangeChange(ranges.bounds[at], None) for at in places[:-1]]
     return (*gone, RangeChange(ranges.bounds[places[-1]], make_file_id()))
 
@@ -95,7 +96,7 @@ def apply_changes(ranges: HashingMetadata, changes: Sequence[RangeChange], insta
     """Return the ranges after a resize by the clustering of an instant.
 
     Raises:
-        CorruptFileError: a bound goes that is not there, a file group comes twice, or nothing is left.
+        CorruptFileError: a removed bound does not exist, a file group occurs twice, or no range is left.
     """
     ring = dict(zip(ranges.bounds, ranges.file_ids, strict=True))
     for each in changes:
@@ -111,13 +112,13 @@ def apply_changes(ranges: HashingMetadata, changes: Sequence[RangeChange], insta
 
 
 def list_owners(old: HashingMetadata, new: HashingMetadata) -> set[tuple[str, str]]:
-    """Return the pairs of file ids that have a hash in common: of its range before and after a resize."""
+    """Return the pairs of file ids, before and after a resize, whose ranges have a hash in common."""
     edges = sorted({*old.bounds, *new.bounds, LARGEST_HASH})
     return {(_find_owner(old, edge), _find_owner(new, edge)) for edge in edges}
 
 
 def make_file_id() -> str:
-    """Make an id for the file group of a new range."""
+    """Make a new id for the file group of a range."""
     return f"{uuid4()}{FILE_ID_END}"
 
 

@@ -2,8 +2,8 @@
 
 * ``consistent_hashing_metadata/<partition>/<instant>.hashing_meta``: the ranges of hashes of a partition, and the file
   group of each range (Hudi HoodieConsistentHashingMetadata, ConsistentHashingNode). The file of instant 00000000000000
-  has the first ranges of the partition. Later files are written by clusterings that split or merge ranges; they count
-  once the clustering is completed. An empty ``<instant>.commit`` next to a file says that it is.
+  contains the first ranges of the partition. Clusterings that split or merge ranges write later files; they count once
+  the clustering is completed, which an empty ``<instant>.commit`` next to the file confirms.
 * ``partition_bucket_index_meta/configs/<instant>.hashing_config``: numbers of buckets that differ between partitions
   (Hudi PartitionBucketIndexHashingConfig).
 """
@@ -38,14 +38,14 @@ class HashingMetadata:
 
     partition_path: str  # "" in a table without partitions
     instant: str  # of the write that made these ranges
-    first_buckets: int  # number of ranges at first
+    first_buckets: int  # number of the first ranges
     number: int  # how often the ranges were changed
     bounds: tuple[int, ...]  # the greatest hash of each range, ascending; greater hashes belong to the first range
-    file_ids: tuple[str, ...]  # of the file group of each range
+    file_ids: tuple[str, ...]  # file group of each range
 
     @classmethod
     def make_first(cls, partition_path: str, buckets: int) -> HashingMetadata:
-        """Return the first ranges of a partition: of about one size, with file ids computed from them."""
+        """Return the first ranges of a partition, of about equal size, with file ids computed from them."""
         step = (LARGEST_HASH + buckets - 1) // buckets
         bounds = tuple(min(step * number, LARGEST_HASH) for number in range(1, buckets + 1))
         ids = tuple(
@@ -100,10 +100,10 @@ class HashingMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BucketRules:
-    """Numbers of buckets that differ between partitions."""
+    """Different numbers of buckets for partitions."""
 
     rules: tuple[tuple[str, int], ...]  # patterns and numbers; the first pattern that matches a partition path decides
-    default: int  # of all other partitions
+    default: int  # number for all other partitions
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BucketRules:
@@ -111,7 +111,7 @@ class BucketRules:
 
         Raises:
             CorruptFileError: the file is not a hashing configuration.
-            UnsupportedFeatureError: the rules are of another kind.
+            UnsupportedFeatureError: the rules are not regular expressions.
         """
         found = _parse_object(data, "a hashing configuration")
         kind = _read_field(found, "rule", str)
@@ -171,7 +171,7 @@ def _read_range(node: Any) -> tuple[int, str]:
 
 
 def is_file_id(prefix: object) -> bool:
-    """Whether a value can be the beginning of a file id, without its last part."""
+    """Whether a value can be a file id without its last part."""
     return isinstance(prefix, str) and 0 < len(prefix) < 100 and not set(prefix) & set("_./\\")
 
 
@@ -180,5 +180,5 @@ def _is_count(text: str) -> bool:
 
 
 def _make_name_uuid(data: bytes) -> uuid.UUID:
-    """Make the UUID that Java's ``UUID.nameUUIDFromBytes`` makes."""
+    """Make the same UUID as Java's ``UUID.nameUUIDFromBytes``."""
     return uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3)

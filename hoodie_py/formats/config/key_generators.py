@@ -1,4 +1,4 @@
-"""Names of key generators: classes, and the types that properties have beside them (Hudi ``KeyGeneratorType``)."""
+"""Names of key generators: classes, and the corresponding types in properties (Hudi ``KeyGeneratorType``)."""
 
 from __future__ import annotations
 

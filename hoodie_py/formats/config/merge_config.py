@@ -1,8 +1,8 @@
 """Resolves how a table merges versions of a record, from its properties.
 
-Tables of version 9 store the merge mode, and not the payload class it came from. Tables of version 6 store a payload
-class, a merge strategy id or both; tables of version 8 store the mode as well. ``infer_merge`` resolves these as Hudi's
-HoodieTableConfig.inferMergingConfigsForPreV9Table does:
+Tables of version 9 store the merge mode, and not the payload class from which it was derived. Tables of version 6 store
+a payload class, a merge strategy id or both; tables of version 8 also store the mode. ``infer_merge`` resolves these as
+Hudi's HoodieTableConfig.inferMergingConfigsForPreV9Table does:
 
 * Without payload class and strategy id: the stored mode counts; without it, event time if the table has ordering
   fields, else commit time.
@@ -146,8 +146,8 @@ def resolve_merge(
 ) -> MergeConfig:
     """Resolve the merge configuration that a reader of the table uses (Hudi HoodieReaderContext.initRecordMerger).
 
-    A version 6 table without payload class has the payload class that its mode implies, else the default one, unless
-    its strategy id is that of a custom merger. For a version 9 table the stored values count.
+    A version 6 table without payload class has the payload class implied by its mode, else the default one, unless its
+    strategy id belongs to a custom merger. For a version 9 table the stored values count.
 
     Raises InvalidTableError if the values contradict each other.
     """
@@ -176,10 +176,10 @@ def _resolve_stored(mode: MergeMode, payload: str | None, strategy: str | None) 
 def collect_merge_properties(
     properties: Mapping[str, str], prefix: str, delete_keys: tuple[str, str], version: int, payload: str | None
 ) -> Mapping[str, str]:
-    """Collect what the table stores for its merger (Hudi HoodieTableConfig.getTableMergeProperties).
+    """Collect the table's stored properties for its merger (Hudi HoodieTableConfig.getTableMergeProperties).
 
-    These are all keys under ``prefix``, without it, keys and values trimmed. In tables older than version 9 the AWS DMS
-    and Debezium payload classes imply the delete field and marker, under the two keys of ``delete_keys``.
+    These are all keys under ``prefix``, without the prefix, keys and values trimmed. In tables older than version 9 the
+    AWS DMS and Debezium payload classes imply the delete field and marker, under the two keys of ``delete_keys``.
     """
     found = {
         key.removeprefix(prefix).strip(): value.strip() for key, value in properties.items() if key.startswith(prefix)

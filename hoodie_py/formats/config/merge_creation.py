@@ -1,9 +1,8 @@
 """Merge configuration of writers: what a new table stores, and what a payload class in a write's options means.
 
-Version 9 tables store a merge mode instead of a payload class where a mode can replace the class; the class is then
-kept under the legacy key only. A class that no mode replaces stays the payload class of a CUSTOM table. It must agree
-with Hudi's HoodieTableConfig.inferMergingConfigsForV9TableCreation and
-HoodieReaderContext.initRecordMergerForIngestion:
+Version 9 tables store a merge mode instead of a payload class if a mode can replace the class, which is then kept only
+under the legacy key. A class that no mode replaces stays the payload class of a CUSTOM table. The rules must agree with
+Hudi's HoodieTableConfig.inferMergingConfigsForV9TableCreation and HoodieReaderContext.initRecordMergerForIngestion:
 
 * A built-in payload class becomes a mode. Some also set a partial update mode, a delete marker or ordering fields. An
   explicit mode beside a built-in class is ignored.
@@ -33,7 +32,7 @@ _DEBEZIUM_DELETES = {merging.DELETE_FIELD: "_change_operation_type", merging.DEL
 
 @dataclass(frozen=True, slots=True)
 class _Replacement:
-    """What version 9 stores instead of a payload class."""
+    """The settings that version 9 stores instead of a payload class."""
 
     mode: MergeMode
     partial_update_mode: str | None = None
@@ -66,10 +65,10 @@ _REPLACEMENTS = {
 def make_creation_properties(
     mode: MergeMode | None, payload: str | None, strategy: str | None, ordering_fields: Sequence[str], version: int = 9
 ) -> dict[str, str]:
-    """Return what a new table's properties say about merging.
+    """Return the merge properties of a new table.
 
-    Mode, payload class, strategy id and ordering fields are those asked for, if any; of the fields only whether there
-    are any matters. The version is at least 9.
+    Mode, payload class, strategy id and ordering fields are the requested ones, if any; of the fields it only matters
+    whether there are any. The version must be at least 9.
 
     Raises:
         InvalidTableError: the values contradict each other, or CUSTOM names neither a payload class nor a strategy.
@@ -93,7 +92,7 @@ def make_creation_properties(
 
 
 def make_replacement_properties(payload: str) -> dict[str, str]:
-    """Return what version 9 stores instead of a payload class that ``is_replaced``."""
+    """Return the properties that version 9 stores instead of a payload class that ``is_replaced``."""
     replacement = _REPLACEMENTS[payload]
     stored = {keys.MERGE_MODE: replacement.mode.value, keys.LEGACY_PAYLOAD_CLASS: payload}
     if replacement.partial_update_mode is not None:
@@ -105,10 +104,10 @@ def make_replacement_properties(payload: str) -> dict[str, str]:
 
 
 def find_payload_class(properties: Mapping[str, str]) -> str | None:
-    """Return the payload class that properties of a table or a write name (Hudi HoodieRecordPayload).
+    """Return the payload class in the properties of a table or a write (Hudi HoodieRecordPayload).
 
-    The table's key counts first, then the writers' option. For a commit-time table without both it is the class that
-    overwrites with the latest. Return None for other properties; callers then assume the default payload class.
+    The table's key counts first, then the writers' option. A commit-time table without both has the class that
+    overwrites with the latest. Returns None for other properties; callers then assume the default payload class.
     """
     for key in (keys.PAYLOAD_CLASS, keys.WRITER_PAYLOAD_CLASS):
         value = properties.get(key, "").strip()
@@ -138,10 +137,8 @@ def resolve_merge_for_write(config: TableConfig, options: Mapping[str, str]) -> 
 def resolve_config_for_write(config: TableConfig, options: Mapping[str, str], *, batch: bool) -> TableConfig:
     """Return the table config for the merges of one write (Hudi's BaseWriteHelper and merge handles).
 
-    Where payload classes decide, the rows of one batch merge by the write's class, and the result merges with the
-    table's rows by the table's class.
-
-    With ``batch`` it is for the merge of rows of one batch, otherwise for the merge with the table's rows.
+    ``batch``: for merging the rows of one batch with each other, otherwise for merging them with the table's rows. If
+    payload classes decide, the first merge uses the write's class, the second one the table's.
 
     Raises InvalidTableError if the payload class contradicts other values.
     """

@@ -2,8 +2,8 @@ r"""Reads and writes Java ``.properties`` files as ``java.util.Properties`` does
 
 The text is ISO-8859-1; lines end with LF, CR or CR LF; a line whose first visible character is ``#`` or ``!`` is a
 comment; an odd number of backslashes at the end of a line continues it, and the continuation's leading blanks are
-dropped. The key ends at the first unescaped ``=``, ``:`` or blank; ``\t \n \r \f \uXXXX`` are escapes and any
-other escaped character stands for itself. A later line for the same key wins.
+dropped. The key ends at the first unescaped ``=``, ``:`` or blank; ``\t \n \r \f \uXXXX`` are escapes and any other
+escaped character stands for itself. The last line for a key counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
     r"""Parse a Java properties file.
 
     Raises:
-        InvalidTableError: a malformed ``\uXXXX`` escape.
+        InvalidTableError: a ``\uXXXX`` escape is malformed.
         CorruptFileError: the file is larger than the limit.
     """
     if len(data) > get_limits().properties_bytes:
@@ -62,13 +62,13 @@ def update_properties(before: bytes, changes: Mapping[str, str | None]) -> bytes
         key = _unescape(_split_key(logical)[0]) if logical is not None else None
         if key is None or key not in changes:
             lines.append(raw)
-        elif key in pending:  # of several lines for a key, the first gets the value and the others are removed
+        elif key in pending:  # the first of a key's lines gets the value, the others are removed
             lines.append(_format_line(key, pending.pop(key)))
     if lines and lines[-1] and not lines[-1].endswith(("\n", "\r")):
         lines.append("\n")
     lines += [_format_line(key, value) for key, value in pending.items()]
     after = "".join(lines).encode("iso-8859-1")
-    if parse_properties(after) != expected:  # a file that ends within a continued line
+    if parse_properties(after) != expected:  # the file ends within a continued line
         after = format_properties(expected)
     return after
 
@@ -94,7 +94,7 @@ def _escape(text: str, *, is_key: bool) -> str:
 
 
 def _split_lines(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield each logical line twice: its raw text with all line ends, and its content, None for comments and blanks."""
+    """Yield each logical line as raw text with all line ends, and as content, None for comments and blank lines."""
     parts = _LINE_END.split(text)  # line, end, line, end, ..., line
     raw: list[str] = []
     logical: list[str] = []
@@ -128,6 +128,7 @@ def _unescape(text: str) -> str:
         return text
     plain = _ESCAPE.sub(_decode_escape, text)
     if _SURROGATE.search(plain):
+        # Two escapes may form one character beyond U+FFFF.
         return plain.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
     return plain
 

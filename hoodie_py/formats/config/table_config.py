@@ -4,8 +4,8 @@ The keys of the file are declared only here. Values that depend on several prope
 is parsed: the aliases of older and newer releases, the merge mode (``merge_config``), ``field:TYPE`` partition fields,
 and the key generator's type.
 
-The file has a checksum over database and table name; another checksum means a torn or foreign file. The caller chooses
-between ``hoodie.properties`` and its backup, and retries.
+The file contains a checksum of database and table name; a wrong one means that the file is torn or belongs to another
+table. The caller chooses between ``hoodie.properties`` and its backup, and retries.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def compute_table_checksum(name: str, database: str = "") -> int:
 class TableConfig:
     """A table's resolved properties.
 
-    ``ordering_fields`` are the configured fields, ``merge_ordering_fields`` those that a merge reads.
-    ``partition_fields`` are without the ``:TYPE`` of custom key generators, which is in ``partition_field_types``.
+    ``ordering_fields`` are the configured fields, ``merge_ordering_fields`` the ones that a merge reads.
+    ``partition_fields`` lack the ``:TYPE`` of custom key generators, which is in ``partition_field_types``.
     ``key_generator`` is Hudi's type name without ``_AVRO``, or the class name of a user's generator. ``payload_class``
-    counts only for ``is_payload_based`` tables, ``legacy_payload_class`` never. ``properties`` has every key of the
-    file with its unchanged value.
+    has an effect only in ``is_payload_based`` tables, ``legacy_payload_class`` never. ``properties`` contains every key
+    of the file with its unchanged value.
 
     Examples:
         >>> trips.config.name, trips.config.version, trips.config.table_type
@@ -170,13 +170,13 @@ class TableConfig:
 
         Raises:
             InvalidTableError: the name is missing, the checksum is wrong, or a value is unknown or contradicts another.
-            UnsupportedFeatureError: the table version is not 1 to 6, 8 or 9, or the table format is foreign.
+            UnsupportedFeatureError: the table version is not 1 to 6, 8 or 9, or the table format is not Hudi's own.
         """
         return cls.from_properties(parse_properties(data))
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TableConfig:
-        """Resolve parsed properties; raises as ``from_bytes``."""
+        """Resolve parsed properties. Raises as ``from_bytes``."""
         name = properties.get(NAME, "")
         try:
             return _PropertyReader(properties).read_config(cls)
@@ -195,16 +195,17 @@ class TableConfig:
 
     @property
     def has_logs_named_by_commit(self) -> bool:
-        """Whether a log file's name has the instant of the delta commit that wrote it (from table version 8 on).
+        """Whether a log file's name contains the instant of the delta commit that wrote it (from table version 8 on).
 
-        Up to version 6 the name has the base instant of the file slice.
+        Up to version 6 the name contains the base instant of the file slice.
         """
         return self.version >= FIRST_VERSION_WITH_COMPLETION_TIMES
 
     @property
     def may_mix_commits_in_logs(self) -> bool:
-        """Whether a log file may have blocks of several commits, some of them unfinished: up to version 6, and in older
-        slices of tables that were upgraded from there.
+        """Whether a log file may have blocks of several commits, some of them unfinished.
+
+        True up to version 6, and for tables upgraded from there, whose older slices may have such log files.
         """
         return not self.has_logs_named_by_commit or self.properties.get(INITIAL_VERSION, "").strip() in _OLD_VERSIONS
 
@@ -229,7 +230,7 @@ class TableConfig:
 
     @property
     def merge_ordering_fields(self) -> tuple[str, ...]:
-        """The ordering fields that a merge reads: none in a table with commit-time ordering."""
+        """The ordering fields that a merge reads: none if the order of commits decides."""
         return () if self.merge_mode is MergeMode.COMMIT_TIME_ORDERING else self.ordering_fields
 
     @property

@@ -1,20 +1,20 @@
 r"""Checks that ``hoodie.properties`` is whole.
 
 The file stores neither its length nor a checksum of its content (Hudi's checksum covers only two names). A file that
-was cut off reads as a file with fewer properties, and the defaults for the missing ones give other rows. The rules:
+was cut off reads as a file with fewer properties, and the defaults of the missing ones give other rows. The rules:
 
-* Java ends every line. If the last line has no end, the file is cut off.
+* Java ends every line. If the last line has no end, the file was cut off.
 * Java always writes the keys ``ALWAYS`` (a checksum from version 3 on), from table version 8 on also ``SINCE_8``
   (``HoodieTableMetaClient.TableBuilder``, the upgrade handlers, ``HoodieTableConfig.create`` and ``storeProperties``).
 * Some properties are always written together. Spark's writer and the streamer write time zone, meta fields and base
   format at once. A key generator that needs partition fields is stored with them. A partial update mode that needs a
   placeholder is stored with it.
-* Java writes in the order of its hash map, where the ordering fields follow the timeline's path directly. So a file
-  whose last property is that path is cut off, if its merge mode uses ordering values and it has no ordering fields.
-* A file that this package writes says in its first line that it has a last line, and has it. Both are comments. Java
-  drops them when it rewrites the file.
+* Java writes in the order of its hash map, in which the ordering fields directly follow the timeline's path. So a file
+  whose last property is that path was cut off, if its merge mode uses ordering values and it has no ordering fields.
+* This package writes a first line that promises a last line. Both are comments. Java drops them when it rewrites the
+  file.
 
-One loss cannot be seen: a user's own merge property on the last line of a file that Java wrote.
+One loss cannot be detected: a user's own merge property on the last line of a file that Java wrote.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|$)")
 ALWAYS = (keys.NAME, keys.TYPE, keys.VERSION, keys.TIMELINE_LAYOUT, keys.CHECKSUM, keys.ARCHIVE_FOLDER)
 _FIRST_VERSION_WITH_CHECKSUM = 3
 SINCE_8 = (keys.TIMELINE_PATH, keys.MERGE_MODE)
-# The keys that are always written together with a key.
+# Keys that are always written together with a key.
 _TOGETHER = {keys.TIMEZONE: (keys.POPULATE_META_FIELDS, keys.BASE_FILE_FORMAT)}
 _PARTITIONING = frozenset({"SIMPLE", "TIMESTAMP", "CUSTOM"})  # key generators that need partition fields
 
@@ -44,8 +44,8 @@ def parse_whole_table_config(data: bytes) -> TableConfig:
     """Parse a ``hoodie.properties`` file and check that it is whole.
 
     Raises:
-        InvalidTableError: the file was cut off, or as ``TableConfig.from_bytes``.
-        UnsupportedFeatureError: as there.
+        InvalidTableError: the file was cut off; or as for ``TableConfig.from_bytes``.
+        UnsupportedFeatureError: as for ``TableConfig.from_bytes``.
     """
     is_sealed = _FIRST_LINE in data
     if is_sealed and b"\n" + _LAST_LINE not in data:
@@ -59,7 +59,7 @@ def parse_whole_table_config(data: bytes) -> TableConfig:
 
 
 def seal_properties(data: bytes) -> bytes:
-    """Return a properties file with the first and last line that mark a whole file."""
+    """Add the first and last line that mark a whole file to a properties file."""
     lines = [line for line in _LINE.findall(data) if line.rstrip(b"\r\n") not in (_FIRST_LINE, _LAST_LINE)]
     text = b"".join(lines)
     end = b"" if not text or text.endswith((b"\n", b"\r")) else b"\n"

@@ -9,8 +9,8 @@ HoodieDeleteRecordList, whose schema is part of Hudi and not of the file; versio
                              9 decimal(30,15) (bytes), 10 time (long micros), 11 timestamp (long micros), 12 array:
                              null or array of the same, with 12 a local date (int days) in place of the array
 
-Null and **int 0** both mean "no ordering value: the delete counts by its arrival", whatever the ordering column's type
-is. Inside an array they do not.
+Null and **int 0** both mean "no ordering value: the delete counts by its arrival", whatever the type of the ordering
+column. Inside an array they are values.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _SMALLEST_DELETE = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteRecords:
-    """The deletes of one block in their order: record keys, and the kinds and values of their ordering values."""
+    """The deletes of one block in order: record keys, and the kinds and values of their ordering values."""
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]  # ``OrderingKind``
-    values: list[Any]  # None where the kind is NONE
-    numbers: npt.NDArray[np.int64] | None = None  # if all are integers, dates or times; 0 where the kind is NONE
+    values: list[Any]  # None if the kind is NONE
+    numbers: npt.NDArray[np.int64] | None = None  # if all are integers, dates or times; 0 if the kind is NONE
 
     def __len__(self) -> int:
         return len(self.values)
@@ -65,7 +65,7 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
 
     Raises:
         CorruptFileError: the bytes are not a delete block; ``where`` has the offset in the payload.
-        UnsupportedFeatureError: an unknown version, or an ordering value of an unknown type.
+        UnsupportedFeatureError: the version, or the type of an ordering value, is unknown.
     """
     data = bytes(content)
     if len(data) < _HEADER.size:
@@ -82,7 +82,7 @@ def decode_deletes(content: memoryview | bytes) -> DeleteRecords:
 def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOfBlocks | None:
     """Decode DELETE blocks of version 3 together, which is several times faster for small blocks.
 
-    Return None if one of them has another version or cannot be decoded. Decoding each alone then tells which one.
+    Returns None if one of them has another version or cannot be decoded; decoding each alone then shows which one.
     """
     if any(len(content) < _HEADER.size for content in contents):
         return None
@@ -94,7 +94,7 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOf
         return None
     walk = DeleteWalker(b"".join(payloads))
     bounds = pairwise(accumulate(map(len, payloads), initial=0))
-    try:  # a delete that crosses the end of its block ends behind it, which _walk_runs refuses
+    try:  # a delete that crosses the end of its block is refused by _walk_runs
         counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
         return DeletesOfBlocks(_make_records(walk.finish()), counts)
     except HoodieError:
@@ -153,7 +153,7 @@ def _decode_uniform(payload: bytes) -> DecodedDeletes | None:
 
 
 def _walk_runs(walk: DeleteWalker, pos: int, end: int) -> int:
-    """Step over the deletes of a block whose payload lies at ``pos`` to ``end``, and return their number."""
+    """Step over the deletes of a block whose payload is at ``pos`` to ``end``; return their number."""
     total = 0
     try:
         while True:

@@ -1,12 +1,12 @@
 """Encodes the content of DELETE blocks: deleted keys with their typed ordering values, block version 3.
 
-``decoder`` has the layout and the decoder. It must agree with Hudi's HoodieDeleteBlock and DeleteRecord.create:
+``decoder`` documents the layout. The values must agree with Hudi's HoodieDeleteBlock and DeleteRecord.create:
 
 * Values have the types that Hudi's writers use: points in time are microseconds in a long, decimals have scale 15.
-* "No ordering value" is the int 0, which cannot be told from a real 0 (Hudi OrderingValues.getDefault). The format also
-  has a null, but it is never written: Java Hudi merging by event time fails on it with a NullPointerException, and
-  Hudi 0.14 in every mode.
-* Dates are days in an int, the class that rows have. The format also has a date type, but Java Hudi fails on it with a
+* "No ordering value" is the int 0, which cannot be distinguished from a real 0 (Hudi OrderingValues.getDefault). The
+  format also has a null, which is never written: Java Hudi fails on it with a NullPointerException when it merges by
+  event time, and Hudi 0.14 in every mode.
+* Dates are days in an int, as in Java's rows. The format also has a date type, but Java Hudi fails on it with a
   ClassCastException.
 """
 
@@ -34,7 +34,7 @@ _INT_BRANCH = 2
 _NO_ORDERING = encode_long(_INT_BRANCH) + b"\0"
 _ARRAY_BRANCH = 12
 _DECIMAL = json.dumps({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": DECIMAL_SCALE})
-# Arrow types, with the branch of the union of ordering values and the Avro type in it.
+# The branch in the union of ordering values, and the Avro type there, for each Arrow type.
 _BRANCHES: dict[pa.DataType, tuple[int, str]] = {
     pa.bool_(): (1, "boolean"),
     pa.int8(): (2, "int"),
@@ -53,12 +53,12 @@ def encode_delete_content(keys: pa.Array, partition_paths: pa.Array, ordering: S
     """Encode the content of a DELETE block.
 
     Keys and partition paths are strings. ``ordering`` are the columns of the table's ordering fields, with Spark's
-    types. Several columns make one array value. Without columns, or where all of them are null, a delete has no
-    ordering value.
+    types; several columns become one array value. A delete has no ordering value if there are no columns, or if all are
+    null for it.
 
     Raises:
-        InvalidTableError: a null key, or columns of different lengths.
-        UnsupportedFeatureError: an ordering column of a type that Hudi does not order by.
+        InvalidTableError: a key is null, or columns have different lengths.
+        UnsupportedFeatureError: Hudi does not order by the type of an ordering column.
     """
     count = len(keys)
     if keys.null_count:
@@ -103,7 +103,7 @@ def _encode_value(column: pa.Array) -> Pieces:
 
 
 def _encode_branch_or_zero(column: pa.Array, node: AvroType, branch: int) -> Pieces:
-    """Encode ordering values of one field; a null becomes the int 0."""
+    """Encode the ordering values of one field; a null becomes the int 0."""
     pieces = encode_branch(column, node, branch, null=_INT_BRANCH)
     if not column.null_count:
         return pieces

@@ -1,8 +1,8 @@
 """Reads the Kryo objects of old delete blocks.
 
 Delete blocks of versions 1 and 2 (Hudi before 0.14) are Kryo 4 streams: ``HoodieKey[]`` and ``DeleteRecord[]``. This
-module reads only these classes and the classes of their ordering values. A class name in the stream only chooses one of
-the methods below. No class is loaded by name, and every other name is refused.
+module reads only these classes and the classes of their ordering values. A class name in the stream only selects one of
+the methods below. No class is loaded by name, and all other names are refused.
 
 The encoding (com.esotericsoftware.kryo with reference tracking, as Hudi's SerializationUtils sets it up):
 
@@ -59,7 +59,7 @@ def read_deletes(data: bytes) -> list[KryoDelete]:
 
     Raises:
         CorruptFileError: the bytes are not a stream of these classes.
-        UnsupportedFeatureError: the stream has another class.
+        UnsupportedFeatureError: the stream contains another class.
     """
     reader = _KryoReader(data)
     try:
@@ -73,7 +73,7 @@ def read_deletes(data: bytes) -> list[KryoDelete]:
 
 
 class _KryoReader:
-    """Reads a stream from its start; it keeps class names and objects, because later ones refer to them by number."""
+    """Reads a stream from its start; keeps class names and objects, to which later ones refer by number."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -187,7 +187,7 @@ class _KryoReader:
     def _read_reference(self, kind: type) -> tuple[Any, int | None]:
         """Read a reference.
 
-        Return the known object and None, or None and the number that the caller must store the new object under.
+        Return the known object and None, or None and the number under which the caller must store the new object.
         """
         start = self.pos
         tag = self._read_varint()

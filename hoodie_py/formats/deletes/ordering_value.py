@@ -1,7 +1,7 @@
 """Reads typed ordering values of delete blocks one at a time (the union ``orderingVal`` of ``decoder``).
 
-Each reader takes the payload and the offset of a value. It returns the kind, the value and the offset behind it.
-Reading past the payload raises IndexError or struct.error.
+Each reader takes the payload and the offset of a value. It returns the kind, the value and the offset after it. Reading
+past the payload raises IndexError or struct.error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _Value = tuple[OrderingKind, Any, int]
 
 
 def read_ordering(payload: bytes, pos: int) -> _Value:
-    """Read a value of any kind; an int 0 is returned as 0 and not as "no value"."""
+    """Read a value of any kind; an int 0 is returned as 0, not as "no value"."""
     branch, pos = read_varint(payload, pos)
     if branch == _ARRAY_BRANCH:
         return _read_array(payload, pos)

@@ -1,7 +1,7 @@
 """Decodes deletes that all have the same layout: keys of one length and integers of one width.
 
-Most delete blocks are of this kind, and NumPy decodes such a block as a table of bytes. Every record is checked for the
-layout of the first one; ``decoder`` decodes all other blocks delete by delete (``varying``).
+Most delete blocks are of this kind, and NumPy decodes such a block as a table of bytes. Every record is checked against
+the layout of the first one; ``decoder`` decodes all other blocks delete by delete (``varying``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.formats.avro.columnar_cursor import decode_zigzag
 from hoodie_py.formats.deletes.ordering_value import OrderingKind
 
-PRESENT = 2  # the byte in front of a key or a path that is not null
-NOT_SHORT = 0x81  # set in the length of a text of 64 bytes and more, and in a negative length
+PRESENT = 2  # the byte before a key or path that is not null
+NOT_SHORT = 0x81  # bits set in the length of a text of 64 bytes or more, and in a negative length
 INTEGER_TAGS = {
     4: OrderingKind.INT,
     6: OrderingKind.LONG,
@@ -30,24 +30,24 @@ INT_LIMIT = 1 << 31
 SMALL_KINDS = (OrderingKind.INT, OrderingKind.DATE)
 
 _ABSENT = 0
-_MORE = 0x80  # set in every byte of an integer but the last
+_MORE = 0x80  # set in every byte of an integer except the last
 _WIDEST = 9  # bytes of the longest integer that cannot overflow
 _MOST_KEY_BYTES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedDeletes:
-    """Deletes in their order: record keys, and the kinds (``OrderingKind``) and values of their ordering values."""
+    """Deletes in order: record keys, and the kinds (``OrderingKind``) and values of their ordering values."""
 
     keys: pa.StringArray
     kinds: npt.NDArray[np.int8]
-    numbers: npt.NDArray[np.int64]  # values that are integers; 0 for other kinds and for none
-    others: dict[int, Any] = field(default_factory=dict)  # values of other kinds, by the number of the delete
+    numbers: npt.NDArray[np.int64]  # integer values; 0 for other kinds and for none
+    others: dict[int, Any] = field(default_factory=dict)  # other values, by the number of the delete
 
 
 @dataclass(frozen=True, slots=True)
 class _RecordShape:
-    """The layout of a record: offsets of its parts from the start of the record, in bytes."""
+    """The layout of a record: offsets of its parts from its start, in bytes."""
 
     key_bytes: int
     path: int
@@ -63,9 +63,9 @@ class _RecordShape:
 
 
 def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> DecodedDeletes | None:
-    """Decode the ``count`` deletes, at least one, of a payload of version 3 that has one Avro array block.
+    """Decode one or more deletes (``count``) of a version 3 payload that consists of one Avro array block.
 
-    The first one is at ``pos``. Return None if a delete has another layout than the first one, or is damaged.
+    The first delete is at ``pos``. Returns None if a delete has another layout than the first one, or is damaged.
     """
     shape = _find_shape(payload, pos)
     if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
@@ -88,7 +88,7 @@ def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> DecodedDelet
 
 
 def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:
-    """Return the layout of the first record; None if it is not one of those decoded here."""
+    """Return the layout of the first record; None if it is not decoded here."""
     try:
         if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT:
             return None

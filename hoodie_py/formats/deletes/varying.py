@@ -1,7 +1,7 @@
-"""Decodes deletes of any shape (``decoder`` has the format).
+"""Decodes deletes of any layout (``decoder`` documents the format).
 
-It steps over the deletes one by one and only notes the offsets of keys and integers. NumPy and Arrow then read all of
-them at once, which is faster than to decode each in Python.
+The deletes are stepped over one by one, and only the offsets of keys and integers are noted. NumPy and Arrow then read
+all of them at once, which is faster than decoding each in Python.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from hoodie_py.formats.avro.columnar_cursor import FRONT, Budget, Misfit, Source
 from hoodie_py.formats.deletes.ordering_value import OrderingKind, read_is_present, read_ordering
 from hoodie_py.formats.deletes.uniform import INT_LIMIT, INTEGER_TAGS, NOT_SHORT, PRESENT, SMALL_KINDS, DecodedDeletes
 
-_MANY = 48  # from so many integers on NumPy is faster than a loop
+_MANY = 48  # from this number of integers on, NumPy is faster than a loop
 _IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 class DeleteWalker:
-    """Steps over the deletes of one or several payloads of version 3 and notes the offsets of keys and integers;
-    ``finish`` reads these.
+    """Steps over the deletes of one or several payloads of version 3, and notes the offsets of keys and integers.
+
+    ``finish`` reads the noted keys and integers.
     """
 
     def __init__(self, payload: bytes) -> None:
         self.payload = payload
         self._bounds = array("q")
         self._kinds = bytearray()
-        self._places = array("q")  # of integers, zero for other kinds
+        self._places = array("q")  # of integers; 0 for other kinds
         self._others: dict[int, Any] = {}
 
     def walk_deletes(self, pos: int, count: int) -> int:
-        """Step over ``count`` deletes from an offset on, and return the offset behind them.
+        """Step over ``count`` deletes, starting at an offset, and return the offset after them.
 
         Raises:
             CorruptFileError: the bytes are not a delete.
-            UnsupportedFeatureError: an ordering value of an unknown type.
+            UnsupportedFeatureError: an ordering value has an unknown type.
             IndexError, struct.error: the payload ends within a delete.
         """
-        # Bound methods and local names, and branches for the usual one-byte lengths first: this loop runs once per
-        # delete.
+        # Bound methods, local names, and the usual one-byte lengths first: this loop runs once per delete.
         payload, end = self.payload, len(self.payload)
         note_bound, note_kind, note_place = self._bounds.append, self._kinds.append, self._places.append
         integers = INTEGER_TAGS
@@ -93,9 +93,9 @@ class DeleteWalker:
         return pos
 
     def finish(self) -> DecodedDeletes:
-        """Decode the deletes that were stepped over.
+        """Decode the noted deletes.
 
-        Raises CorruptFileError: a key that is not UTF-8, or a number that is too large for its type.
+        Raises CorruptFileError if a key is not UTF-8, or a number is too large for its type.
         """
         kinds = np.frombuffer(self._kinds, np.int8).copy()
         places = np.asarray(self._places)
@@ -117,16 +117,14 @@ def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray
         try:
             return decode_zigzag(source.read_integers(places + FRONT, None)).astype(np.int64)
         except (Misfit, IndexError):
-            pass  # the loop below finds the damaged one and raises its error
+            pass  # the loop below finds the damaged integer and raises its error
     return [read_varint(payload, place)[0] for place in places.tolist()]
 
 
 def _gather_keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
-    """Gather the keys from the payload.
-
-    ``bounds`` has the start and the stop of each key. The whole list of bounds is the offsets of a string array whose
-    even items are the keys and whose odd items are the bytes between them.
-    """
+    """Copy the keys out of the payload; ``bounds`` contains the start and the stop of each key."""
+    # All bounds are the offsets of a string array whose even items are the keys, and whose odd items are the bytes
+    # between them.
     count = len(bounds) // 2
     offsets = np.zeros(2 * count + 1, np.int64)
     offsets[:-1] = np.asarray(bounds)

@@ -1,1 +1,1 @@
-"""HFiles and the records of the metadata table in them."""
+"""HFiles, and records in them."""

@@ -1,6 +1,6 @@
-"""Blocks, trailer and file info of HFiles: where they are, their plain bytes (Hudi ``HFileBlock``, ``HFileTrailer``).
+"""Blocks, trailer and file info of HFiles: their places and their plain bytes (Hudi ``HFileBlock``, ``HFileTrailer``).
 
-``writer`` draws the layout. Nothing here does I/O: the bytes of a file come through a ``Source``. Every size is checked
+``writer`` draws the layout. Nothing here does I/O: a ``Source`` supplies the bytes of a file. Every size is checked
 against the file before it is used.
 """
 
@@ -21,7 +21,7 @@ FILE_INFO, TRAILER_MAGIC, INFO_MAGIC = b"FILEINF2", b'TRABLK"$', b"PBUF"
 TRAILER_SIZE = 4096
 MAJOR_VERSION = 3
 HEADER = struct.Struct(">8siiqBii")
-MOST_LEVELS = 16  # of an index; a level more stands for at least twice the entries
+MOST_LEVELS = 16  # of an index; every level at least doubles the number of entries
 
 
 class Source(Protocol):
@@ -39,7 +39,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """An HFile that is in memory."""
+    """An HFile in memory."""
 
     data: memoryview
 
@@ -55,15 +55,15 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What the end of an HFile says.
+    """The facts at the end of an HFile.
 
     Attributes:
         info: offset of the file info.
-        root: offset of the root index, with which the part begins that a reader loads when it opens the file.
+        root: offset of the root index, the first part that a reader loads when it opens the file.
         data_count, meta_count: entries of the root index and of the index of meta blocks.
         entries: entries of the file.
-        levels: levels of the index; with one the root points to data blocks.
-        codec: number of the compression.
+        levels: levels of the index; if there is one, the root points to data blocks.
+        codec: number of the compression codec.
         start: offset of the trailer.
     """
 
@@ -79,7 +79,7 @@ class Trailer:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block: its magic, its plain payload, where it is, and how many bytes of payload the file has for it."""
+    """One block: its magic, its plain payload, its place in the file, and the size of its payload in the file."""
 
     magic: bytes
     payload: bytes
@@ -92,8 +92,8 @@ def read_trailer(source: Source) -> Trailer:
     """Decode the end of an HFile.
 
     Raises:
-        CorruptFileError: the bytes are no HFile, or a damaged one.
-        UnsupportedFeatureError: another version, or a codec that cannot be decompressed.
+        CorruptFileError: the bytes are not an HFile, or a damaged one.
+        UnsupportedFeatureError: the version is unknown, or the codec cannot be decompressed.
     """
     start = source.size - TRAILER_SIZE
     raw = bytes(source.read(start, source.size)) if start >= 0 else b""
@@ -124,11 +124,11 @@ def _check_number(value: int | bytes) -> int:
 
 
 def read_block(data: bytes | memoryview, at: int, codec: int, *, base: int = 0) -> Block:
-    """Return the block at ``at`` of ``data``, which lies at ``base`` in the file.
+    """Return the block at ``at`` in ``data``, which starts at ``base`` in the file.
 
     Raises:
         CorruptFileError: the block is cut short, damaged or contradicts itself.
-        UnsupportedFeatureError: it is beyond a limit.
+        UnsupportedFeatureError: the block is larger than a limit.
     """
     offset = base + at
     if at < 0 or at + HEADER.size > len(data):
@@ -142,7 +142,7 @@ def read_block(data: bytes | memoryview, at: int, codec: int, *, base: int = 0) 
 
 
 def parse_file_info(block: Block) -> Mapping[str, bytes]:
-    """Decode the file info, among it ``schema``. Raises CorruptFileError if it is damaged."""
+    """Decode the file info, which includes ``schema``. Raises CorruptFileError if it is damaged."""
     payload, offset = block.payload, block.offset
     if block.magic != FILE_INFO or payload[:4] != INFO_MAGIC:
         raise CorruptFileError("An HFile has no file info where its trailer says.", offset=offset)

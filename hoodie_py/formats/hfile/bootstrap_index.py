@@ -1,4 +1,4 @@
-"""The index of a metadata-only bootstrap: which source file has the data columns of a base file.
+"""The index of a metadata-only bootstrap: which source file contains the data columns of a base file.
 
 Hudi keeps it twice, as HFiles of one well-known name (Hudi HFileBootstrapIndex, HFileBootstrapIndexReader):
 
@@ -7,7 +7,7 @@ Hudi keeps it twice, as HFiles of one well-known name (Hudi HFileBootstrapIndex,
     .fileids       part=<path>;fileid=<id>    HoodieBootstrapFilePartitionInfo: one source
 
 Each value is an Avro container file of one record. A source is a HoodieFileStatus: a URI, which is not percent-encoded,
-and the size in bytes that the file had when it was bootstrapped.
+and the size of the file in bytes when it was bootstrapped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILE_IDS_PATH = f"{_FOLDER}/.fileids/{_NAME}"
 
 @dataclass(frozen=True, slots=True)
 class IndexedSource:
-    """A source file as the index has it; None for a size that is not known."""
+    """A source file in the index; ``size`` is None if it is not known."""
 
     uri: str
     size: int | None

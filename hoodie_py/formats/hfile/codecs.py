@@ -7,8 +7,8 @@
     5        bzip2    one stream
     6        zstd     one frame, or Hadoop's pieces, each one frame
 
-Hadoop's pieces: the plain size of some pieces int32, then for each piece its size int32 and its bytes. LZO (0) has no
-decoder here.
+Hadoop's pieces: the plain size of a group of pieces int32, then for each piece its size int32 and its bytes. LZO (0)
+has no decoder here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hoodie_py.formats.hfile.protobuf import read_varint
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, BZIP2, ZSTD = 2, 1, 3, 4, 5, 6
-_FREE_BYTES = 16 << 20  # plain bytes that any block may have, whatever its compressed size
+_FREE_BYTES = 16 << 20  # plain bytes always allowed for a block, whatever its compressed size
 _MOST_MEMBERS = 16
 _INT = struct.Struct(">i")
 _ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
@@ -34,18 +34,18 @@ _Decompress = Callable[[bytes, int], bytes]
 
 
 def check_codec(number: int) -> int:
-    """Return the number of a codec that can be decompressed. Raises UnsupportedFeatureError for another one."""
+    """Return the number of a codec that can be decompressed. Raises UnsupportedFeatureError for other codecs."""
     if number != NO_COMPRESSION and number not in _DECOMPRESSORS:
         raise UnsupportedFeatureError(f"HFiles with compression number {number} are not supported.")
     return number
 
 
 def decompress(codec: int, payload: bytes, size: int, *, offset: int) -> bytes:
-    """Return the plain bytes of a block's payload, which must be ``size``; ``offset`` is the block's, for errors.
+    """Return the plain bytes of a block's payload, which must have ``size``; ``offset`` is the block's, for errors.
 
     Raises:
-        CorruptFileError: the payload is damaged, has another size, or is beyond ``Limits.metadata_ratio``.
-        UnsupportedFeatureError: the size is beyond ``Limits.hfile_block_bytes``.
+        CorruptFileError: the payload is damaged, has another size, or exceeds ``Limits.metadata_ratio``.
+        UnsupportedFeatureError: the size exceeds ``Limits.hfile_block_bytes``.
     """
     limits = get_limits()
     if size > limits.hfile_block_bytes:
@@ -72,10 +72,10 @@ def _inflate(payload: bytes, size: int) -> bytes:
     members = 0
     while len(plain) < size:  # Hadoop's compressor may write several members
         members += 1
-        if members > _MOST_MEMBERS:  # each costs a copy of what follows
+        if members > _MOST_MEMBERS:  # each copies the rest of the payload
             raise ValueError("there are too many members")
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        plain += stream.decompress(payload, size - len(plain) + 1)  # a byte more than there is, to reach the end
+        plain += stream.decompress(payload, size - len(plain) + 1)  # one byte more, so that the end is reached
         if not stream.eof:
             raise EOFError("a stream is cut short, or longer than its block")
         payload = stream.unused_data
@@ -124,7 +124,7 @@ def _read_length(payload: bytes, at: int) -> int:
 
 
 def _find_plain_size(codec: str, piece: bytes, most: int) -> int:
-    """Return the plain size of a piece, which Arrow must be told exactly: it would not report a smaller one."""
+    """Return the plain size of a piece. Arrow must be given the exact size: it would not report a smaller one."""
     if codec == "zstd":  # a frame must fill its group, and Arrow checks that
         return most
     try:
@@ -137,7 +137,7 @@ def _find_plain_size(codec: str, piece: bytes, most: int) -> int:
 
 
 def _measure_lz4(piece: bytes) -> int:
-    """Return the plain size of a raw LZ4 block, which does not say it: the lengths of its literals and matches."""
+    """Return the plain size of a raw LZ4 block, which does not store it: the sum of its literals and matches."""
     at = total = 0
     while True:
         token = piece[at]
