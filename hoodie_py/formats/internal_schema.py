@@ -1,11 +1,12 @@
 """InternalSchema: the schema of a table with schema-on-read, whose columns have ids, and the history of such schemas.
 
-JSON of two kinds (Hudi ``SerDeHelper``): one schema in the commit metadata's ``latest_schema``, and all versions,
-``{"schemas": [newest, ...]}``, in the files of ``.hoodie/.schema/``. A version has a ``version_id``: the instant of the
-change as a number, 0 for the schema before the first change. Fields, list elements, map keys and map values have ids
-that never change, whatever is renamed.
+Hudi stores it as JSON in two forms (``SerDeHelper``): one schema in the commit metadata's ``latest_schema``, and all
+versions, ``{"schemas": [newest, ...]}``, in the files of ``.hoodie/.schema/``. A version has a ``version_id``: the
+instant of the change as a number, 0 for the schema before the first change. Fields, list elements, map keys and map
+values have ids that never change, whatever is renamed.
 
-The text is input of unknown origin: depth is bounded, ids of one version must differ, and so must names of one record.
+The text is input of unknown origin: its depth is bounded, and the ids of a version and the names of a record must be
+distinct.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class MapType:
     value_optional: bool = True
 
 
-InternalType = str | RecordType | ListType | MapType  # a text names a primitive type, such as "int" or "decimal(9, 2)"
+InternalType = str | RecordType | ListType | MapType  # a string is a primitive type: "int", "decimal(9, 2)", ...
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class InternalSchema:
     Attributes:
         version: the instant of the change as a number; 0 before the first change.
         record: the columns.
-        max_id: the greatest id that any version has given.
-        fields_by_id: every field at any depth, with the record that it is in. Elements of lists and values of maps are
-            no fields.
+        max_id: the greatest id that any version has assigned.
+        fields_by_id: every field at any depth, with the record that contains it. Elements of lists and values of maps
+            are not fields.
     """
 
     version: int
@@ -94,16 +95,16 @@ def parse_internal_schema(text: str) -> InternalSchema:
     """Parse the ``latest_schema`` of a commit.
 
     Raises:
-        CorruptFileError: it is not in Hudi's format, or contradicts itself.
+        CorruptFileError: the text is not in Hudi's format, or contradicts itself.
     """
     return _parse_schema(_load(text))
 
 
 def parse_schema_history(text: bytes | str) -> tuple[InternalSchema, ...]:
-    """Parse a file of ``.hoodie/.schema/``; return the versions, oldest first. Of equal versions the last one counts.
+    """Parse a file of ``.hoodie/.schema/``; return the versions, oldest first. The last one of equal versions counts.
 
     Raises:
-        CorruptFileError: it is not in Hudi's format, or a version contradicts itself.
+        CorruptFileError: the text is not in Hudi's format, or a version contradicts itself.
     """
     found = _load(text)
     schemas = found.get("schemas") if isinstance(found, dict) else None
@@ -120,7 +121,7 @@ def write_internal_schema(schema: InternalSchema) -> str:
 
 
 def write_schema_history(newest_first: Sequence[str], older: bytes = b"") -> bytes:
-    """Write a file of ``.hoodie/.schema/``: versions as ``write_internal_schema`` gives them, then those of an older
+    """Write a file of ``.hoodie/.schema/``: versions from ``write_internal_schema``, then the versions of an older
     file.
 
     Raises:

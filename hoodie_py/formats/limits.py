@@ -1,13 +1,13 @@
 """Limits of a reader: the largest sizes, counts and depths that a file may promise.
 
 A table may come from a stranger, and a few bytes can promise billions of rows. Every parser checks a promise against
-the file itself where it can: a length must fit into the bytes that are left. Otherwise it checks against these limits,
-which are far above what Hudi writes. A file beyond a limit is refused with an error that names the limit.
+the file itself if possible: a length must fit into the remaining bytes. Otherwise it checks against these limits, which
+are far above what Hudi writes. A file beyond a limit is refused with an error that names the limit.
 
-The limits hold for the whole process, because they protect it: a table's properties are read before any scan could
-carry options. The environment variable ``HOODIE_PY_LIMITS`` sets them, as ``name=number`` with blanks or commas
-between, and K, M or G (powers of 1024) behind a number: ``HOODIE_PY_LIMITS="log_blocks=1M metadata_bytes=1G"``. For
-Spark's workers set ``spark.executorEnv.HOODIE_PY_LIMITS``.
+The limits apply to the whole process, because they protect it: a table's properties are read before any scan could pass
+options. The environment variable ``HOODIE_PY_LIMITS`` sets them as ``name=number``, separated by blanks or commas, with
+K, M or G (powers of 1024) after a number: ``HOODIE_PY_LIMITS="log_blocks=1M metadata_bytes=1G"``. For Spark's workers
+set ``spark.executorEnv.HOODIE_PY_LIMITS``.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class Limits:
     block_records: int = 1 << 26  # records, deletes or positions of one log block
     columns: int = 100_000  # leaf columns of a Parquet file
     decoded_bytes: int = 4 << 30  # decoded Parquet log block, history file or batch of a base file, by the footer
-    decoded_ratio: int = 1000  # decoded size of a Parquet log block over its own, if it is over 128 MB
+    decoded_ratio: int = 1000  # decoded size of a Parquet log block over its own size, if it exceeds 128 MB
     file_rows: int = 1 << 28  # rows of a Parquet file, which may take no bytes in it; entries of an HFile
     hfile_block_bytes: int = 1 << 30  # plain bytes of one block of an HFile
     history_rows: int = 10_000_000  # rows of a Parquet file of the archived timeline
-    linked_folders: int = 100_000  # folders that symbolic links lead to, each counted as often as a way leads there
-    log_blocks: int = 100_000  # blocks of one log file, with those that were not written whole
+    linked_folders: int = 100_000  # folders reached by symbolic links, each counted once for every path to it
+    log_blocks: int = 100_000  # blocks of one log file, including corrupt ones
     log_bytes: int = 4 << 30  # a log file, or a base file of the metadata table
     log_headers: int = 64  # headers of one log block
     metadata_bytes: int = 256 << 20  # a file of the timeline, or one record of it when decompressed
     metadata_items: int = 2_000_000  # items of arrays and maps in a file of the timeline (in JSON: lists and objects)
-    metadata_ratio: int = 100  # decompressed size of a record or HFile block over its own, if over 16 MB
+    metadata_ratio: int = 100  # decompressed size of a record or HFile block over its own size, if it exceeds 16 MB
     name_chars: int = 4096  # a file's name
     properties_bytes: int = 16 << 20  # hoodie.properties and the like
     schema_chars: int = 8 << 20  # an Avro schema as JSON
     schema_depth: int = 64  # records, arrays and maps inside each other in an Avro schema
-    schema_types: int = 50_000  # types that an Avro schema is made of, each reference to a named type written out
+    schema_types: int = 50_000  # types in an Avro schema, with each reference to a named type written out
 
     @classmethod
     def from_text(cls, text: str) -> Limits:
         """Parse ``name=number`` entries; other limits keep their defaults.
 
-        Raises InvalidQueryError: an entry of another form, an unknown name, or zero.
+        Raises InvalidQueryError if an entry has another form, an unknown name, or the number zero.
         """
         chosen: dict[str, int] = {}
         for entry in text.replace(",", " ").split():
@@ -73,7 +73,7 @@ _NAMES = frozenset(each.name for each in fields(Limits))
 
 
 def get_limits(environment: Mapping[str, str] = os.environ) -> Limits:
-    """Return the limits of this process. Raises InvalidQueryError if ``HOODIE_PY_LIMITS`` cannot be understood."""
+    """Return the limits of this process. Raises InvalidQueryError if ``HOODIE_PY_LIMITS`` is malformed."""
     return _limits(environment.get(VARIABLE, ""))
 
 
@@ -83,7 +83,7 @@ _limits = lru_cache(maxsize=8)(Limits.from_text)
 def raise_limit_error(error: type[HoodieError], what: str, name: str, **where: Any) -> NoReturn:
     """Raise the error for a value beyond a limit.
 
-    ``what`` is the beginning of a sentence: what the file says or holds. ``name`` is an attribute of ``Limits``.
+    ``what`` is the beginning of a sentence: what the file contains. ``name`` is an attribute of ``Limits``.
     """
     most = getattr(get_limits(), name)
     hint = f"If the table is to be trusted, set {VARIABLE}='{name}=...' in the environment."

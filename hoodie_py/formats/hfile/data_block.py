@@ -1,8 +1,8 @@
-"""Finds the entries in a data block of an HFile: where each key and each value is (Hudi ``HFileDataBlock``).
+"""Finds the entries in a data block of an HFile: the place of each key and each value (Hudi ``HFileDataBlock``).
 
 Keys and values stay in the block's bytes, and their places are NumPy arrays. An entry is found only through the one
-before, so one loop in Python steps from length to length; everything else is done for all entries at once. Entries are
-puts without versions, as all writers of Hudi make them; others are refused. Keys are sorted by their bytes, and one may
+before it, so one loop in Python steps from length to length; everything else is done for all entries at once. Entries
+must be puts without versions, the only kind that Hudi's writers produce. Keys are sorted by their bytes, and may
 repeat.
 """
 
@@ -27,7 +27,7 @@ Places = npt.NDArray[np.int64]
 KEY_END = b"\0" + struct.pack(">q", (1 << 63) - 1) + b"\4"  # no column family, the latest timestamp, a put
 _LENGTHS = struct.Struct(">II")
 _ROW_LENGTH = 2
-_OVERHEAD = _LENGTHS.size + 1  # with the MVCC number behind the value, which is one byte
+_OVERHEAD = _LENGTHS.size + 1  # includes the MVCC number after the value, which is one byte
 _FEWEST_KEY_BYTES = _ROW_LENGTH + len(KEY_END)
 FEWEST_ENTRY_BYTES = _OVERHEAD + _FEWEST_KEY_BYTES
 
@@ -38,8 +38,8 @@ class DataBlock:
 
     Attributes:
         payload: the plain bytes of the block.
-        offset: where in the file the block is.
-        starts: where in the payload each entry begins.
+        offset: place of the block in the file.
+        starts: where each entry begins in the payload.
         keys, key_ends: where each key begins and ends.
         values, value_ends: where each value begins and ends.
     """
@@ -64,17 +64,15 @@ class DataBlock:
         return self.payload[self.values[index] : self.value_ends[index]]
 
     def iterate_entries(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """Yield key and value of some entries."""
+        """Yield keys and values of entries from ``start`` to ``stop``."""
         data, part = self.payload, slice(start, stop)
         places = (array[part].tolist() for array in (self.keys, self.key_ends, self.values, self.value_ends))
         for key, key_end, value, value_end in zip(*places, strict=True):
             yield data[key:key_end], data[value:value_end]
 
     def read_keys(self, start: int = 0, stop: int | None = None) -> pa.Array:
-        """Return keys as an array of binary.
-
-        Arrow does the copying: the payload is seen as one array in which every other item is a key.
-        """
+        """Return keys as an array of binary."""
+        # Arrow does the copying: the payload is seen as one array in which every other item is a key.
         keys, ends = self.keys[start:stop], self.key_ends[start:stop]
         bounds = np.empty(2 * len(keys) + 1, np.int32)
         bounds[0:-1:2], bounds[1::2] = keys, ends
@@ -85,7 +83,7 @@ class DataBlock:
         return take(whole, pa.array(np.arange(0, 2 * len(keys), 2)))
 
     def take(self, found: Sequence[int]) -> DataBlock:
-        """Return some entries, whose numbers rise."""
+        """Return the entries with the given numbers, which must be ascending."""
         at = np.asarray(found, np.int64)
         places = (self.starts, self.keys, self.key_ends, self.values, self.value_ends)
         return DataBlock(self.payload, self.offset, *(each[at] for each in places))
@@ -106,8 +104,8 @@ def split_data_block(block: Block) -> DataBlock:
     """Find the entries of a data block.
 
     Raises:
-        CorruptFileError: it is no data block, its entries do not fill it, or its keys are not sorted.
-        UnsupportedFeatureError: an entry of another kind than a put, or one with versions.
+        CorruptFileError: the block is not a data block, its entries do not fill it, or its keys are not sorted.
+        UnsupportedFeatureError: an entry is not a put, or has versions.
     """
     if block.magic != DATA_BLOCK:
         raise CorruptFileError(f"An HFile has a block {block.magic!r} where data should be.", block_offset=block.offset)
@@ -151,7 +149,7 @@ def _find_starts(payload: bytes, offset: int) -> Places:
 
 
 class _Numbers:
-    """Reads numbers at many places of some bytes."""
+    """Reads numbers at many places in some bytes."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload

@@ -1,4 +1,4 @@
-"""Reads all entries of a small HFile that is in memory, such as a file of the bootstrap index."""
+"""Reads all entries of a small HFile in memory, such as a file of the bootstrap index."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from hoodie_py.formats.hfile.reader import HFile
 
 
 def read_hfile(data: bytes | memoryview) -> list[Entry]:
-    """Return all entries of an HFile, in key order; errors as for ``HFile.iterate_entries``."""
+    """Return all entries of an HFile, in key order. Raises as ``HFile.iterate_entries``."""
     return list(HFile.from_bytes(data).iterate_entries())

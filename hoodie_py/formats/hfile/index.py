@@ -1,4 +1,4 @@
-"""Reads the index of an HFile: which block has which keys (Hudi ``HFileRootIndexBlock``, ``HFileLeafIndexBlock``).
+"""Reads the index of an HFile: which block contains which keys (Hudi ``HFileRootIndexBlock``, ``HFileLeafIndexBlock``).
 
     root         for each block: offset int64, size int32, Hadoop varint length, key
     below        count int32, count + 1 offsets int32 from the end of this list, then offset int64, size int32, key
@@ -6,8 +6,8 @@
     meta index   as the root, but its keys are names without a length
 
 With one level the root points to data blocks. With more it points to the blocks of the next level, and only the last
-level, the leaves, points to data. A key in the index is not greater than the first key of its block, and not less than
-the last key of the block before: HBase shortens keys. So it is used for order only.
+level, the leaves, points to data. An index key is not greater than the first key of its block, and not less than the
+last key of the previous block: HBase shortens keys. So index keys are used only for order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY_LENGTH = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """Where a block is, and a key that is not greater than its first one."""
+    """The place of a block, and a key that is not greater than its first one."""
 
     offset: int
     size: int
@@ -48,9 +48,9 @@ class Index:
     keys: Sequence[bytes]
 
     def find_span(self, first: bytes | None, last: bytes | None) -> range:
-        """Return the numbers of blocks that may have keys from ``first`` to ``last``, both included; None is no bound.
+        """Return the numbers of blocks that may contain keys from ``first`` to ``last``, inclusive; None is no bound.
 
-        A block whose index key equals ``first`` may follow one that ends with this key.
+        The block before one whose index key equals ``first`` is included: it may end with this key.
         """
         start = 0 if first is None else max(bisect_left(self.keys, first) - 1, 0)
         return range(start, len(self.keys) if last is None else bisect_right(self.keys, last))
@@ -59,16 +59,16 @@ class Index:
 def parse_root_index(block: Block, count: int, most: int) -> Index:
     """Decode the root index.
 
-    ``most`` is where the blocks that it points to must end.
+    The blocks that the index points to must end at or before ``most``.
 
-    Raises CorruptFileError if it is damaged, points elsewhere or is not sorted.
+    Raises CorruptFileError if the index is damaged, points elsewhere or is not sorted.
     """
     entries = _parse_root(block, count, most, "root index")
     return _make_index([IndexEntry(e.offset, e.size, _cut_key(e.key, block.offset)) for e in entries], block.offset)
 
 
 def parse_meta_index(block: Block, count: int, most: int) -> dict[str, IndexEntry]:
-    """Decode the index of meta blocks by name; arguments and errors as for ``parse_root_index``."""
+    """Decode the index of meta blocks, by name. Arguments and errors as for ``parse_root_index``."""
     entries = _parse_root(block, count, most, "meta index")
     return {entry.key.decode("utf-8", errors="replace"): entry for entry in entries}
 
@@ -93,9 +93,9 @@ def _parse_root(block: Block, count: int, most: int, what: str) -> list[IndexEnt
 
 
 def parse_inner_index(block: Block, most: int, *, leaf: bool) -> Index:
-    """Decode an index block below the root: a leaf, whose entries are data blocks, or one between.
+    """Decode an index block below the root: a leaf, whose entries are data blocks, or an intermediate one.
 
-    Arguments and errors are as for ``parse_root_index``.
+    Arguments and errors as for ``parse_root_index``.
     """
     payload = block.payload
     if block.magic != (LEAF_INDEX if leaf else INNER_INDEX):
@@ -131,7 +131,7 @@ def _check_place(entry: IndexEntry, most: int, offset: int) -> IndexEntry:
 
 
 def _cut_key(stored: bytes, offset: int) -> bytes:
-    """Return the bytes of a key without its length and HBase's additions."""
+    """Return a key without its length and HBase's additions."""
     (length,) = _KEY_LENGTH.unpack_from(stored) if len(stored) >= _KEY_LENGTH.size else (-1,)
     if not 0 <= length <= len(stored) - _KEY_LENGTH.size:
         raise CorruptFileError("A key of an HFile's index is cut short.", offset=offset)
@@ -139,11 +139,11 @@ def _cut_key(stored: bytes, offset: int) -> bytes:
 
 
 def _read_hadoop_varint(payload: bytes, at: int, offset: int) -> tuple[int, int]:
-    """Return the number at ``at`` and where it ends (Hadoop ``WritableUtils.readVInt``); lengths are not negative."""
+    """Return the number at ``at`` and its end (Hadoop ``WritableUtils.readVInt``); it must not be negative."""
     first = payload[at]
     if first < 0x80:
         return first, at + 1
-    size = 0x90 - first  # bytes that follow, of a positive number
+    size = 0x90 - first  # bytes after the first one, if the number is positive
     if not 1 <= size <= 4 or at + 1 + size > len(payload):
         raise CorruptFileError("A length in an HFile's index is malformed.", offset=offset)
     return int.from_bytes(payload[at + 1 : at + 1 + size], "big"), at + 1 + size

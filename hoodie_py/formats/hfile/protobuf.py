@@ -1,7 +1,7 @@
-"""Fields of protobuf messages, as far as HFiles have them: numbers and bytes.
+"""Fields of protobuf messages, as far as HFiles use them: numbers and bytes.
 
-A message is fields back to back. A field is a varint of number * 8 + wire type, then a varint (wire type 0) or a varint
-length and that many bytes (wire type 2).
+A message consists of adjacent fields. A field is a varint of number * 8 + wire type, followed by a varint (wire type
+0), or by a varint length and that many bytes (wire type 2).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _VARINT, _OCTETS = 0, 2  # wire types
 
 
 def encode_number_field(number: int, value: int) -> bytes:
-    """Encode a field that holds a number."""
+    """Encode a field with a number."""
     return encode_varint(number << 3 | _VARINT) + encode_varint(value)
 
 
 def encode_octets_field(number: int, value: bytes) -> bytes:
-    """Encode a field that holds bytes: a string or a message."""
+    """Encode a field with bytes: a string or a message."""
     return encode_varint(number << 3 | _OCTETS) + encode_varint(len(value)) + value
 
 
@@ -39,9 +39,9 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message in their order: the number, and the value as int or bytes.
+    """Yield the fields of a message in order: the number, and the value as int or bytes.
 
-    Raises CorruptFileError if the message is cut short or has a field of another wire type.
+    Raises CorruptFileError if the message is cut short, or contains a field of another wire type.
     """
     at = 0
     while at < len(data):

@@ -1,15 +1,15 @@
 """HFile: one open HFile, read block by block (Hudi ``HFileReaderImpl``, ``HoodieNativeAvroHFileReader``).
 
 Opening reads the end of the file: trailer, root index, names of meta blocks, file info. A look-up of keys then reads
-the index blocks and data blocks that may have them, each once. Nothing is kept of a block that was passed.
+the index blocks and data blocks that may contain them, each once, and keeps none of them.
 
-The rules that keep this safe with hostile files:
+Four rules keep this safe with hostile files:
 
-* the index is followed exactly as many levels as the trailer says, and every place lies before the root index;
-* at each level blocks come in rising order of offsets, so that no block is read twice;
-* the plain bytes of all blocks together are limited by the bytes that the file has for them;
-* a file with other than the promised number of entries, with keys out of order, or with keys that its index denies is
-  an error. So where a scan is no error, look-ups find what it finds.
+* the index is followed for exactly as many levels as the trailer says, and every place is before the root index;
+* the offsets of blocks ascend at each level, so that no block is read twice;
+* the plain bytes of all blocks together are limited by their bytes in the file;
+* a file with another number of entries than the trailer says, with keys out of order, or with keys that contradict the
+  index is an error. So if a scan succeeds, look-ups find all that it finds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from hoodie_py.formats.hfile.data_block import FEWEST_ENTRY_BYTES, DataBlock, En
 from hoodie_py.formats.hfile.index import Index, IndexEntry, parse_inner_index, parse_meta_index, parse_root_index
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
-_FREE_BYTES = 64 << 20  # plain bytes that the blocks of any file may have together
-_READ_AT_ONCE = 4 << 20  # bytes of neighbouring data blocks that one request fetches, unless a block has more
+_FREE_BYTES = 64 << 20  # plain bytes of all blocks that are always allowed
+_READ_AT_ONCE = 4 << 20  # bytes of adjacent data blocks that one request reads, unless a single block is larger
 _LEAF_LEVEL = 2  # the level above data blocks, which are level 1
 SCHEMA = "schema"
 KeyRange = tuple[bytes | None, bytes | None]
@@ -43,7 +43,7 @@ KeyRange = tuple[bytes | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A data block in the index; ``beyond`` is a key that is not less than its last one, None if none is known."""
+    """A data block in the index; ``beyond`` is a key that is not less than its last one, None if unknown."""
 
     entry: IndexEntry
     beyond: bytes | None
@@ -53,8 +53,8 @@ class HFile:
     """One open HFile.
 
     Raises:
-        CorruptFileError: the bytes are no HFile, or a damaged one.
-        UnsupportedFeatureError: another version, or a codec that cannot be decompressed.
+        CorruptFileError: the bytes are not an HFile, or a damaged one.
+        UnsupportedFeatureError: the version is unknown, or the codec cannot be decompressed.
     """
 
     def __init__(self, source: Source) -> None:
@@ -70,17 +70,17 @@ class HFile:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> HFile:
-        """Open an HFile that is in memory; errors as for the class."""
+        """Open an HFile in memory. Raises as the class."""
         return cls(MemorySource(memoryview(data)))
 
     @property
     def entries(self) -> int:
-        """The number of entries, as the trailer says; ``iterate_blocks`` checks it."""
+        """The number of entries according to the trailer; ``iterate_blocks`` checks it."""
         return self.trailer.entries
 
     @property
     def schema_text(self) -> str | None:
-        """The Avro schema (JSON) of the values; None if the file has none.
+        """The Avro schema (JSON) of the values; None if the file contains none.
 
         Raises CorruptFileError if it is not UTF-8.
         """
@@ -93,7 +93,7 @@ class HFile:
     def read_meta(self, name: str) -> bytes | None:
         """Return the content of a meta block, None if there is none.
 
-        Raises CorruptFileError if it is damaged.
+        Raises CorruptFileError if the block is damaged.
         """
         entry = self._meta_index.get(name)
         if entry is None:
@@ -106,7 +106,7 @@ class HFile:
         return block.payload
 
     def _check_count(self) -> None:
-        """Refuse a number of entries that the file cannot have, as callers reserve memory for it."""
+        """Refuse a number of entries that the file cannot contain: callers reserve memory for it."""
         limits, count = get_limits(), self.entries
         if count * FEWEST_ENTRY_BYTES > _FREE_BYTES + limits.metadata_ratio * self._source.size:
             raise CorruptFileError(f"An HFile of {self._source.size} bytes cannot have {count} entries.")
@@ -120,17 +120,17 @@ class HFile:
         return parse_meta_index(self._read_loaded(self._after_root), self.trailer.meta_count, self.trailer.root)
 
     def iterate_entries(self, start: bytes | None = None) -> Iterator[Entry]:
-        """Yield keys and values in key order, from the first key that is not less than ``start`` on.
+        """Yield keys and values in key order, starting at the first key that is not less than ``start``.
 
         Raises:
             CorruptFileError: the file is damaged.
-            UnsupportedFeatureError: entries other than puts without versions, or a block beyond a limit.
+            UnsupportedFeatureError: an entry is not a put without versions, or a block is larger than a limit.
         """
         for block in self.iterate_blocks(start):
             yield from block.iterate_entries(0 if start is None else block.find(start))
 
     def select_keys(self, keys: Sequence[bytes]) -> Iterator[DataBlock]:
-        """Yield the entries of some sorted keys, block by block; a key that repeats in the file has several.
+        """Yield the entries of some sorted keys, block by block; several entries if a key repeats in the file.
 
         Raises as ``iterate_entries``.
         """
@@ -163,7 +163,9 @@ class HFile:
                 yield block.take(found)
 
     def iterate_blocks(self, start: bytes | None = None) -> Iterator[DataBlock]:
-        """Yield data blocks in key order, from the one that may have ``start`` on; raises as ``iterate_entries``."""
+        """Yield data blocks in key order, starting at the one that may contain ``start``. Raises as
+        ``iterate_entries``.
+        """
         found = 0
         for block in self.find_blocks([(start, None)]):
             found += len(block)
@@ -172,7 +174,7 @@ class HFile:
             raise CorruptFileError(f"An HFile of {self.entries} entries has {found}.")
 
     def find_blocks(self, ranges: Sequence[KeyRange]) -> Iterator[DataBlock]:
-        """Yield the data blocks that may have keys of some ranges, each once, in key order.
+        """Yield the data blocks that may contain keys of some ranges, each once, in key order.
 
         Ranges are sorted and include both ends; None is no bound. Raises as ``iterate_entries``.
         """
@@ -190,7 +192,7 @@ class HFile:
             yield split
 
     def _find_places(self, ranges: Sequence[KeyRange]) -> Iterator[_Place]:
-        """Yield the places of the data blocks that may have keys of some ranges."""
+        """Yield the places of the data blocks that may contain keys of some ranges."""
         levels = max(self.trailer.levels, 1)
         return self._descend(self._root, ranges, levels, [-1] * (levels + 1), None)
 
@@ -199,7 +201,7 @@ class HFile:
     ) -> Iterator[_Place]:
         """Yield the places of data blocks below an index block.
 
-        ``passed`` has the last offset at each level; no key below is greater than ``beyond``.
+        ``passed`` holds the last offset at each level; no key below is greater than ``beyond``.
         """
         chosen: dict[int, list[KeyRange]] = {}
         for each in ranges:
@@ -220,7 +222,7 @@ class HFile:
             yield from self._descend(inner, inside, level - 1, passed, last)
 
     def _fetch(self, places: Iterator[_Place]) -> Iterator[tuple[_Place, Block]]:
-        """Read data blocks, neighbours with one request."""
+        """Read data blocks, adjacent ones with one request."""
         group: list[_Place] = []
         for place in places:
             if group and (
@@ -242,7 +244,7 @@ class HFile:
         return self._parse(self._source.read(entry.offset, entry.end), 0, entry.size, entry.offset)
 
     def _read_loaded(self, offset: int) -> Block:
-        """Return a block behind the last data block, which opening has read."""
+        """Return a block after the last data block, which was read when the file was opened."""
         root = self.trailer.root
         return self._charge(read_block(self._opened, offset - root, self.trailer.codec, base=root))
 
@@ -252,7 +254,7 @@ class HFile:
         return self._charge(read_block(data[: at + size], at, self.trailer.codec, base=base))
 
     def _charge(self, block: Block) -> Block:
-        """Count the plain bytes of a block against the bytes that the file has for it."""
+        """Count the plain bytes of a block against its bytes in the file."""
         self._plain += len(block.payload)
         self._packed += block.packed
         if self._plain > _FREE_BYTES + get_limits().metadata_ratio * self._packed:
@@ -262,12 +264,12 @@ class HFile:
 
 
 def read_info(data: bytes | memoryview) -> dict[str, bytes]:
-    """Return the file info of an HFile in memory, among it ``schema``; errors as for ``HFile``."""
+    """Return the file info of an HFile in memory, which includes ``schema``. Raises as ``HFile``."""
     return dict(HFile.from_bytes(data).info)
 
 
 def _drop_covered(prefixes: Sequence[bytes]) -> list[bytes]:
-    """Drop prefixes that begin with another one."""
+    """Drop prefixes that begin with another prefix."""
     kept: list[bytes] = []
     for prefix in prefixes:
         if not kept or not prefix.startswith(kept[-1]):
@@ -276,6 +278,6 @@ def _drop_covered(prefixes: Sequence[bytes]) -> list[bytes]:
 
 
 def _find_last(prefix: bytes) -> bytes | None:
-    """Return the least key behind all keys with a prefix; None if there is none."""
+    """Return the least key after all keys with a prefix; None if there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

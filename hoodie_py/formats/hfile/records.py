@@ -1,8 +1,8 @@
 """Decodes the values of an HFile, Avro records without a header, into columns (Hudi ``HoodieAvroHFileReaderImplBase``).
 
-The rule: Java's writer stores an empty text in any field named ``key``, because it takes it for the record key, which
-the HFile has as the entry's key. Where the column is the record key, it reads as the entry's key. Where it is not, its
-value is lost, and reading it is an error. Rows come in key order.
+Java's writer takes any field named ``key`` for the record key and stores an empty text in it, because the HFile's entry
+has the key. If the column is the record key, it is read from the entries' keys. Otherwise its value is lost, and
+reading it is an error. Rows are in key order.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def decode_hfile_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Decode the content of an HFILE_DATA log block, about ``size`` bytes of entries at a time.
 
-    ``text`` is the schema in the block's header, which counts if the HFile has none. ``columns`` are top-level columns
-    to decode, None for all; names that the schema does not have are ignored. ``times`` are those that the table
-    declares otherwise (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. ``select`` gives
-    the entries to decode. At least one batch comes.
+    ``text`` is the schema in the block's header, which counts if the HFile has none. ``columns`` are the top-level
+    columns to decode, None for all; names that are not in the schema are ignored. ``times`` are the table's declared
+    times (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. ``select`` yields the entries
+    to decode. At least one batch is yielded.
 
     Raises:
-        CorruptFileError: the content is no HFile, a damaged one, or its values are not records of the schema; or the
-            values of a column ``key`` are lost.
-        UnsupportedFeatureError: an HFile or a schema of a kind that is not handled.
+        CorruptFileError: the content is not an HFile, or a damaged one; its values are not records of the schema; or
+            the values of a column ``key`` are lost.
+        UnsupportedFeatureError: the HFile or the schema has a feature that is not supported.
     """
     hfile = HFile.from_bytes(content)
     schema = parse_schema(hfile, text).apply_times(times)
@@ -60,8 +60,8 @@ def parse_schema(hfile: HFile, text: str | None = None) -> AvroSchema:
     """Return the schema of an HFile's values: its own, else ``text``.
 
     Raises:
-        CorruptFileError: there is none, or it is not an Avro schema of a record.
-        UnsupportedFeatureError: see ``AvroSchema.parse``.
+        CorruptFileError: there is none, or it is not the Avro schema of a record.
+        UnsupportedFeatureError: as for ``AvroSchema.parse``.
     """
     found = hfile.schema_text or text
     if not found:
@@ -72,7 +72,9 @@ def parse_schema(hfile: HFile, text: str | None = None) -> AvroSchema:
 def decode_data_block(
     block: DataBlock, schema: AvroSchema, columns: Collection[str] | None, size: int, *, keyed: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Decode the entries of one data block, about ``size`` bytes of them at a time; arguments and errors as above."""
+    """Decode the entries of one data block, about ``size`` bytes at a time. Arguments, errors as
+    ``decode_hfile_parts``.
+    """
     start = 0
     while start < len(block):
         beyond = int(np.searchsorted(block.value_ends, block.starts[start] + size, "right"))
@@ -101,7 +103,7 @@ def _decode_entries(
 
 
 def _fill_keys(stored: pa.Array, block: DataBlock, start: int, stop: int, keyed: bool) -> pa.Array:
-    """Return the column with the entries' keys in the place of empty texts."""
+    """Return the column with the entries' keys in place of empty texts."""
     import pyarrow.compute as pc
 
     empty = pc.equal(stored, "")

@@ -1,6 +1,6 @@
-"""Writes HFiles: files of sorted keys with values, of which Hudi's metadata table and some log blocks are made.
+"""Writes HFiles: files of sorted keys with values, used for Hudi's metadata table and some log blocks.
 
-It must agree with Hudi's HFileReaderImpl and HFileWriterImpl, and with HBase's HFile version 3. All integers are
+The bytes must agree with Hudi's HFileReaderImpl and HFileWriterImpl, and with HBase's HFile version 3. All integers are
 big-endian.
 
     file      data blocks, meta blocks, root data index, meta index, file info, trailer (the last 4096 bytes)
@@ -13,8 +13,8 @@ big-endian.
     info      "PBUF", then protobuf: repeated field 1 of {1 name, 2 value}
     trailer   'TRABLK"$', then protobuf (offsets, counts, codec), zeros, minor version int8, major version 3 int24
 
-The writer makes an index of one level, as Java's does. Records come as columns: entries of a block are put together by
-Arrow's kernels, block by block, so that no more than a block lies in memory beside the input and the file.
+The writer makes an index of one level, as Java's does. Records are passed as columns: Arrow's kernels join the entries
+of a block, block by block, so that memory holds no more than one block besides the input and the file.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _INDEX_ENTRY = struct.Struct(">qi")
 _MAX_KEY = (1 << 15) - 1
-_EXTRA_BYTES = _LENGTHS.size + _SHORT.size + len(KEY_END) + 1  # of an entry, beside key and value
-_GZIP_LEVELS = (3, 4, 2)  # the first: half the time of Java's, and a tenth more bytes
+_EXTRA_BYTES = _LENGTHS.size + _SHORT.size + len(KEY_END) + 1  # of an entry, besides key and value
+_GZIP_LEVELS = (3, 4, 2)  # the first takes half the time of Java's, for a tenth more bytes
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 Sizes = npt.NDArray[np.int64]
@@ -70,12 +70,12 @@ def write_columns(
 ) -> bytes:
     """Encode an HFile.
 
-    Keys and values are strings or bytes without nulls, in any order. The schema of the values is kept in the file info.
-    ``created_ms`` is in milliseconds since 1970. ``codec`` compresses all blocks: none or gzip.
+    Keys and values are strings or bytes without nulls, in any order. The schema of the values is stored in the file
+    info. ``created_ms`` is in milliseconds since 1970. ``codec`` compresses all blocks: none or gzip.
 
     Raises:
-        ValueError: a key is there twice, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
-        UnsupportedFeatureError: another codec.
+        ValueError: a key repeats, is empty or is longer than 32767 bytes, or the entries have over 1 GiB.
+        UnsupportedFeatureError: the codec is another one.
     """
     entries = _Entries.sort(keys, values)
     if int(entries.key_sizes.sum() + entries.value_sizes.sum()) > _MOST_BYTES:
@@ -88,10 +88,9 @@ def write_columns(
 
 
 class HFileWriter:
-    """Writes an HFile to a stream, as its sorted entries come; some megabytes wait in memory. ``codec`` is none or
-    gzip.
+    """Writes an HFile to a stream while its sorted entries arrive; a few megabytes wait in memory.
 
-    Raises UnsupportedFeatureError for another codec.
+    ``codec`` is none or gzip. Raises UnsupportedFeatureError for another codec.
     """
 
     def __init__(self, sink: IO[bytes], *, schema: str, created_ms: int, codec: int = GZIP) -> None:
@@ -109,9 +108,9 @@ class HFileWriter:
         self.entries = 0
 
     def add(self, keys: pa.Array, values: pa.Array) -> None:
-        """Take entries whose keys follow, by their bytes, those of the call before.
+        """Add entries; their keys must come, ordered by bytes, after the keys of the previous call.
 
-        Raises ValueError: keys out of order or there twice, an empty key, one longer than 32767 bytes.
+        Raises ValueError if keys are out of order or repeat, or a key is empty or longer than 32767 bytes.
         """
         self._waiting.append((keys.cast(pa.large_binary()), values.cast(pa.large_binary())))
         self._waiting_bytes += keys.nbytes + values.nbytes
@@ -119,7 +118,7 @@ class HFileWriter:
             self._write_waiting()
 
     def finish(self) -> int:
-        """Write what is left, and the end of the file; return the number of entries."""
+        """Write the waiting entries and the end of the file; return the number of entries."""
         self._write_waiting()
         root_offset = self._size
         self._write_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in self._index))
@@ -140,7 +139,7 @@ class HFileWriter:
             self.write_entries(_Entries.sort(keys, values))
 
     def write_entries(self, entries: _Entries) -> None:
-        """Write entries that are in order; else as ``add``."""
+        """Write sorted entries at once. Rules and errors as for ``add``."""
         for first, payload in entries.iterate_blocks():
             if first <= self._last and self.entries:
                 raise ValueError(f"The HFile key {first[:100]!r} is out of order or there twice.")
@@ -175,7 +174,7 @@ class HFileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Keys and values as ``large_binary``, with ``order`` by the bytes of the keys, and their lengths in that order."""
+    """Keys and values as ``large_binary``, their order by the bytes of the keys, and their lengths in that order."""
 
     keys: pa.Array
     values: pa.Array
@@ -185,7 +184,7 @@ class _Entries:
 
     @classmethod
     def sort(cls, keys: pa.Array, values: pa.Array) -> _Entries:
-        """Put entries into order; errors are those of ``write_columns``."""
+        """Sort entries. Raises as ``write_columns``."""
         keys, values = keys.cast(pa.large_binary()), values.cast(pa.large_binary())
         order = pc.sort_indices(keys)
         places = np.frombuffer(order.buffers()[1], np.uint64, len(order)) if len(order) else np.empty(0, np.uint64)
@@ -214,7 +213,7 @@ class _Entries:
             start = stop
 
     def _join(self, keys: pa.Array, values: pa.Array, part: slice) -> bytes:
-        """Return the entries of one block; ``part`` is their place in the order."""
+        """Return the bytes of the entries of one block; ``part`` is their place in the order."""
         heads = np.empty(len(keys), np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")]))
         heads["row"], heads["value"] = self.key_sizes[part], self.value_sizes[part]
         heads["key"] = self.key_sizes[part] + _SHORT.size + len(KEY_END)
@@ -227,7 +226,7 @@ class _Entries:
 
     @property
     def last_key(self) -> bytes:
-        """The greatest key; empty for no entries."""
+        """The greatest key; empty if there are no entries."""
         return self.keys[self.order[-1].as_py()].as_py() if len(self.keys) else b""
 
 
@@ -251,11 +250,11 @@ def _count_checksum_bytes(size: int) -> int:
 
 
 def _compress(payload: bytes) -> bytes:
-    """Compress a payload to a size from which all readers find the same number of checksums.
+    """Compress a payload to a size for which all readers compute the same number of checksums.
 
-    hudi-rs counts them from a size that includes them. If the payload ends just below a multiple of 16384, that gives
-    one too many, and it cuts the payload. Another level of compression ends elsewhere; what no level makes smaller
-    stays as it is.
+    hudi-rs computes it from a size that includes the checksums. If the payload ends just below a multiple of 16384, it
+    expects one too many, and cuts the payload. Another level of compression gives another size; if none helps, the last
+    one is kept.
     """
     for level in _GZIP_LEVELS:
         stream = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)

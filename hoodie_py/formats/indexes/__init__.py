@@ -1,1 +1,1 @@
-"""The keys, values and definitions of the metadata table's indexes."""
+"""The metadata table's indexes: their definitions, keys and values."""

@@ -6,18 +6,10 @@ a struct whose members are the wrappers in this order:
     0 boolean    1 int     2 long       3 float      4 double       5 bytes
     6 string     7 date    8 decimal    9 time, us   10 timestamp, us   11 local date
 
-Version 1 uses the wrapper of the primitive type that the file stores, and those of dates and decimals. Its long says
-nothing of the unit of a time. Version 2 stores dates as int, times as int or long, decimals as the bytes of the
-unscaled integer; ``valueType`` names the kind.
-
-A bound helps a reader only if it is one in the reader's own order and type, so unwrapping is strict: what cannot be
-given as a value of the column's type without loss, or what another order may have put there, is *unknown*.
-
-What the least and greatest values of column statistics stand for (Hudi ``ValueType``, ``ValueMetadata``).
-
-Statistics of version 2 (tables of version 9 on) name the kind of their values: its number, and for decimals precision
-and scale. Those of version 1 do not: dates and decimals have wrappers of their own there, and all else is wrapped as
-the primitive type that the file stores.
+Statistics of version 1 wrap the primitive type that the file stores, except that dates and decimals have wrappers of
+their own; a long does not say the unit of a time. Statistics of version 2 (tables of version 9 on) store dates as int,
+times as int or long, and decimals as the bytes of the unscaled integer. Their ``valueType`` names the kind of the
+values by its number, and precision and scale of decimals (Hudi ``ValueType``, ``ValueMetadata``).
 """
 
 from __future__ import annotations
@@ -43,7 +35,7 @@ _PLAIN_BYTES = 16  # of a UUID in a Parquet file
 
 
 class ValueType(IntEnum):
-    """Hudi's kinds of values, by their numbers in ``valueType.typeOrdinal``."""
+    """Hudi's kinds of values, numbered as in ``valueType.typeOrdinal``."""
 
     V1 = 0
     NULL = 1
@@ -70,7 +62,7 @@ class ValueType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """A kind of values; precision and scale count for decimals only."""
+    """A kind of values; precision and scale are only for decimals."""
 
     type: ValueType
     precision: int = 0
@@ -119,7 +111,7 @@ def find_avro_kind(node: AvroType) -> ValueKind | None:
 
 
 RawValue = bool | int | float | str | bytes
-"""A value as Hudi wraps it: a number of days or of units of time, a decimal as its unscaled integer."""
+"""A value as Hudi wraps it: a date or time as a number of days or units, a decimal as its unscaled integer."""
 
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMAL, _TIME, _TIMESTAMP, _LOCAL_DATE = range(12)
 DECIMAL_PRECISION: Final = 30  # of the wrapper of decimals in version 1
@@ -154,13 +146,14 @@ _INFO = re.compile(r"([0-9]{1,2}),(-?[0-9]{1,2})")
 _PER_MILLI, _PER_MICRO = 1000, 1000
 _MILLIS_LIMIT = (1 << 63) // _PER_MILLI
 _MAX_PRECISION, _DECIMAL_BYTES = 38, 16
-_FIRST_AMBIGUOUS = 0xEE  # from this byte on, texts in UTF-16 are in another order than in UTF-8
+_FIRST_AMBIGUOUS = 0xEE  # from this byte on, UTF-16 orders texts differently than UTF-8
 _KIND_TYPE: Final = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
 
 
 class Bounds(NamedTuple):
-    """Least or greatest values in the type of a column, null where there is none. ``known`` is false where the
-    statistics have a bound that cannot be given.
+    """Least or greatest values in the type of a column, null if there is none.
+
+    ``known`` is false where the statistics contain a bound that cannot be used.
     """
 
     values: pa.Array
@@ -170,7 +163,7 @@ class Bounds(NamedTuple):
 def wrap_values(
     values: Sequence[RawValue | None], kinds: Sequence[ValueKind], version: int, type_: pa.StructType
 ) -> pa.Array:
-    """Wrap values of some kinds, each None or of its kind, as the union ``type_`` of a metadata table."""
+    """Wrap values, each None or of its kind in ``kinds``, as the union ``type_`` of a metadata table."""
     places: dict[int, list[int]] = {}
     for at, (value, kind) in enumerate(zip(values, kinds, strict=True)):
         if value is not None:
@@ -194,7 +187,7 @@ def wrap_values(
 
 
 def make_value_types(kinds: Sequence[ValueKind], version: int) -> pa.Array:
-    """Return ``valueType`` of each kind; nulls in version 1, whose statistics do not name it."""
+    """Return ``valueType`` of each kind; nulls in version 1, whose statistics do not contain it."""
     if version == V1:
         return pa.nulls(len(kinds), _KIND_TYPE)
     ordinals = from_numpy(np.array([int(kind.type) for kind in kinds], np.int32))
@@ -207,11 +200,12 @@ def unwrap_values(
 ) -> Bounds:
     """Return bounds (``minValue`` or ``maxValue``) as values of a column's type.
 
-    ``value_types`` are those of the same statistics, None if they have no such field. ``millis`` says that the table
-    declares the column as a time in milliseconds, so that statistics of version 1 do not tell the unit of a long.
+    ``value_types`` is the ``valueType`` of the same statistics, None if they lack the field. ``millis`` says that the
+    table declares the column as a time in milliseconds, so the unit of a long in version 1 is uncertain.
 
-    These are unknown: bytes and UUIDs, which Java orders otherwise; texts with characters that UTF-16 orders
-    otherwise; NaN; floats in a column of doubles, which Java widens through a text; values that do not fit.
+    A bound helps a reader only if it holds in the reader's own order and type. So a value is *unknown* if it cannot be
+    converted without loss, or another order may have put it there: bytes and UUIDs, which Java orders otherwise; texts
+    with characters that UTF-16 orders otherwise; NaN; floats in a column of doubles, which Java widens through a text.
     """
     wanted = is_valid(wrapped)
     kinds, numbers = _number_kinds(value_types, len(wrapped))
@@ -248,7 +242,7 @@ def _number_kinds(
 def _convert(
     values: pa.Array, member: int, kind: tuple[int, str | None], type_: pa.DataType, *, millis: bool
 ) -> pa.Array | None:
-    """Return values of one wrapper and kind as ``type_``, null where one cannot be given; None if none can be."""
+    """Return values of one wrapper and kind as ``type_``, null where a value is unknown; None if all are."""
     ordinal, info = kind
     if ordinal != ValueType.V1:
         if ordinal not in _PRIMITIVE_OF or member != _PRIMITIVE_OF[ValueType(ordinal)]:
@@ -264,7 +258,7 @@ def _convert(
 
 
 def _convert_kind(values: pa.Array, kind: ValueType, info: str | None, type_: pa.DataType) -> pa.Array | None:
-    """Convert values whose kind the statistics name."""
+    """Convert values of version 2, whose kind is named."""
     if kind in (ValueType.UUID, ValueType.BYTES, ValueType.FIXED):
         return None
     if kind == ValueType.DECIMAL:
@@ -280,14 +274,14 @@ def _convert_kind(values: pa.Array, kind: ValueType, info: str | None, type_: pa
 
 
 def _convert_plain(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
-    """Convert values whose type is what they stand for."""
+    """Convert values whose kind is their own type."""
     have = values.type
     if pa.types.is_string(have) and (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
         return _cast(_forget_ambiguous(values), type_)
     if pa.types.is_floating(have):
         return _forget_nan(values) if have == type_ else None
     if pa.types.is_integer(have) and pa.types.is_floating(type_):
-        # rounds, in the order of the integers, as the reader of an older file does
+        # Rounds like a reader of an older file, and keeps the order of the integers.
         return from_floats(to_numbers(values).astype(type_.to_pandas_dtype()), type_)
     if pa.types.is_integer(have) and pa.types.is_integer(type_):
         return _cast(values, type_)
@@ -295,7 +289,7 @@ def _convert_plain(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
 
 
 def _scale(values: pa.Array, kind: ValueType) -> pa.Array:
-    """Return times in microseconds, null where one has no such value."""
+    """Return times in microseconds, null where a time has no such value."""
     numbers = to_numbers(values)
     if kind in _MILLIS:
         fits = np.abs(numbers // 2) < _MILLIS_LIMIT // 2
@@ -331,12 +325,12 @@ def make_decimals(integers: Sequence[int], scale: int) -> pa.Array:
 
 
 def from_floats(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
-    """Return floats as an Arrow array; ``pa.array`` would import pandas, if it is there."""
+    """Return floats as an Arrow array; unlike ``pa.array`` without importing pandas."""
     return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Convert values, to null where one does not fit."""
+    """Convert values; a value that does not fit becomes null."""
     try:
         return cast(values, type_)
     except pa.ArrowInvalid:
@@ -350,8 +344,9 @@ def _forget_nan(values: pa.Array) -> pa.Array:
 
 
 def _forget_ambiguous(values: pa.Array) -> pa.Array:
-    """Return texts, null where one has characters that UTF-16 orders otherwise than UTF-8."""
+    """Return texts, null where UTF-16 orders characters of the text differently than UTF-8."""
     _, offsets, data = values.buffers()
+    # Counts such bytes up to the start of each text: a text without any adds none.
     starts = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
     octets = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     before = np.concatenate([[0], np.cumsum(octets[: starts[-1]] >= _FIRST_AMBIGUOUS)])
@@ -364,7 +359,7 @@ def _null_where(values: pa.Array, mask: npt.NDArray[np.bool_]) -> pa.Array:
 
 
 def find_member(kind: ValueKind, version: int) -> int:
-    """Return the number of the wrapper of a kind."""
+    """Return the number of the wrapper for a kind."""
     if version == V1 and kind.type in (ValueType.DATE, ValueType.DECIMAL):
         return _DATE if kind.type == ValueType.DATE else _DECIMAL
     return _PRIMITIVE_OF[kind.type]
@@ -386,7 +381,7 @@ def _make_inner(values: Sequence[tuple[Any, ValueKind]], member: int) -> pa.Arra
 
 
 def _to_bytes(value: RawValue) -> bytes:
-    """Return bytes as they are, and an unscaled integer as Java's ``BigInteger.toByteArray``."""
+    """Return bytes unchanged, and an unscaled integer as Java's ``BigInteger.toByteArray`` does."""
     if isinstance(value, bytes):
         return value
     number = int(value)

@@ -1,9 +1,9 @@
-"""The definitions of a table's indexes, in ``.hoodie/.index_defs/index.json`` (Hudi HoodieIndexMetadata,
-HoodieIndexDefinition, HoodieIndexVersion).
+"""The definitions of a table's indexes, and which columns have statistics.
 
-The property ``hoodie.table.index.defs.path`` names the file, relative to the table's base path. Partitions of the
-metadata table that have no definition there are ``files``, ``partition_stats`` and ``bloom_filters``: Java never writes
-one. The file may keep definitions of partitions that are not there, so it does not say which indexes a table has:
+The file ``.hoodie/.index_defs/index.json`` contains the definitions (Hudi HoodieIndexMetadata, HoodieIndexDefinition,
+HoodieIndexVersion); the property ``hoodie.table.index.defs.path`` names it, relative to the table's base path. Java
+never writes definitions of the partitions ``files``, ``partition_stats`` and ``bloom_filters``. The file may also keep
+definitions of partitions that are gone, so it does not say which indexes a table has:
 ``hoodie.table.metadata.partitions`` does.
 
     name                    kind              function        columns             options
@@ -15,15 +15,6 @@ one. The file may keep definitions of partitions that are not there, so it does 
 
 The version says how the records of the partition are encoded: 2 from table version 9 on for statistics and secondary
 keys, else 1. Definitions of Hudi 1.0 have none.
-
-Which columns have statistics (Hudi ``HoodieTableMetadataUtil.getColumnsToIndex``).
-
-Three meta columns always, unless the table has none. Then those that a list names, or else the first 32 of the top
-level whose type can have statistics. The definition of ``column_stats`` in ``.hoodie/.index_defs`` names the columns of
-the last commit, but not whether a list chose them. A file that lacks statistics of one column, and has those of others,
-counts for Java as all null in it. So a writer without a list has at least the columns of the definition.
-
-Names in the partition ``files`` of the metadata table (Hudi ``MetadataPartitionType``, ``HoodieTableMetadata``).
 """
 
 from __future__ import annotations
@@ -74,12 +65,12 @@ class IndexDefinition:
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether this is a record index with keys per partition of the table."""
+        """Whether this is a record index with separate keys for each partition of the table."""
         return self.options.get(IS_PARTITIONED, "").lower() == "true"
 
     @property
     def is_expression(self) -> bool:
-        """Whether the index is over the result of an expression."""
+        """Whether the index covers the results of an expression."""
         return self.name.startswith(EXPRESSION_PREFIX)
 
 
@@ -91,7 +82,7 @@ class IndexDefinitions:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> IndexDefinitions:
-        """Parse the file; an empty one has no definitions, as in Java.
+        """Parse the file; an empty one contains no definitions, as in Java.
 
         Raises:
             CorruptFileError: the file is truncated, larger than the limit, or not a file of index definitions.
@@ -124,7 +115,7 @@ class IndexDefinitions:
         return cls(by_name)
 
     def to_bytes(self) -> bytes:
-        """Return the file's content, laid out as Java's."""
+        """Return the file's content, with Java's layout."""
         entries = ",\n".join(_format_definition(each) for each in self)
         body = f"{{\n{entries}\n  }}" if entries else "{ }"
         return f'{{\n  "indexDefinitions" : {body}\n}}'.encode()
@@ -134,11 +125,11 @@ class IndexDefinitions:
         return self.by_name.get(name)
 
     def put(self, definition: IndexDefinition) -> IndexDefinitions:
-        """Return these definitions with one more, or with one replaced."""
+        """Return these definitions with one added or replaced."""
         return self.of({**self.by_name, definition.name: definition}.values())
 
     def drop(self, name: str) -> IndexDefinitions:
-        """Return these definitions without one."""
+        """Return these definitions without the named one."""
         return self.of(each for each in self if each.name != name)
 
     def __iter__(self) -> Iterator[IndexDefinition]:
@@ -149,17 +140,16 @@ class IndexDefinitions:
 
 
 def find_definitions_path(config: TableConfig) -> str | None:
-    """Return the path of the file relative to the base path; None if the table's properties name none, which to Java
-    means that there are no definitions.
+    """Return the path of the file relative to the base path; None if the table's properties do not name it.
 
-    Raises InvalidTableError if the path leads out of the table.
+    For Java there are no definitions then. Raises InvalidTableError if the path leads out of the table.
     """
     path = config.properties.get(INDEX_DEFINITIONS_PATH, "").strip()
     return check_inside(path) if path else None
 
 
 def choose_index_version(partition: str, table_version: int) -> int:
-    """Return the version that Java gives an index of a table version (HoodieIndexVersion.getCurrentVersion)."""
+    """Return the version of a new index in tables of a version (HoodieIndexVersion.getCurrentVersion)."""
     changed = partition in (COLUMN_STATS, PARTITION_STATS) or partition.startswith(
         (SECONDARY_PREFIX, EXPRESSION_PREFIX)
     )
@@ -167,9 +157,9 @@ def choose_index_version(partition: str, table_version: int) -> int:
 
 
 def find_index_version(partition: str, definitions: IndexDefinitions, table_version: int) -> int:
-    """Return the version of a partition that is there: its definition's; where that has none, the first.
+    """Return the version of an existing partition: its definition's, or 1 if that has none.
 
-    ``partition_stats`` has the version of ``column_stats``. Without any definition the table's version decides.
+    ``partition_stats`` has the version of ``column_stats``. Without a definition the table's version decides.
     """
     definition = definitions.get(partition)
     if definition is None and partition == PARTITION_STATS:
@@ -186,13 +176,13 @@ def define_record_index(*, partitioned: bool) -> IndexDefinition:
 
 
 def define_column_stats(columns: Iterable[str], table_version: int) -> IndexDefinition:
-    """Return the definition of statistics of columns; the meta columns that Java adds are among ``columns``."""
+    """Return the definition of column statistics; ``columns`` include the meta columns that Java adds."""
     version = choose_index_version(COLUMN_STATS, table_version)
     return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, tuple(columns), version=version)
 
 
 def define_secondary_index(name: str, column: str, table_version: int) -> IndexDefinition:
-    """Return the definition of a secondary index; ``name`` is with or without prefix."""
+    """Return the definition of a secondary index; the prefix of ``name`` may be left out."""
     full = name if name.startswith(SECONDARY_PREFIX) else SECONDARY_PREFIX + name
     version = choose_index_version(full, table_version)
     return IndexDefinition(full, SECONDARY_INDEX, "identity", (column,), version=version)
@@ -203,7 +193,8 @@ def define_expression_index(
 ) -> IndexDefinition:
     """Return the definition of an expression index of the kind ``column_stats`` or ``bloom_filters``.
 
-    ``name`` is with or without prefix. The option ``expr`` names the function; without it the column itself is indexed.
+    The prefix of ``name`` may be left out. The option ``expr`` names the function; without it the column itself is
+    indexed.
     """
     full = name if name.startswith(EXPRESSION_PREFIX) else EXPRESSION_PREFIX + name
     function = options.get(EXPRESSION, "identity")
@@ -286,9 +277,9 @@ class IndexedColumns:
 
 
 def can_have_statistics(node: AvroType, version: int) -> bool:
-    """Whether columns of a type can have statistics of an index version.
+    """Whether columns of a type can have statistics in an index version.
 
-    Version 1 wraps decimals with 15 digits behind the point, and has room for 30 in all.
+    Version 1 stores decimals with 15 decimal places and 30 digits in all.
     """
     kind = find_avro_kind(node)
     if kind is None:
@@ -299,7 +290,7 @@ def can_have_statistics(node: AvroType, version: int) -> bool:
 
 
 def choose_first_columns(schema: Record, version: int, most: int = MOST_COLUMNS) -> tuple[str, ...]:
-    """Return the columns that have statistics if no list chooses them, without meta columns."""
+    """Return the columns that have statistics if no list selects them, without meta columns."""
     names = (
         field.name
         for field in schema.fields
@@ -318,18 +309,23 @@ def choose_columns(
     defined: Sequence[str] | None = None,
     before: Record | None = None,
 ) -> tuple[str, ...]:
-    """Return the columns to have statistics of, as paths with dots, those of META_COLUMNS first.
+    """Return the columns that get statistics, as paths with dots (Hudi ``HoodieTableMetadataUtil.getColumnsToIndex``).
+
+    Three meta columns always come first, unless the table has none. Then come the listed columns, or else the first 32
+    top-level columns whose type can have statistics. The index's definition names the columns of the last commit, but
+    not whether a list selected them. Java takes a file with statistics of other columns, but not of one, as all null in
+    that column. So a writer without a list covers at least the columns of the definition.
 
     Args:
-        schema: of the records that are written.
-        version: of the index.
+        schema: schema of the records that are written.
+        version: version of the index.
         meta_columns: whether the table has meta columns.
-        listed: what the option lists; empty if it is not given.
-        most: how many columns there are without a list.
+        listed: columns in the option's list; empty if it is not given.
+        most: how many columns are selected without a list.
         defined: the columns of the index's definition; None if there is none.
-        before: the schema of the table before this write, None if it is the same: where the definition has the first
-            columns of it, no list chose them, and new columns count, too. Columns of the definition that it does not
-            have are of a write that did not complete.
+        before: the schema of the table before this write, None if it is the same. If the definition contains its first
+            columns, no list selected them, and new columns are added. Columns of the definition that it lacks come
+            from a write that did not complete.
     """
     chosen: Sequence[str] = listed
     if not listed:
@@ -353,5 +349,6 @@ def _is_known(schema: Record, name: str, version: int) -> bool:
     return node is not None and can_have_statistics(node, version)
 
 
+# Names in the partition ``files`` of the metadata table (Hudi ``MetadataPartitionType``, ``HoodieTableMetadata``).
 ALL_PARTITIONS = "__all_partitions__"
 NO_PARTITION = "."

@@ -1,9 +1,9 @@
-"""The functions of expression indexes: the kind of their results, and the results that can be computed as Spark does
+"""The functions of expression indexes: the kind of their results, and the results that can be computed as in Spark
 (Hudi ``ExpressionIndexSparkFunctions``).
 
-Many results depend on what a table does not say: the zone of the Spark session, its locale, its mode of parsing, or
-Java's regular expressions. Of these the kind alone is known: no such index is built here, and one that is there takes
-any value for possible in files that are written here.
+Many results depend on facts that a table does not contain: the Spark session's zone, its locale, its parsing mode, or
+Java's regular expressions. For these functions only the kind is known: such an index is not built here, and files
+written here are entered into an existing one as if they could contain any value.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OF_JAVA: Final[Mapping[str, _Arguments]] = {
 """The functions that Java Hudi knows, with their arguments."""
 
 Compute = Callable[[pa.Array], pa.Array | None]
-"""Gives the results for values, None where they cannot be told."""
+"""Computes the results for values; returns None if they cannot be computed."""
 
 _OF_DATES: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
     "year": pc.year,
@@ -79,11 +79,11 @@ _OF_PLAIN_TEXTS: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
 
 
 def check_function(function: str, arguments: Mapping[str, str]) -> None:
-    """Check that Java Hudi knows a function, and that it has the arguments that it needs.
+    """Check that Java Hudi knows a function, and that its arguments are right.
 
     Raises:
-        InvalidQueryError: an argument is missing, is not one of the function's, or is no number.
-        UnsupportedFeatureError: no index can be over the function.
+        InvalidQueryError: an argument is missing, is not one of the function's, or is not a number.
+        UnsupportedFeatureError: no index can cover the function.
     """
     known = _OF_JAVA.get(function)
     if known is None:
@@ -104,13 +104,13 @@ def check_function(function: str, arguments: Mapping[str, str]) -> None:
 
 
 def find_result_kind(definition: IndexDefinition, column: ValueKind | None) -> ValueKind | None:
-    """Return the kind of an index's values, None if it is not known; ``column`` is the kind of the source column."""
+    """Return the kind of an index's values, None if it is unknown; ``column`` is the kind of the source column."""
     name = definition.function.lower()
     return column if name in ("", IDENTITY) else _RESULTS.get(name)
 
 
 def find_computation(definition: IndexDefinition, column: pa.DataType) -> Compute | None:
-    """Return what computes the results for a type of the source column; None where they depend on Spark."""
+    """Return the function that computes results for a source column's type; None if they depend on Spark."""
     name, arguments = definition.function.lower(), definition.options
     if name in ("", IDENTITY):
         return lambda values: values
@@ -138,7 +138,7 @@ def _add_days(values: pa.Array, days: int) -> pa.Array | None:
     moved = pc.add(values.view(pa.int32()).cast(pa.int64()), days)
     try:
         return moved.cast(pa.int32()).view(pa.date32())
-    except pa.ArrowInvalid:  # beyond the last date, where Spark begins anew or fails
+    except pa.ArrowInvalid:  # past the last date, where Spark wraps around or fails
         return None
 
 
@@ -162,7 +162,7 @@ def _is_ascii(values: pa.Array) -> bool:
 
 
 def _cut(values: pa.Array, position: int, length: int) -> pa.Array | None:
-    """Cut as SQL does: the first character has position 1, and also 0; the last one has -1."""
+    """Cut as SQL does: position 1, and also 0, is the first character, -1 the last one."""
     start = position - 1 if position > 0 else position
     end = start + max(0, length)
     if start < 0 and pc.any(pc.less(pc.utf8_length(values), -start)).as_py():
@@ -173,7 +173,7 @@ def _cut(values: pa.Array, position: int, length: int) -> pa.Array | None:
 
 
 def _read_number(text: str) -> int | None:
-    """Return a whole number as Java's ``Integer.parseInt`` takes it, None for other texts."""
+    """Parse a whole number as Java's ``Integer.parseInt``; None for other texts."""
     if re.fullmatch(r"[+-]?[0-9]{1,20}", text) is None:
         return None
     number = int(text)
@@ -181,6 +181,6 @@ def _read_number(text: str) -> int | None:
 
 
 def apply_function(definition: IndexDefinition, values: pa.Array) -> pa.Array | None:
-    """Return the results for values of the source column; None where they cannot be told as Spark would."""
+    """Return the results for values of the source column; None if Spark's cannot be computed here."""
     compute = find_computation(definition, values.type)
     return None if compute is None else compute(values)

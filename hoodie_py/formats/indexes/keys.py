@@ -1,39 +1,25 @@
-"""Keys and types of the records of the metadata table that are about files (``HoodieMetadataPayload``, ``HashID``).
+"""Keys of the metadata table's records, and the file groups that they are in (Hudi ``HoodieMetadataPayload``,
+``HoodieTableMetadataUtil``, ``HashID``, ``SecondaryIndexKeyUtils``).
 
     partition                        type    key
     files                            1, 2    ``__all_partitions__``; partition
     column_stats                     3       column + partition + file name
     bloom_filters                    4       partition + file name
+    record_index                     5       record key
     partition_stats                  6       column + partition
+    secondary_index_*                7       escaped secondary value, "$", escaped record key
     expr_index_*, of column_stats    3       column + partition + file name
     the same, of a whole partition   6       column + ``__partition_stat__`` + partition
     expr_index_*, of bloom_filters   4       partition + file name
 
-Columns and partitions count as the Base64 text of their xxHash64 (12 characters), file names as that of their MD5 (24
-characters). A table without partitions has the partition ".". So all keys of a column, or of a column's partition, have
-one prefix, and a look-up reads them together.
+Columns and partitions stand in keys as the Base64 text of their xxHash64 (12 characters), file names as the Base64 text
+of their MD5 (24 characters). A table without partitions has the partition ".". So all keys of a column, or of a
+column's partition, have one prefix, and a look-up reads them together.
 
-Keys and records of the metadata table's ``record_index``, and where they lie (Hudi ``HoodieMetadataPayload``,
-``HoodieTableMetadataUtil``).
-
-The key is the record key as it is. A key's file group is Java's ``String.hashCode`` modulo the number of groups. There
-are two kinds of index:
-
-* global: the file groups of the partition are ``record-index-<number>-0``; a key is there once.
-* partitioned: each partition of the table has file groups of its own, ``record-index-<partition>-<number>-0``, with the
-  partition's path escaped so that it has no dash. A key is there once for each partition that has it.
-
-The record has the partition path and the file id, which is a UUID with a number behind a dash (encoding 0), or any text
-(encoding 1).
-
-Keys of the metadata table's secondary indexes, and where they lie (Hudi ``SecondaryIndexKeyUtils``).
-
-    key      escaped secondary value, "$", escaped record key
-    escapes  a backslash before "$", backslash and NUL; a null value is a NUL alone
-
-The file group of a key is Java's ``String.hashCode`` modulo the number of groups: in version 1 of an index that of the
-whole key, in version 2 that of the part up to the "$", so that all keys of a value lie in one group. Records say
-nothing but whether they are deleted.
+The record index is global or partitioned. A global one has the file groups ``record-index-<number>-0``, and each key
+once. In a partitioned one each partition of the table has its own file groups, ``record-index-<partition>-<number>-0``,
+with the partition's path escaped so that it contains no dash; a key occurs once for each partition that contains it. A
+record has the partition path and the file id: a UUID with a number after a dash (encoding 0), or any text (encoding 1).
 """
 
 from __future__ import annotations
@@ -66,7 +52,7 @@ PARTITION_STATS_TYPE: Final = 6
 
 
 _HASH_BYTES = 8
-_PARTITION_OF_EXPRESSIONS = "__partition_stat__"  # stands before the partition in an expression index
+_PARTITION_OF_EXPRESSIONS = "__partition_stat__"  # before the partition in an expression index
 
 
 def encode_names(names: Iterable[str]) -> pa.Array:
@@ -76,7 +62,7 @@ def encode_names(names: Iterable[str]) -> pa.Array:
 
 
 def encode_partitions(paths: Iterable[str]) -> pa.Array:
-    """Return partition paths ("" of a table without partitions) as parts of keys."""
+    """Return partition paths ("" in a table without partitions) as parts of keys."""
     return encode_names(path or NO_PARTITION for path in paths)
 
 
@@ -87,7 +73,7 @@ def encode_file_names(names: Iterable[str]) -> pa.Array:
 
 
 def make_column_keys(columns: pa.Array, partitions: pa.Array, files: pa.Array) -> pa.Array:
-    """Return the keys of statistics of files, from parts of equal length."""
+    """Return the keys of files' column statistics, from parts of equal length."""
     return _join(columns, partitions, files)
 
 
@@ -97,12 +83,12 @@ def make_bloom_keys(partitions: pa.Array, files: pa.Array) -> pa.Array:
 
 
 def make_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.Array:
-    """Return the keys of statistics of partitions, from parts of equal length."""
+    """Return the keys of partition statistics, from parts of equal length."""
     return _join(columns, partitions)
 
 
 def make_expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> pa.Array:
-    """Return the keys of an expression index for whole partitions, from parts of equal length."""
+    """Return the keys of whole partitions in an expression index, from parts of equal length."""
     import pyarrow.compute as pc
 
     mark = encode_names([_PARTITION_OF_EXPRESSIONS])[0]
@@ -110,13 +96,13 @@ def make_expression_partition_keys(columns: pa.Array, partitions: pa.Array) -> p
 
 
 def make_column_prefixes(columns: Iterable[str]) -> list[str]:
-    """Return the prefix of all keys of each column."""
+    """Return the common prefix of all keys of each column."""
     found: list[str] = encode_names(columns).to_pylist()
     return found
 
 
 def make_column_partition_prefixes(columns: Iterable[str], partitions: Iterable[str]) -> list[str]:
-    """Return the prefix of the keys of each column in each partition, also the keys of their partition statistics."""
+    """Return the prefix of the keys of each column in each partition, including partition statistics."""
     ends = encode_partitions(partitions).to_pylist()
     return [column + end for column in encode_names(columns).to_pylist() for end in ends]
 
@@ -130,7 +116,7 @@ def _join(*parts: pa.Array) -> pa.Array:
 RECORD_INDEX_TYPE = 5
 UUID_ENCODING, TEXT_ENCODING = 0, 1
 NO_FILE_INDEX = -1
-"""File index of a file id that is a UUID alone."""
+"""File index of a file id that consists only of a UUID."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -138,7 +124,7 @@ _PREFIX = "record-index-"
 _CHUNK_KEYS = 1 << 16
 _FILE_ID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(\d{1,9}))?")
 _GROUP = re.compile(r"record-index-(?:(?P<partition>[^-]*)-)?(?P<number>\d{4,9})(?:-0)?")
-_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")  # the dash so that the parts can be told apart
+_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^_-]")  # with the dash, which separates the parts
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 
 LOCATION_TYPE = pa.struct(
@@ -157,7 +143,10 @@ LOCATION_TYPE = pa.struct(
 
 
 def find_file_groups(keys: pa.Array | pa.ChunkedArray, count: int) -> Numbers:
-    """Return the number of each key's file group among ``count`` ones (Hudi ``mapRecordKeyToFileGroupIndex``)."""
+    """Return the number of each key's file group among ``count``: Java's hash code of the key, modulo ``count``.
+
+    The rule is Hudi's ``mapRecordKeyToFileGroupIndex``.
+    """
     chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
     parts = [
         _reduce(compute_java_hashes(chunk.slice(start, _CHUNK_KEYS)), count)
@@ -181,7 +170,7 @@ def parse_group_id(file_id: str) -> tuple[str | None, int]:
     """Return the table's partition path, None in a global index, and the number of a file group.
 
     Raises:
-        InvalidTableError: it is no file id of a record index.
+        InvalidTableError: the text is not a file id of a record index.
     """
     found = _GROUP.fullmatch(file_id)
     if found is None:
@@ -203,12 +192,12 @@ def make_locations(
 ) -> pa.StructArray:
     """Make the column ``recordIndexMetadata``.
 
-    ``partitions`` and ``file_ids`` describe file groups, and ``numbers`` has the group of each record. ``millis`` is
-    the time of the commit that added the record, in milliseconds since 1970. ``encoding`` None takes UUIDs where file
-    ids have them.
+    ``partitions`` and ``file_ids`` describe file groups, ``numbers`` are the groups of the records. ``millis`` is the
+    time of the commit that added a record, in milliseconds since 1970. With ``encoding`` None, file ids with a UUID are
+    stored as UUIDs.
 
     Raises:
-        InvalidTableError: a file id is no UUID with a number, though the encoding says so.
+        InvalidTableError: the encoding requires a UUID with a number, but a file id is not one.
     """
     parsed = [_encode_file_id(file_id, encoding) for file_id in file_ids]
     high, low, index = (np.array([each[i] for each in parsed], np.int64) for i in range(3))
@@ -229,7 +218,7 @@ def make_locations(
 
 
 def _encode_file_id(file_id: str, encoding: int | None) -> tuple[int, int, int, str]:
-    """Return the high and low bits, the file index and the text of a file id."""
+    """Return the high and low bits, the file index and the text that encode a file id."""
     found = _FILE_ID.fullmatch(file_id)
     if encoding == TEXT_ENCODING or (found is None and encoding is None):
         return -1, -1, NO_FILE_INDEX, file_id
@@ -245,10 +234,10 @@ def _to_signed(bits: int) -> int:
 
 
 def read_file_ids(locations: pa.StructArray) -> tuple[list[str], Numbers]:
-    """Return the distinct file ids in a column ``recordIndexMetadata``, and for each record the number of its own.
+    """Return the distinct file ids in a column ``recordIndexMetadata``, and for each record the number of its file id.
 
     Raises:
-        InvalidTableError: an encoding is not known.
+        InvalidTableError: an encoding is unknown.
     """
     encoding = to_numbers(locations.field("fileIdEncoding"))
     if not np.isin(encoding, (UUID_ENCODING, TEXT_ENCODING)).all():
@@ -265,6 +254,7 @@ def read_file_ids(locations: pa.StructArray) -> tuple[list[str], Numbers]:
         fields = ("fileIdHighBits", "fileIdLowBits", "fileIndex")
         columns = [to_numbers(locations.field(name)).astype(np.int64)[coded] for name in fields]
         order = np.lexsort(columns)
+        # Equal ids are adjacent in this order; each first one begins a new number.
         starts = np.ones(len(order), bool)
         starts[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
         numbers[coded[order]] = len(names) + np.cumsum(starts) - 1
@@ -283,17 +273,21 @@ SECONDARY_TYPE = pa.struct([pa.field("isDeleted", pa.bool_())])
 """Type of the column ``SecondaryIndexMetadata``."""
 
 _NULL = "\0"
-_SPECIAL = ("\\", "$", "\0")  # the backslash first, as the others are escaped with it
+_SPECIAL = ("\\", "$", "\0")  # the backslash first, since it escapes the others
 _PARTS = r"^(?s)(?P<value>(?:[^\\$]|\\.)*)\$(?P<record>.*)$"
 
 
 def make_secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """Return the keys of secondary values, which may be null, with their record keys; all are strings."""
+    """Return the keys of secondary values, which may be null, with their record keys; all are strings.
+
+    A backslash escapes "$", backslash and NUL. A null value is a NUL alone. The records only say whether they are
+    deleted.
+    """
     return pc.binary_join_element_wise(escape_secondary_values(values), _escape(record_keys), "$")
 
 
 def escape_secondary_values(values: pa.Array) -> pa.Array:
-    """Return the part of the key in front of the "$" for secondary values."""
+    """Return the part of the key before the "$" for secondary values."""
     return pc.fill_null(_escape(values), _NULL)
 
 
@@ -310,7 +304,9 @@ def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def find_secondary_groups(keys: pa.Array, count: int, version: int) -> Numbers:
-    """Return the number of each key's file group among ``count`` ones; ``version`` is the index's.
+    """Return the number of each key's file group among ``count``; ``version`` is the index's.
+
+    Version 1 hashes the whole key, version 2 the part up to the "$", so that all keys of a value are in one group.
 
     Raises:
         InvalidTableError: a key has no "$".
@@ -326,8 +322,8 @@ def find_secondary_groups(keys: pa.Array, count: int, version: int) -> Numbers:
 def format_secondary_values(values: pa.Array) -> pa.Array:
     """Return values as the texts that are indexed; null stays null.
 
-    They are those of Java's values in Spark 3: a date is its days since 1970, a timestamp its microseconds, and floats
-    have the digits that Java prints up to version 18.
+    The texts are those of Java's values in Spark 3: a date is its days since 1970, a timestamp its microseconds, and
+    floats have the digits that Java prints up to version 18.
 
     Raises:
         UnsupportedFeatureError: the type cannot be indexed.

@@ -1,15 +1,7 @@
-"""The ranges of columns in a base file, from its Parquet footer (Hudi ``ParquetUtils.readColumnStatsFromMetadata``).
+"""Measures the ranges of columns: in a base file by its Parquet footer, and over records batch by batch.
 
-The footer may lack the bounds of a column, or have a NaN as one. Java's own statistics are wrong then, and its readers
-lose rows by them (``trusted_ranges``): so NaN stays the greatest value here, which is true in Java's order, and
-``incomplete`` names columns whose ranges have to be found by reading the file (``record_ranges``). All floats are such
-columns, unless parquet-mr wrote the file: other writers leave NaN out of the bounds. ``as_java=True`` gives what Java
-1.2.0 writes, for comparing.
-
-The ranges of columns over records, collected batch by batch (Hudi ``collectColumnRangeMetadata``).
-
-Java does that for each log file that it writes. Values compare in Avro's order: texts by their bytes, bytes as signed
-ones, floats with NaN last and -0.0 before 0.0. Sizes are 0, because only Parquet's can be compared.
+``read_footer_ranges`` reads a footer (Hudi ``ParquetUtils.readColumnStatsFromMetadata``). ``RecordRanges`` collects the
+ranges of records (``collectColumnRangeMetadata``), as Java does for each log file that it writes.
 """
 
 from __future__ import annotations
@@ -56,15 +48,21 @@ _LOCAL_TIMES: Final = {
 _ZEROS: Final[Mapping[str, RawValue]] = {"BOOLEAN": False, "INT32": 0, "INT64": 0, "FLOAT": 0.0, "DOUBLE": 0.0}
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _PARQUET_MR = "parquet-mr"
-_SPARK_ITEM, _ITEM = ".array", ".list.element"  # how Spark, and Avro and the index, call the items of a list
+_SPARK_ITEM, _ITEM = ".array", ".list.element"  # names of a list's items: Spark's, and Avro's, which the index uses
 
 
 def read_footer_ranges(
     metadata: pq.FileMetaData, columns: Collection[str], version: int, *, as_java: bool = False
 ) -> FileRanges | None:
-    """Return the ranges of those of some columns (paths with dots) that the file has, in the order of the file.
+    """Return the ranges of the columns (paths with dots) that the file contains, in the order of the file.
 
-    None: a column has a type that statistics of the index's version cannot have. Java then has none of the file.
+    Returns None if statistics of the index's version cannot have the type of a column; Java then has none for the file.
+
+    A footer may lack the bounds of a column, or have NaN as one. Java's own statistics are wrong then, and its readers
+    lose rows (``read_trusted_ranges``). Here NaN stays the greatest value, which is true in Java's order, and
+    ``incomplete`` names the columns whose ranges must be measured by reading the file. All floats are such columns
+    unless parquet-mr wrote the file: other writers leave NaN out of the bounds. ``as_java=True`` returns what Java
+    1.2.0 writes, for comparison.
     """
     wanted = {*columns, *(_name_as_spark(each) for each in columns)}
     places = [at for at in range(metadata.num_columns) if metadata.schema.column(at).path in wanted]
@@ -76,7 +74,7 @@ def read_footer_ranges(
     for at, kind in kinds.items():
         assert kind is not None
         chunks = [metadata.row_group(group).column(at) for group in range(metadata.num_row_groups)]
-        if not chunks:  # Java has no statistics of a file without rows
+        if not chunks:  # Java has no statistics for a file without rows
             if not as_java:
                 ranges.append(make_empty_range(_name_as_index(metadata.schema.column(at).path)))
             continue
@@ -89,7 +87,7 @@ def read_footer_ranges(
 
 
 def _find_kind(column: pq.ParquetColumnSchema, version: int) -> ValueKind | None:
-    """Return the kind of a column's values (``ValueType.fromParquetPrimitiveType``), None if Java knows none."""
+    """Return the kind of a column's values (``ValueType.fromParquetPrimitiveType``), None if Java has none for it."""
     physical = column.physical_type
     logical = column.logical_type
     plain = _PLAIN.get(physical)
@@ -131,7 +129,7 @@ def _read_chunk(chunk: pq.ColumnChunkMetaData, kind: ValueKind, *, as_java: bool
         if statistics.has_min_max:
             least, greatest = (_to_raw(each, kind) for each in (statistics.min_raw, statistics.max_raw))
     if least is None or greatest is None:
-        least = greatest = _ZEROS.get(chunk.physical_type)  # what Java's empty statistics have
+        least = greatest = _ZEROS.get(chunk.physical_type)  # the bounds of Java's empty statistics
     elif chunk.physical_type in _FLOATS:
         least, greatest = _order_zeros(float(least), float(greatest), as_java=as_java)
     return ColumnRange(
@@ -156,14 +154,14 @@ def _to_raw(value: Any, kind: ValueKind) -> RawValue:
 
 
 def _order_zeros(least: float, greatest: float, *, as_java: bool) -> tuple[float, float]:
-    """Return bounds that hold for either zero, as parquet-mr does."""
+    """Return bounds that hold for both zeros, as parquet-mr does."""
     if as_java and (math.isnan(least) or math.isnan(greatest)):
         return 0.0, 0.0
     return -0.0 if least == 0 else least, 0.0 if greatest == 0 else greatest
 
 
 def _lacks_bounds(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether values that are not null may have no bounds in the footer."""
+    """Whether the footer may lack the bounds of non-null values."""
     statistics = chunk.statistics
     if statistics is None or not statistics.has_null_count:
         return bool(chunk.num_values)
@@ -193,14 +191,18 @@ _MAX_KEY = np.int64(np.iinfo(np.int64).max)
 
 
 def find_kinds(columns: Iterable[str], schema: Record) -> dict[str, ValueKind]:
-    """Return the kinds of columns (paths with dots), without those that the schema lacks or that have no range."""
+    """Return the kinds of columns (paths with dots), except columns that the schema lacks or that have no range."""
     found = ((column, find_field(schema, column)) for column in columns)
     kinds = ((column, find_avro_kind(node)) for column, node in found if node is not None)
     return {column: kind for column, kind in kinds if kind is not None}
 
 
 class RecordRanges:
-    """Collects the ranges of columns of some kinds over batches of records."""
+    """Collects the ranges of columns over batches of records.
+
+    Values compare in Avro's order: texts by their bytes, bytes as signed ones, floats with NaN last and -0.0 before
+    0.0. Sizes are 0: only Parquet's can be compared.
+    """
 
     def __init__(self, kinds: Mapping[str, ValueKind]) -> None:
         self._kinds = kinds
@@ -217,11 +219,11 @@ class RecordRanges:
                 self._ranges[column] = merge_ranges(both, key=make_avro_key)
 
     def select_floats(self) -> RecordRanges:
-        """Return an empty collector of those of the columns that are floats."""
+        """Return an empty collector of the columns that are floats."""
         return RecordRanges({column: kind for column, kind in self._kinds.items() if kind.type in _REALS})
 
     def finish(self) -> tuple[ColumnRange, ...]:
-        """Return the range of each column, empty ones if there were no records."""
+        """Return the range of each column; empty ranges if there were no records."""
         return tuple(self._ranges.get(column) or make_empty_range(column) for column in self._kinds)
 
 
@@ -258,10 +260,11 @@ def _measure(column: str, values: pa.Array, kind: ValueKind) -> ColumnRange:
 
 
 def _find_bounds(values: pa.Array, kind: ValueKind) -> tuple[Any, Any]:
-    """Return the least and the greatest value, as the metadata table has them."""
+    """Return the least and the greatest value in the form of the metadata table."""
     if kind.type in _REALS:
         numbers = to_numbers(values)[is_valid(values)]
         bits = numbers.astype(np.float64).view(np.int64)
+        # Turns the bits into integers in the order of the floats, NaN last.
         keys = np.where(bits < 0, bits ^ _MAX_KEY, bits)
         keys = np.where(np.isnan(numbers), _MAX_KEY, keys)
         return float(numbers[keys.argmin()]), float(numbers[keys.argmax()])
@@ -282,7 +285,7 @@ def _find_bounds(values: pa.Array, kind: ValueKind) -> tuple[Any, Any]:
 
 
 def _flip_signs(values: pa.Array) -> pa.Array:
-    """Return bytes that compare as unsigned ones as the given bytes do as signed ones."""
+    """Return bytes whose unsigned order is the signed order of the given bytes."""
     valid, offsets, data = values.buffers()
     flipped = np.frombuffer(data, np.uint8) ^ _SIGN_BIT if data is not None else np.empty(0, np.uint8)
     buffers = [valid, offsets, pa.py_buffer(flipped)]
@@ -294,7 +297,7 @@ def _flip_back(value: bytes) -> bytes:
 
 
 def _find_uuid_bounds(values: pa.Array) -> tuple[str, str]:
-    """Return the least and the greatest UUID by Java's order: both halves compare as signed numbers."""
+    """Return the least and the greatest UUID in Java's order, which compares both halves as signed numbers."""
     try:
         joined = b"".join(call("utf8_lower", values).cast(pa.binary()).to_pylist())
         octets = np.frombuffer(joined, np.uint8).reshape(len(values), _UUID_LENGTH)
@@ -302,7 +305,7 @@ def _find_uuid_bounds(values: pa.Array) -> tuple[str, str]:
         raise UnsupportedFeatureError("Column statistics of UUIDs in another form than Java's.") from None
     digits = np.delete(octets, _UUID_DASHES, axis=1)
     numbers = np.where(digits >= ord("a"), digits - (ord("a") - 10), digits - ord("0")).astype(np.uint8)
-    numbers[:, [0, 16]] ^= 8
+    numbers[:, [0, 16]] ^= 8  # flips the sign bit of both halves
     order = np.lexsort(numbers.T[::-1])
     return octets[order[0]].tobytes().decode(), octets[order[-1]].tobytes().decode()
 

@@ -1,39 +1,9 @@
 """The range of one column's values in a file or a partition, and the records of column statistics made of ranges (Hudi
 ``HoodieColumnRangeMetadata``, ``HoodieMetadataColumnStats``).
 
-Ranges merge as Java merges them: counts and sizes add up, and values compare as Java's do, texts by UTF-16 units, bytes
-as signed ones, floats with NaN last and -0.0 before 0.0.
-
-Ranges that hold for any values, where those of a file are not known.
-
-A partition's record cannot leave a file out, and cannot say that it knows nothing: Java takes a column without a record
-as all null once another column of the partition has one. So bounds are the least and the greatest value of the kind,
-for texts one that is greater than all texts in practice, for times those of the years 1 to 9999, which Spark can show.
-Bytes and UUIDs have no such bounds, as readers order them otherwise than writers.
-
-What a reader may conclude from column statistics: bounds and null counts that hold whatever Java wrote them from.
-
-Java 1.2.0 takes the statistics of base files from their Parquet footers, where some are missing, and then writes what
-looks like statistics (Hudi ``ParquetUtils``, and ``Statistics`` of parquet-mr):
-
-* Texts and bytes: a row group whose bounds have 4,096 bytes together has none. It counts as *all null*, and has no
-  bounds. Row groups, and files of a partition, are merged without it, so bounds are those of the others only.
-* Floats: a row group with a NaN has the bounds 0.0 and 0.0, which are merged like any others.
-* Times stored as INT96 have none: *all null* in statistics of version 1.
-* Integers and dates that are all null have the bounds 0 and 0.
-* Decimals whose scale grew: the bounds of a partition put numbers of the old scale and of the new one together, as if
-  they had one scale. Those of files have the scale of the file.
-
-So bounds of texts count only if nothing is counted as null, or if the column is too small for a long value; bounds of
-floats only if 0 is outside of them; bounds of decimals only in statistics of files. Statistics of log files are made
-from the records and always hold.
-
-Dates that Java stores ten days late in statistics of version 1 (Hudi ``HoodieAvroWrapperUtils``).
-
-Java makes a ``java.sql.Date`` of the days since 1970, and days of its year, month and day. That class knows the Julian
-calendar up to 1582-10-04, and the Gregorian one from 1582-10-15 on. It takes the days between for Julian ones:
-1582-10-05 becomes 1582-10-15, and 1582-10-14 becomes 1582-10-24. Earlier days come back as they were. So a stored day
-up to 1582-10-24 does not tell which one was meant. Statistics of version 2 hold the days themselves.
+Ranges merge as in Java: counts and sizes are added, and values compare as in Java: texts by UTF-16 units, bytes as
+signed ones, floats with NaN last and -0.0 before 0.0. Java also writes statistics that do not hold;
+``read_trusted_ranges`` returns only what a reader may conclude.
 """
 
 from __future__ import annotations
@@ -133,7 +103,7 @@ _KINDS_OF_WRAPPERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What a file, or a partition, has of one column; ``column`` is a path with dots. Sizes are bytes."""
+    """Statistics of one column in a file or a partition; ``column`` is a path with dots. Sizes are in bytes."""
 
     column: str
     kind: ValueKind
@@ -147,16 +117,18 @@ class ColumnRange:
 
 @dataclass(frozen=True, slots=True)
 class FileRanges:
-    """The ranges of the columns of one file. ``incomplete`` are columns whose range is not known, though the file may
-    have values of them: the file has to be read.
+    """The ranges of the columns of one file.
+
+    ``incomplete`` are columns whose range is unknown although the file may contain values: the file must be read.
     """
 
     ranges: tuple[ColumnRange, ...]
     incomplete: tuple[str, ...] = ()
 
     def complete(self, read: Mapping[str, ColumnRange]) -> FileRanges:
-        """Return these ranges, with bounds and null counts of some columns replaced by those of the records. Bounds of
-        base files hold for either zero, as parquet-mr's.
+        """Return these ranges with bounds and null counts of some columns replaced by the records' ones.
+
+        Bounds of base files hold for both zeros, like parquet-mr's.
         """
         ranges = (
             replace(each, least=_order_zero(new.least, -0.0), greatest=_order_zero(new.greatest, 0.0), nulls=new.nulls)
@@ -177,12 +149,12 @@ def make_empty_range(column: str) -> ColumnRange:
 
 
 def make_java_key(value: Any, kind: ValueKind) -> Any:
-    """Return what compares as Java compares the value."""
+    """Return a key that compares as Java compares the value."""
     return value.encode("utf-16-be", "surrogatepass") if kind.type == ValueType.STRING else make_avro_key(value, kind)
 
 
 def make_avro_key(value: Any, kind: ValueKind) -> Any:
-    """Return what compares as Avro for Java compares the value: texts by their bytes, all else as Java does."""
+    """Return a key that compares as Avro for Java compares the value: texts by their bytes, all else as Java does."""
     if kind.type == ValueType.STRING:
         return value.encode("utf-8", "surrogatepass")
     if kind.type in _BYTES:
@@ -197,10 +169,10 @@ def make_avro_key(value: Any, kind: ValueKind) -> Any:
 
 
 def merge_ranges(ranges: Sequence[ColumnRange], *, key: Callable[[Any, ValueKind], Any] = make_java_key) -> ColumnRange:
-    """Merge ranges of one column, at least one; ``key`` says how values compare.
+    """Merge one or more ranges of one column; ``key`` makes keys that compare as the values do.
 
     Raises:
-        UnsupportedFeatureError: they have values of different kinds.
+        UnsupportedFeatureError: the ranges have values of different kinds.
     """
     kinds = {each.kind for each in ranges} - {NO_VALUES}
     if len(kinds) > 1:
@@ -223,8 +195,9 @@ def merge_ranges(ranges: Sequence[ColumnRange], *, key: Callable[[Any, ValueKind
 
 
 def promote_range(found: ColumnRange, kind: ValueKind) -> ColumnRange | None:
-    """Return a range with values of another kind, that of the table's column, which may have been widened; None where
-    the values of the one are not ordered as those of the other. Floats become doubles through a text in Java: None.
+    """Return a range with its values promoted to another kind, the kind of the table's column, which was widened.
+
+    Returns None if the two kinds order values differently. So do floats and doubles: Java converts them through a text.
     """
     if kind in (found.kind, NO_VALUES):
         return found
@@ -250,7 +223,7 @@ def _find_promotion(old: ValueKind, new: ValueKind) -> Callable[[Any], Any] | No
 
 
 def simplify_kind(kind: ValueKind, version: int) -> ValueKind:
-    """Return the kind by which statistics of an index version can be merged: the wrapper's, in version 1."""
+    """Return the kind in which statistics of an index version can be merged: in version 1 the wrapper's."""
     if version != V1 or kind.type in (ValueType.DATE, ValueType.NULL):
         return kind
     if kind.type == ValueType.DECIMAL:
@@ -259,14 +232,14 @@ def simplify_kind(kind: ValueKind, version: int) -> ValueKind:
 
 
 def simplify_range(found: ColumnRange, version: int) -> ColumnRange:
-    """Return a range in its simplified kind."""
+    """Return a range in its simplified kind (``simplify_kind``)."""
     kind = simplify_kind(found.kind, version)
     scaled = promote_range(found, kind) if kind.type == ValueType.DECIMAL else None
     return scaled or replace(found, kind=kind)
 
 
 def read_statistics(statistics: pa.Array, version: int) -> list[ColumnRange]:
-    """Return the ranges that column statistics have."""
+    """Return the ranges in column statistics."""
     return [_read_row(row, version) for row in statistics.to_pylist()]
 
 
@@ -312,8 +285,9 @@ def _to_raw(value: Any, kind: ValueKind) -> Any:
 def make_statistics(
     names: Sequence[str], ranges: Sequence[ColumnRange], version: int, *, tight: Sequence[bool] = ()
 ) -> pa.Array:
-    """Return column statistics: ``fileName`` and the range of each. ``version`` is that of the index; ``tight`` says
-    of each whether it is so, by default none is.
+    """Return column statistics: ``fileName`` and the range of each file.
+
+    ``version``: version of the index. ``tight``: per range, whether its bounds are exact (default: no).
     """
     kinds = [each.kind for each in ranges]
     arrays = [
@@ -360,7 +334,14 @@ _BOUNDS: Final[dict[ValueType, tuple[RawValue, RawValue]]] = {
 
 
 def make_widest_range(column: str, kind: ValueKind) -> ColumnRange | None:
-    """Return a range that holds for two values of which one is null, None for kinds that have none."""
+    """Return a range that holds for any values, for a file whose range is unknown; None for kinds without one.
+
+    A partition's record cannot leave a file out, and cannot say that it knows nothing: Java takes a column without a
+    record as all null once another column of the partition has one. So the range is that of two values, one of them
+    null. Its bounds are the least and the greatest value of the kind: for texts one that is greater than all texts in
+    practice, for times those of the years 1 to 9999, which Spark can show. Bytes and UUIDs have no such bounds, as
+    readers and writers order them differently.
+    """
     bounds = _find_bounds(kind)
     return None if bounds is None else ColumnRange(column, kind, *bounds, nulls=1, values=2)
 
@@ -377,18 +358,18 @@ def _find_bounds(kind: ValueKind) -> tuple[RawValue, RawValue] | None:
 
 Mask = npt.NDArray[np.bool_]
 
-_SMALL = 2048  # bytes of a column, in which two bounds of 4,096 bytes (parquet-mr's MAX_STATS_SIZE) cannot be
+_SMALL = 2048  # bytes of a column that cannot contain two bounds of 4,096 bytes (parquet-mr's MAX_STATS_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedRanges:
-    """What holds for the values of one column in files, or in partitions, one entry for each.
+    """What is certain about the values of one column in files, or in partitions, with one entry for each.
 
     Attributes:
-        least, greatest: bounds in the column's type, null where none is known.
+        least, greatest: bounds in the column's type, null if unknown.
         no_nulls: no value is null.
-        all_null: each value is null; also where there are no values.
-        no_rows: there are no values. So it is for a log file that only deletes.
+        all_null: every value is null, or there are no values.
+        no_rows: there are no values, as in a log file that only deletes.
     """
 
     least: pa.Array
@@ -401,10 +382,23 @@ class TrustedRanges:
 def read_trusted_ranges(
     statistics: pa.Array, type_: pa.DataType, *, of_partitions: bool, millis: bool = False
 ) -> TrustedRanges:
-    """Return what holds by statistics (``ColumnStatsMetadata``) of one column of a type.
+    """Return what is certain by the statistics (``ColumnStatsMetadata``) of one column of a type.
 
-    ``of_partitions``: they are of partitions, not of files. ``millis``: see ``unwrap_values``. Deleted statistics and
-    nulls say nothing.
+    ``of_partitions``: the statistics are of partitions, not of files. ``millis``: see ``unwrap_values``. Deleted and
+    null statistics say nothing.
+
+    Java 1.2.0 takes the statistics of base files from their Parquet footers, which may lack some, and then writes
+    statistics that do not hold (Hudi ``ParquetUtils``, ``Statistics`` of parquet-mr):
+
+    * Texts and bytes: a row group whose two bounds have 4,096 bytes together has none. It counts as *all null*, and
+    merged
+      bounds ignore it.
+    * Floats: a row group with a NaN has the bounds 0.0 and 0.0, which are merged like any others.
+    * Times stored as INT96 have no bounds: *all null* in statistics of version 1.
+    * Integers and dates that are all null have the bounds 0 and 0.
+    * Decimals whose scale grew: a partition's bounds mix numbers of the old and the new scale as if they had one scale.
+
+    Statistics of log files are made from the records and always hold.
     """
     fields = dict(zip((field.name for field in statistics.type), statistics.flatten(), strict=True))
     says = to_booleans(call("is_valid", statistics)) & ~to_booleans(fields["isDeleted"])
@@ -416,8 +410,10 @@ def read_trusted_ranges(
     holds = says & ~all_null
     exact = np.zeros(len(statistics), np.bool_) if of_partitions else _are_logs(fields["fileName"])
     if pa.types.is_decimal(type_):
+        # A file's bounds have the file's scale; only partitions mix scales.
         holds &= not of_partitions
     if _may_be_long(type_):
+        # Bounds and null counts are certain if no value counts as null, or if the column is too small for long values.
         small = to_numbers(fields["totalUncompressedSize"], _SMALL) < _SMALL
         full = exact | small | (nulls == 0)
         holds &= full
@@ -426,14 +422,15 @@ def read_trusted_ranges(
         all_null &= exact | ~unbounded | _name_kinds(kinds, len(statistics))
     if pa.types.is_floating(type_):
         low, high = to_numbers(least.values, 0), to_numbers(greatest.values, 0)
+        # Bounds that exclude 0 did not come from a row group with a NaN.
         holds &= exact | (low > 0) | (high < 0)
     return TrustedRanges(_keep(least.values, holds), _keep(greatest.values, holds), no_nulls, all_null, no_rows)
 
 
 def count_nulls_too(statistics: pa.Array) -> pa.Array:
-    """Return statistics of an expression index as ``column_stats`` has them.
+    """Return statistics of an expression index with the counts of ``column_stats``.
 
-    Java counts only those values of an expression that are not null, and where there are none it has no bounds (Hudi
+    Java counts only the non-null values of an expression, and has no bounds if there are none (Hudi
     ``ExpressionIndexRecordGenerationUtils``).
     """
     fields = dict(zip((field.name for field in statistics.type), statistics.flatten(), strict=True))
@@ -451,32 +448,38 @@ def _may_be_long(type_: pa.DataType) -> bool:
 
 
 def _are_logs(names: pa.Array) -> Mask:
-    """Say which names are those of log files."""
+    """Return which names belong to log files."""
     import pyarrow.compute as pc
 
     return to_booleans(pc.starts_with(names, "."))
 
 
 def _name_kinds(kinds: pa.Array | None, length: int) -> Mask:
-    """Say which statistics name the kind of their values."""
+    """Return which statistics name the kind of their values."""
     return np.zeros(length, np.bool_) if kinds is None else to_booleans(call("is_valid", kinds))
 
 
 def _keep(values: pa.Array, mask: Mask) -> pa.Array:
-    """Return values, null where the mask is not set."""
+    """Return values, null where the mask is False."""
     return values if mask.all() else take(values, from_numpy(np.arange(len(values)), ~mask))
 
 
 FIRST_CERTAIN_DAY: Final = -141_417
-"""1582-10-25 in days since 1970: what stands in statistics of version 1 from here on is the day that was meant."""
+"""1582-10-25 in days since 1970: from this day on, statistics of version 1 contain the day that was meant."""
 
 _FIRST, _LAST, _LATE = -141_437, -141_428, 10  # 1582-10-05 and 1582-10-14
 
 
 def shift_range(data: ColumnRange, version: int) -> ColumnRange | None:
-    """Return the range that Java stores for one of the data; None where that is the same.
+    """Return the range that Java stores for a range of the data; None if it is the same.
 
-    Java compares either the days of the data or those that it stores. So its bounds hold for what is returned.
+    Java (``HoodieAvroWrapperUtils``) stores some dates ten days late in version 1. It makes a ``java.sql.Date`` of the
+    days since 1970, and days of its year, month and day. That class uses the Julian calendar up to 1582-10-04, and the
+    Gregorian one from 1582-10-15 on. It takes the days between as Julian: 1582-10-05 becomes 1582-10-15, and 1582-10-14
+    becomes 1582-10-24. Earlier days do not change, so a stored day up to 1582-10-24 is ambiguous. Version 2 stores the
+    days themselves.
+
+    Java compares either the days of the data or the days that it stores. So its bounds hold for the returned range.
     """
     if version != V1 or data.kind.type is not ValueType.DATE:
         return None

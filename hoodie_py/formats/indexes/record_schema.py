@@ -1,7 +1,7 @@
 """The Avro schema of a new metadata table's records (Hudi ``HoodieMetadataRecord`` of release 1.2.0).
 
-Files of a metadata table that is there already keep the schema that they have. Java stores the meta columns first,
-though no record fills them, and asks for Java's own strings (``avro.java.string``): it merges maps by such keys.
+Existing metadata tables keep the schema that their files have. Java stores the meta columns first, though no record
+fills them, and requires Java's own strings (``avro.java.string``), since it merges maps by such keys.
 """
 
 from __future__ import annotations

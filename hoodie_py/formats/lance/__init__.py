@@ -1,1 +1,1 @@
-"""Lance files: where their columns are."""
+"""Lance files: the places of their columns."""

@@ -1,4 +1,4 @@
-"""Layout of a Lance file of format 2: its columns, and where their pages lie. Pages are not decoded here.
+"""Layout of a Lance file of format 2: its columns, and the places of their pages. Pages are not decoded here.
 
 From the end of the file backwards:
 
@@ -7,8 +7,8 @@ From the end of the file backwards:
     metadata    of each column: the places of its pages' buffers
     buffers     global buffers, the first of which is the file descriptor: schema and row count; before them the pages
 
-Up to format 2.0 every field, with its children, has a column; later only fields without children have. Hudi's bloom
-filter and range of keys are in the schema's metadata (``HoodieBaseLanceWriter``).
+Up to format 2.0 every field, including its children, has a column; later only fields without children have one. Hudi's
+bloom filter and range of keys are in the schema's metadata (``HoodieBaseLanceWriter``).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Range = tuple[int, int]
 _FOOTER = struct.Struct("<QQQIIHH4s")
 FOOTER_BYTES = _FOOTER.size
 _MAGIC = b"LANC"
-_FIRST_VERSION = (0, 3)  # of format 2, which says 0.3 or 2.0
-_LAST_KNOWN = (2, 3)  # later versions may lay columns out in another way
+_FIRST_VERSION = (0, 3)  # of format 2, which calls itself 0.3 or 2.0
+_LAST_KNOWN = (2, 3)  # later versions may lay columns out differently
 _PLACE = struct.Struct("<QQ")
-_PACKED = b"packed"  # a struct with this in its metadata is one column
-_BLOB = b"blob"  # a field with this in its metadata has values outside of its pages
+_PACKED = b"packed"  # marks a struct that is stored as one column
+_BLOB = b"blob"  # marks a field with values outside of its pages
 _MOST_BUFFERS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The end of a file, and what must be read for the layout: everything from ``start`` on."""
+    """The end of a file. The layout is read from everything after ``start``."""
 
     start: int
     column_places: tuple[Range, ...]
@@ -48,7 +48,7 @@ class Footer:
 class _Field:
     name: str = ""
     number: int = 0
-    parent: int = 0  # as the format leaves zeros out; that of top-level fields is -1
+    parent: int = 0  # 0 if missing, since the format leaves zeros out; -1 for top-level fields
     is_packed: bool = False
     is_blob: bool = False
     children: list[_Field] = field(default_factory=list)
@@ -66,13 +66,13 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class LanceLayout:
-    """What a file says of itself.
+    """The facts in a file's metadata.
 
     Attributes:
-        rows: how many there are.
+        rows: number of rows.
         columns: names of the top-level columns, in order.
-        metadata: of the schema.
-        start: the first byte behind the pages; the rest of the file is needed to read anything.
+        metadata: metadata of the schema.
+        start: the first byte after the pages; reading anything needs the rest of the file.
         has_null_structs: whether the format can store a struct as null.
     """
 
@@ -82,11 +82,11 @@ class LanceLayout:
     start: int
     has_null_structs: bool
     _buffers: tuple[tuple[Range, ...], ...]  # of each stored column
-    _stored: Mapping[str, range] | None  # the stored columns of each top-level column; None where they do not add up
-    _scattered: frozenset[str]  # top-level columns with values whose places only their pages tell
+    _stored: Mapping[str, range] | None  # the stored columns of each top-level column; None if they do not add up
+    _scattered: frozenset[str]  # top-level columns with values outside of the known places
 
     def find_ranges(self, names: Collection[str]) -> list[Range] | None:
-        """Return the places of the pages of some columns, ascending; None if the file must be read as a whole."""
+        """Return the places of the pages of some columns, ascending; None if the whole file must be read."""
         if self._stored is None or self._scattered.intersection(names):
             return None
         found = (self._buffers[at] for name in self.columns if name in names for at in self._stored[name])
@@ -96,11 +96,11 @@ class LanceLayout:
 def read_footer(tail: bytes, size: int) -> Footer | int:
     """Read the footer and its tables from the last bytes of a file of ``size`` bytes.
 
-    Return a number if ``tail`` is too short: how many of the last bytes are needed.
+    If ``tail`` is too short, return how many of the last bytes are needed.
 
     Raises:
-        CorruptFileError: this is no Lance file, or its places lie outside of it.
-        UnsupportedFeatureError: a version that is not known.
+        CorruptFileError: the file is not a Lance file, or a place is outside of it.
+        UnsupportedFeatureError: the version is not supported.
     """
     if size < FOOTER_BYTES or tail[-4:] != _MAGIC:
         raise CorruptFileError("The file is no Lance file, or it is cut short: the mark at its end is missing.")
@@ -138,10 +138,10 @@ def _read_places(tail: bytes, at: int, count: int, end: int) -> Iterator[Range]:
 
 
 def read_layout(tail: bytes, size: int, footer: Footer) -> LanceLayout:
-    """Read the layout from the bytes of a file from ``footer.start`` on, or more.
+    """Read the layout from the bytes of a file, starting at ``footer.start`` or before.
 
     Raises:
-        CorruptFileError: the metadata contradicts itself, or pages lie outside of their place.
+        CorruptFileError: the metadata contradicts itself, or pages are outside of the file.
     """
     base = size - len(tail)
     start, stop = footer.descriptor_place
@@ -168,7 +168,7 @@ def _assign(fields: Sequence[_Field], version: tuple[int, int], count: int) -> M
 
 
 def _read_descriptor(data: bytes) -> tuple[list[_Field], dict[bytes, bytes], int]:
-    """Read top-level fields, metadata of the schema, and the number of rows."""
+    """Read the top-level fields, the schema's metadata, and the number of rows."""
     schema, rows = b"", 0
     for number, value in read_fields(data):
         if number == 1 and isinstance(value, bytes):
@@ -187,7 +187,7 @@ def _read_descriptor(data: bytes) -> tuple[list[_Field], dict[bytes, bytes], int
 
 
 def _make_tree(listed: Sequence[_Field]) -> list[_Field]:
-    """Return the top-level fields; parents come before their children."""
+    """Return the top-level fields with their children; parents must come before their children."""
     known: dict[int, _Field] = {}
     top = []
     for each in listed:
@@ -224,7 +224,7 @@ def _read_field(data: bytes) -> _Field:
 
 
 def _read_column(data: bytes, size: int) -> Iterator[Range]:
-    """Yield the places of a column's buffers, those of its pages included."""
+    """Yield the places of a column's buffers, including the buffers of its pages."""
     offsets: list[int] = []
     sizes: list[int] = []
     for number, value in read_fields(data):
@@ -259,7 +259,7 @@ def _pair(offsets: Sequence[int], lengths: Sequence[int], size: int) -> Iterator
 
 
 def _read_numbers(value: int | bytes) -> Iterator[int]:
-    """Yield repeated numbers: one, or several packed."""
+    """Yield repeated numbers: a single one, or several packed ones."""
     if isinstance(value, int):
         yield value
         return

@@ -1,7 +1,7 @@
 """Decodes the content of log blocks, by block type, into records, deletes and positions.
 
-``framing`` splits a file into blocks and does not decode them. The decoders below know the record and the offset in the
-content; this module adds the block to their errors.
+``framing`` splits a file into blocks without decoding them. Errors of the decoders below name the record and the offset
+in the content; this module adds the block.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ T = TypeVar("T")
 def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """Parse the schema in a data block's header.
 
-    ``times`` are times that the table declares otherwise (``declared_times``).
+    ``times`` are the table's declared times (``declared_times``).
 
     Raises:
-        CorruptFileError: the block has none, or it is not an Avro schema of a record.
-        UnsupportedFeatureError: see ``AvroSchema.parse``.
+        CorruptFileError: the block has no schema, or not the Avro schema of a record.
+        UnsupportedFeatureError: as for ``AvroSchema.parse``.
     """
     text = block.schema_text
     if text is None:
@@ -42,10 +42,10 @@ def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroS
 def decode_records(
     block: LogBlock, columns: Collection[str] | None = None, times: pa.Schema | None = None
 ) -> pa.RecordBatch:
-    """Decode the records of a data block, in their order, with the block's own schema and Spark's types.
+    """Decode the records of a data block, in order, with the block's own schema and Spark's types.
 
-    The block is of type AVRO_DATA, CDC_DATA, HFILE_DATA or PARQUET_DATA. ``columns`` are top-level columns to decode,
-    None for all; names that the block does not have are ignored. ``times`` are as for ``parse_block_schema``.
+    The block is of type AVRO_DATA, CDC_DATA, HFILE_DATA or PARQUET_DATA. ``columns`` are the top-level columns to
+    decode, None for all; names that the block does not contain are ignored. ``times`` as for ``parse_block_schema``.
 
     Raises:
         CorruptFileError: the content is damaged.
@@ -72,12 +72,12 @@ def _decode_hfile(
 
 
 def decode_delete_block(block: LogBlock) -> DeleteRecords:
-    """Decode the deletes of a DELETE block; errors as ``decoder.decode_deletes``."""
+    """Decode the deletes of a DELETE block. Raises as ``decoder.decode_deletes``."""
     return _decode_with_place(block, lambda: decode_deletes(block.content))
 
 
 def decode_block_positions(block: LogBlock, count: int) -> npt.NDArray[np.int64] | None:
-    """Decode the base-file positions of a block's ``count`` records or deletes; None when the block has none.
+    """Decode the base-file positions of a block's ``count`` records or deletes; None if the block has none.
 
     Raises CorruptFileError if the header is damaged or has another number of positions.
     """

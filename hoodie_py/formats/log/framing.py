@@ -1,7 +1,7 @@
-"""Splits the bytes of a log file into blocks, and encodes blocks. It does not decode their content and opens no file.
+"""Splits the bytes of a log file into blocks, and encodes blocks. It neither decodes their content nor opens files.
 
-A log file is blocks back to back, without a file header (Hudi HoodieLogFormatReader / HoodieLogFormatWriter, log format
-version 1, the only one that supported writers produce; integers are big-endian):
+A log file consists of adjacent blocks, without a file header (Hudi HoodieLogFormatReader / HoodieLogFormatWriter, log
+format version 1, the only one that supported writers produce; integers are big-endian):
 
     magic "#HUDI#"                                         6 bytes
     size of everything that follows this field             int64
@@ -9,17 +9,17 @@ version 1, the only one that supported writers produce; integers are big-endian)
     block type                                             int32
     headers: count int32, then key int32, length int32, UTF-8 text for each
     content length int64, content
-    footers: as headers; no keys exist, so the count is 0
+    footers: like headers; no keys exist, so the count is 0
     reverse pointer: size + 6, the block's length less 8   int64
 
 Rules kept:
 
 * A block that was not written whole is *corrupt*: its size cannot be read or passes the end of the data, the reverse
-  pointer does not agree, or no block follows it. It reaches from its magic to the next magic or the end of the data,
-  and reading goes on there. So garbage behind a good block makes that block corrupt, as it does in Java.
-* Fewer than six bytes at the end are ignored. An empty file has no blocks, and neither has a file of one magic.
+  pointer does not agree, or no block follows it. It extends from its magic to the next magic or the end of the data,
+  and reading continues there. So garbage after a good block makes that block corrupt, as in Java.
+* Fewer than six bytes at the end are ignored. An empty file has no blocks, and neither has a file with only a magic.
 * A block that was written whole but is inconsistent inside is an error: skipping it would lose records silently.
-* Every length is checked against the block before anything is allocated.
+* Every length is checked against the block before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ROLLBACK = "0"
 
 
 class BlockType(IntEnum):
-    """What a block holds, by its number on disk (Hudi HoodieLogBlock.HoodieLogBlockType)."""
+    """Kinds of blocks, by their number on disk (Hudi HoodieLogBlock.HoodieLogBlockType)."""
 
     COMMAND = 0
     DELETE = 1
@@ -60,7 +60,7 @@ _NO_FOOTERS = struct.pack(">i", 0)
 
 
 class HeaderKey(IntEnum):
-    """Names of block headers, by their number on disk (Hudi HoodieLogBlock.HeaderMetadataType)."""
+    """Block headers, by their number on disk (Hudi HoodieLogBlock.HeaderMetadataType)."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -77,8 +77,8 @@ class HeaderKey(IntEnum):
 class LogBlock:
     """One whole block.
 
-    ``offset`` is the offset of its magic in the file. ``size`` is its length on disk, magic and reverse pointer
-    included. ``content`` is a view into the data, not a copy.
+    ``offset`` is the offset of its magic in the file. ``size`` is its length on disk, including magic and reverse
+    pointer. ``content`` is a view into the data, not a copy.
     """
 
     type: BlockType
@@ -110,12 +110,12 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether records have only the updated columns; a merge keeps the older values of the others."""
+        """Whether records contain only the updated columns; a merge keeps the older values of the others."""
         return self.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
     def base_instant_of_positions(self) -> str | None:
-        """Instant of the base file whose row numbers the record positions are."""
+        """Instant of the base file in which the record positions are row numbers."""
         return self.headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
 
     @property
@@ -125,7 +125,7 @@ class LogBlock:
 
     @property
     def is_data(self) -> bool:
-        """Whether the block holds records."""
+        """Whether the block contains records."""
         return self.type in _DATA_TYPES
 
     @property
@@ -151,13 +151,13 @@ class CorruptBlock:
 
 
 def iterate_blocks(data: bytes | memoryview | mmap.mmap) -> Iterator[LogBlock | CorruptBlock]:
-    """Yield the blocks of one log file in their order.
+    """Yield the blocks of one log file in order.
 
     ``data`` is the whole file; blocks keep views into it.
 
     Raises:
         CorruptFileError: bytes are not a block, or a whole block is inconsistent.
-        UnsupportedFeatureError: the log format version, a block type or a header is not known.
+        UnsupportedFeatureError: the log format version, a block type or a header is unknown.
     """
     view = memoryview(data).cast("B")
     offset = blocks = 0
@@ -186,8 +186,8 @@ def read_block_at(data: bytes | memoryview | mmap.mmap, offset: int) -> LogBlock
     """Parse the block at an offset where ``iterate_blocks`` found a whole block.
 
     Raises:
-        CorruptFileError: as ``iterate_blocks``, or the block is no longer whole.
-        UnsupportedFeatureError: as ``iterate_blocks``.
+        CorruptFileError: as for ``iterate_blocks``, or the block is no longer whole.
+        UnsupportedFeatureError: as for ``iterate_blocks``.
     """
     view = memoryview(data).cast("B")
     if view[offset : offset + len(MAGIC)] != MAGIC or _find_flaw(view, offset) is not None:
@@ -217,7 +217,7 @@ def _find_flaw(view: memoryview, offset: int) -> str | None:
 
 def _find_magic(view: memoryview, start: int) -> int:
     """Return the offset of the next magic at or after ``start``, else the end of the data."""
-    window = _SMALLEST_WINDOW  # it grows: many close magics would each copy a large one
+    window = _SMALLEST_WINDOW  # grows: with a large one, each of many close magics would copy much
     while start + len(MAGIC) <= len(view):
         found = bytes(view[start : start + window]).find(MAGIC)
         if found >= 0:
@@ -239,7 +239,7 @@ class _BlockCursor:
         self.end = end
 
     def skip(self, length: int, what: str) -> int:
-        """Step over ``length`` bytes and return the offset of the first."""
+        """Step over ``length`` bytes and return the offset of the first one."""
         start = self.offset
         if length < 0 or length > self.end - start:
             message = f"A log block's {what} does not fit into the block ({length} bytes, {self.end - start} left)."
@@ -312,7 +312,7 @@ def _read_headers(cursor: _BlockCursor, most: Limits) -> dict[HeaderKey, str]:
 
 
 def encode_block(block_type: BlockType, headers: Mapping[HeaderKey, str], content: bytes) -> bytes:
-    """Encode one block; a log file is blocks back to back.
+    """Encode one block; a log file consists of adjacent blocks.
 
     Headers are usually INSTANT_TIME (the instant of the writing commit) and SCHEMA (the records' Avro schema as JSON,
     with the meta fields), in delete blocks too.
