@@ -1,9 +1,9 @@
-"""Names that Hudi gives: columns, folders, data files, log files, markers and partition paths.
+"""Names in a Hudi table: columns, folders, data files, log files, markers and partition paths.
 
 * A base file is ``{file id}_{write token}_{instant}{extension}`` (Hudi FSUtils). A log file is
   ``.{file id}_{time}.log.{version}[_{write token}][.cdc]`` (Hudi HoodieLogFile). ``time`` is the base instant of the
   slice up to table version 6, and the request time of the writing delta commit from version 8 on.
-* The parsers return None for every other name, so callers may pass a whole listing through them.
+* The parsers return None for other names, so callers may pass a whole listing through them.
 * Instants compare as strings. Only a log version becomes a number.
 * A path from table metadata is used only after ``check_inside``: it must stay below the table's base path.
 """
@@ -27,18 +27,18 @@ RECORD_KEY_FIELD = "_hoodie_record_key"
 PARTITION_PATH_FIELD = "_hoodie_partition_path"
 FILE_NAME_FIELD = "_hoodie_file_name"
 META_FIELDS = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD, RECORD_KEY_FIELD, PARTITION_PATH_FIELD, FILE_NAME_FIELD)
-OPERATION_FIELD = "_hoodie_operation"  # only in tables of writers that keep the operation of a row
+OPERATION_FIELD = "_hoodie_operation"  # only in tables whose writers store the operation of a row
 META_FIELDS_WITH_OPERATION = (*META_FIELDS, OPERATION_FIELD)
 IS_DELETED_FIELD = "_hoodie_is_deleted"  # a column of the user's data: true deletes the row's key
 
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
-REGISTERED_SUFFIX = "_hudiext"  # files of another system that were registered with a table
+REGISTERED_SUFFIX = "_hudiext"  # files of another system that are registered with a table
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
 
-_SURELY_SHORT = 128  # characters: no limit of names is below that, and asking for the limit takes longer than the rest
+_SURELY_SHORT = 128  # characters, below every limit of names: reading the limit takes longer than the rest
 _BASE_FILE = re.compile(r"([^_./\\]+)_([^_./\\]*)_([0-9]{1,32})(\.[a-z]+)")
 _LOG_FILE = re.compile(
     r"\.([^._/\\]+)_([0-9]{1,32})\.log\.([0-9]{1,9})(?:_([0-9]{1,18}-[0-9]{1,18}-[0-9]{1,18}))?(\.cdc)?"
@@ -78,12 +78,12 @@ class LogFileName:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether the file has change rows; a merge never reads it."""
+        """Whether the file contains change rows; a merge never reads it."""
         return self.suffix == CDC_SUFFIX
 
     @property
     def sort_key(self) -> tuple[str, int, str, str]:
-        """The key of the read order within a file slice: time, version as a number, write token and suffix as text."""
+        """The key of the read order in a file slice: time, version as a number, write token and suffix as text."""
         return self.instant, self.version, self.write_token or "", self.suffix
 
     @property
@@ -97,7 +97,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
     """Parse a base file's name; None if ``name`` is not one.
 
     Raises UnsupportedFeatureError if the file was written by another system and only registered with the table (its
-    name ends in ``REGISTERED_SUFFIX``); ignoring it would lose rows.
+    name ends with ``REGISTERED_SUFFIX``); ignoring it would lose rows.
     """
     if len(name) > _SURELY_SHORT and len(name) > get_limits().name_chars:
         return None
@@ -116,7 +116,7 @@ def parse_log_file_name(name: str) -> LogFileName | None:
     match = _LOG_FILE.fullmatch(name)
     if match is None:
         return None
-    token = None if match[4] is None else intern(match[4])  # many files share these texts: keep each once
+    token = None if match[4] is None else intern(match[4])  # many files share these texts: each is stored once
     return LogFileName(intern(match[1]), intern(match[2]), int(match[3]), token, match[5] or "")
 
 
@@ -124,7 +124,8 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
     """Build a base file's name.
 
     Raises:
-        InvalidTableError: the name would not parse to the same parts, for example if the file id has an underscore.
+        InvalidTableError: the name would not parse to the same parts, for example if the file id contains an
+        underscore.
     """
     parts = BaseFileName(file_id, write_token, instant, extension)
     if parse_base_file_name(parts.name) != parts:
@@ -135,7 +136,7 @@ def make_base_file_name(file_id: str, write_token: str, instant: str, extension:
 def make_log_file_name(file_id: str, instant: str, version: int, write_token: str, suffix: str = "") -> str:
     """Build a log file's name; ``LogFileName`` describes the parts.
 
-    Raises InvalidTableError if the name would not parse to the same parts, for example if the file id has a dot.
+    Raises InvalidTableError if the name would not parse to the same parts, for example if the file id contains a dot.
     """
     parts = LogFileName(file_id, instant, version, write_token, suffix)
     if parse_log_file_name(parts.name) != parts:
@@ -144,7 +145,7 @@ def make_log_file_name(file_id: str, instant: str, version: int, write_token: st
 
 
 class MarkerType(StrEnum):
-    """How a write makes the file that a marker announces (Hudi IOType).
+    """How a write creates the file that a marker announces (Hudi IOType).
 
     CREATE: a new base file of a new file group, or from table version 8 on a log file. MERGE: a new base file of a file
     group that has one. APPEND: a log file up to version 6, which a rollback undoes with a rollback block.
@@ -170,7 +171,7 @@ def make_marker_path(instant: str, partition_path: str, data_file: str, kind: Ma
 
 
 def parse_marker(marker: str) -> tuple[str, MarkerType] | None:
-    """Return the data file and the type of a marker; None if ``marker``, a name or a path, is not one."""
+    """Return the data file and the type of a marker, given by name or path; None if ``marker`` is not one."""
     match = _MARKER.fullmatch(marker)
     return (match[1], MarkerType(match[2])) if match is not None else None
 
@@ -181,7 +182,7 @@ def check_inside(rel: str) -> str:
     ``rel`` is '/'-separated and relative; "" is the base path itself. Backslashes count as separators here, because
     they are separators in some stores.
 
-    Raises InvalidTableError: an absolute path, a URI, a ``.`` or ``..`` segment, or a NUL character.
+    Raises InvalidTableError for an absolute path, a URI, a ``.`` or ``..`` segment, or a NUL character.
     """
     flat = rel.replace("\\", "/")
     if (
@@ -197,7 +198,7 @@ def check_inside(rel: str) -> str:
 def check_partition(path: str) -> str:
     """Return ``path`` if it can be a partition: inside the table, and not below its folder ``.hoodie``.
 
-    Raises InvalidTableError, as for ``check_inside``, or if a segment is ``.hoodie`` in upper or lower case: some file
+    Raises InvalidTableError as ``check_inside``, and if a segment is ``.hoodie`` in upper or lower case: some file
     systems ignore case.
     """
     if any(segment.casefold() == METADATA_FOLDER for segment in check_inside(path).replace("\\", "/").split("/")):
@@ -208,7 +209,7 @@ def check_partition(path: str) -> str:
 def check_bare(name: str) -> str:
     """Return ``name``, for example a file id, if it can be part of a file's name.
 
-    Raises InvalidTableError if it has a separator or a NUL character, or is ``.`` or ``..``.
+    Raises InvalidTableError if it contains a separator or a NUL character, or is ``.`` or ``..``.
     """
     if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
         raise InvalidTableError("Table metadata has a file id that no file can have.", file_id=name[:200])
@@ -216,9 +217,9 @@ def check_bare(name: str) -> str:
 
 
 def find_file_name(path_or_uri: str) -> str:
-    """Return the last segment of a path or URI; some plans have absolute locations.
+    """Return the last segment of a path or URI; some plans contain absolute locations.
 
-    Raises InvalidTableError if the last segment is empty, ``.`` or ``..``, or has a NUL character.
+    Raises InvalidTableError if the last segment is empty, ``.`` or ``..``, or contains a NUL character.
     """
     name = path_or_uri.replace("\\", "/").rsplit("/", 1)[-1]
     if not name or name in (".", "..") or "\0" in name:
@@ -243,7 +244,7 @@ _HEX_PAIR = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def escape_partition_value(value: str) -> str:
-    r"""Encode a partition value as Hudi does with url-encoding on (Hudi PartitionPathEncodeUtils.escapePathName).
+    r"""Encode a partition value as Hudi does if url-encoding is on (Hudi PartitionPathEncodeUtils.escapePathName).
 
     Control characters and ``" # % ' * / : = ? \ { [ ] ^`` become ``%XX`` in upper-case hex; blanks and characters
     outside ASCII stay.
@@ -252,25 +253,25 @@ def escape_partition_value(value: str) -> str:
 
 
 def unescape_partition_value(text: str) -> str:
-    """Undo ``escape_partition_value``; a ``%`` without two hex digits behind it stays."""
+    """Undo ``escape_partition_value``; a ``%`` without two hex digits after it stays."""
     return _HEX_PAIR.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def split_partition_path(
     path: str, fields: tuple[str, ...], *, legacy_default: bool = False, whole: bool = False, hive_style: bool = False
 ) -> tuple[str | None, ...] | None:
-    """Return the text of each partition field from a partition path, as Hudi's Spark reader does.
+    """Return the text of each partition field in a partition path, as Hudi's Spark reader does.
 
-    If the path has one segment for each field, the text is the part of the segment behind its first ``=``, or the whole
+    If the path has one segment for each field, the text is the part of the segment after its first ``=``, or the whole
     segment without ``=``, and ``%XX`` is decoded. If there is one field and several segments (a value with ``/``, a
-    date ``2026/01/31``), the text is the whole path. If there are several hive-style fields, the text of a field goes
-    on to the next ``field=``. In these two cases ``%XX`` is not decoded. ``__HIVE_DEFAULT_PARTITION__`` is None.
+    date ``2026/01/31``), the text is the whole path. If there are several hive-style fields, the text of a field
+    extends to the next ``field=``. In these two cases ``%XX`` is not decoded. ``__HIVE_DEFAULT_PARTITION__`` is None.
 
     Fields are in path order; without fields the result is ``()``. It is None if the path does not match the fields.
-    With ``legacy_default``, ``default`` is read as null, too: Hudi wrote it before 0.12 and does not upgrade tables
-    with it past version 4, so from version 6 on, the rows of a partition called ``default`` have the value ``default``.
-    With ``whole``, segments are returned unchanged if the path has one for each field, in ``hive_style`` without
-    ``field=``.
+    With ``legacy_default``, ``default`` is null, too: Hudi wrote it before 0.12 and does not upgrade tables that
+    contain it past version 4, so from version 6 on, the rows of a partition called ``default`` have the value
+    ``default``. With ``whole``, segments are returned unchanged if the path has one for each field, in ``hive_style``
+    without ``field=``.
     """
     if not fields:
         return ()

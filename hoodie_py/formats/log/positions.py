@@ -1,8 +1,7 @@
 """Encodes row positions in block headers: Base64 of a 64-bit roaring bitmap in its portable form (Hudi LogReaderUtils).
 
 The i-th record of the block belongs to the i-th smallest position. A position is a 0-based row number in the base file
-that another header names. A bitmap of a few bytes can stand for billions of rows, so the decoder checks the number of
-positions before it lists them.
+that another header names.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SMALLEST_BUCKET = 12
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Encode the positions of a block's records: row numbers, ascending, each once."""
+    """Encode the positions of a block's records: distinct row numbers, ascending."""
     bitmap = BitMap64(positions.astype(np.uint64))
     bitmap.run_optimize()
     return binascii.b2a_base64(bitmap.serialize(), newline=False).decode()
@@ -33,7 +32,7 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
 
     They are ascending. ``count`` is the number of records of the block; None if it is not known.
 
-    Raises CorruptFileError if the text is not such a bitmap, or has not ``count`` positions.
+    Raises CorruptFileError if the text is not such a bitmap, or does not have ``count`` positions.
     """
     try:
         data = binascii.a2b_base64(text, strict_mode=True)
@@ -48,7 +47,7 @@ def decode_positions(text: str, count: int | None = None) -> npt.NDArray[np.int6
         bitmap = BitMap64.deserialize(data)
     except (ValueError, IndexError, OverflowError, MemoryError):
         raise CorruptFileError("Record positions are not a 64-bit roaring bitmap.") from None
-    found = len(bitmap)
+    found = len(bitmap)  # before they are listed: a bitmap of a few bytes can stand for billions of rows
     if count is not None and found != count:
         raise CorruptFileError(f"A block of {count} records has {found} record positions.")
     if found > get_limits().block_records:

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 TYPE_KEY = b"hudi_type"  # HoodieSchema.TYPE_METADATA_FIELD
-VECTOR, VARIANT, BLOB = "vector", "variant", "blob"  # as Avro schemas name them
-RECORD_TYPES = frozenset({VARIANT, BLOB})  # those that are records
+VECTOR, VARIANT, BLOB = "vector", "variant", "blob"  # as in Avro schemas
+RECORD_TYPES = frozenset({VARIANT, BLOB})  # logical types of records
 _LONGEST = 200
 
 
 def read_type_name(field: pa.Field) -> str | None:
-    """Return the logical type that a field's metadata names, as it is written there; None without one."""
+    """Return the logical type named in a field's metadata, as it is spelt there; None if there is none."""
     metadata = field.metadata
     if metadata is None or TYPE_KEY not in metadata:
         return None
@@ -24,6 +24,6 @@ def read_type_name(field: pa.Field) -> str | None:
 
 
 def name_type(field: pa.Field, name: str) -> pa.Field:
-    """Return a field whose metadata names a logical type."""
+    """Return a field whose metadata contains the name of a logical type."""
     metadata: dict[Any, Any] = {**(field.metadata or {}), TYPE_KEY: name}
     return field.with_metadata(metadata)

@@ -1,10 +1,10 @@
 """BLOB: bytes in the row, or a reference to bytes in a file elsewhere (HoodieSchema.Blob).
 
     type        INLINE or OUT_OF_LINE
-    data        the bytes, null where they are elsewhere
+    data        the bytes; null if they are elsewhere
     reference   external_path, offset and length (null: the whole file), managed (whether Hudi owns the file)
 
-Reading such a column gives this struct. ``hoodie_py.read_blob`` gives the bytes.
+A read of such a column returns this struct; ``hoodie_py.read_blob`` returns the bytes.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _write_reference() -> dict[str, Any]:
 
 
 def check_blob(type_: pa.DataType) -> None:
-    """Check that a column marked as BLOB has its fields.
+    """Check that a column marked as BLOB has the fields of one.
 
-    Raises InvalidQueryError if it has not.
+    Raises InvalidQueryError if it does not.
     """
     if not _has_fields(type_, BLOB_TYPE) or not _has_fields(type_.field("reference").type, REFERENCE):
         raise InvalidQueryError(f"A column marked as BLOB has the type {type_}.", hint=f"Give it {BLOB_TYPE}.")

@@ -1,8 +1,8 @@
-"""VARIANT: values without a set schema, as two byte strings (HoodieSchema.Variant).
+"""VARIANT: values without a fixed schema, as two byte strings (HoodieSchema.Variant).
 
-The bytes are those of the Parquet variant encoding: ``metadata`` is a dictionary of field names, ``value`` the value.
-``variant_json`` prints them. A file may also have shredded variants: a third field ``typed_value`` holds the values, or
-parts of them, that fit a type. These are refused: without ``typed_value`` such rows would lose values.
+The bytes are the Parquet variant encoding: ``metadata`` is a dictionary of field names, ``value`` the value.
+``variant_json`` prints them. A file may also contain shredded variants: a third field ``typed_value`` holds the values,
+or parts of them, that fit a type. These are refused: without ``typed_value`` such rows would lose values.
 """
 
 from __future__ import annotations
@@ -25,24 +25,21 @@ def write_variant(name: str, namespace: str) -> dict[str, Any]:
 
 
 def check_variant(type_: pa.DataType) -> None:
-    """Check that a column marked as VARIANT has its fields.
+    """Check that a column marked as VARIANT has the fields of one.
 
-    Raises InvalidQueryError if it has not.
+    Raises InvalidQueryError if it does not.
     """
     if not pa.types.is_struct(type_) or sorted(field.name for field in type_) != [METADATA, VALUE]:
         raise InvalidQueryError(f"A column marked as VARIANT has the type {type_}.", hint=f"Give it {VARIANT_TYPE}.")
 
 
 def is_variant(field: pa.Field) -> bool:
-    """Say whether a field's metadata name this type."""
+    """Say whether a field's metadata names this type."""
     return (read_type_name(field) or "").lower() == VARIANT
 
 
 def refuse_shredded(type_: pa.DataType) -> None:
-    """Refuse a column of variants that is stored shredded.
-
-    Raises UnsupportedFeatureError if it is.
-    """
+    """Raise UnsupportedFeatureError if a column of variants is stored shredded."""
     if pa.types.is_struct(type_) and type_.get_field_index(TYPED_VALUE) >= 0:
         raise UnsupportedFeatureError(
             "Shredded variants, whose values are stored in columns of their own (typed_value).",

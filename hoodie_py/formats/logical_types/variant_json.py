@@ -3,11 +3,11 @@
     metadata   header byte (version, width of offsets), number of names, offsets, names in UTF-8
     value      header byte: 2 bits of basic type (primitive, short string, object, array), 6 bits of its own; then data
 
-What JSON has no form for is text: binary in base64, dates, times with ``+00:00`` for those in UTC, UUIDs, and the
+Values without a form in JSON become text: binary in base64, dates, times (with ``+00:00`` if in UTC), UUIDs, and the
 floats NaN and Infinity. Decimals are plain numbers.
 
-The bytes are hostile until checked. Children of an object or array may overlap, so that a few bytes could unfold to
-any number of values. So a value has at most as many values inside as bytes, and depth and text are bounded.
+The bytes are hostile until checked. Children of an object or array may overlap, so a few bytes could unfold to any
+number of values. So a value may contain at most as many values as bytes, and depth and text are bounded.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _MOST_DIGITS = 38
 def variant_to_json(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     r"""Print a column of variants as JSON texts; null stays null.
 
-    A variant that is null in the sense of JSON gives the text ``null``.
+    A variant that is JSON's null gives the text ``null``.
 
     Raises:
         InvalidQueryError: the column is not a struct of ``metadata`` and ``value``.
-        CorruptFileError: bytes that are no variant; ``where`` names the row.
-        UnsupportedFeatureError: a shredded column, a value that is nested too deeply, or texts that are too long.
+        CorruptFileError: the bytes are not a variant; ``where`` names the row.
+        UnsupportedFeatureError: the column is shredded, a value is nested too deeply, or the texts are too long.
 
     Examples:
         >>> column = pa.array([{"metadata": b"\x01\x01\x00\x01n", "value": b"\x02\x01\x00\x00\x02\x0c\x05"}])
@@ -72,7 +72,7 @@ def variant_to_json(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunked
             text = print_variant(metadata or b"", value or b"")
         except (CorruptFileError, UnsupportedFeatureError) as error:
             raise error.locate(row=row) from None
-        size += 4 * len(text)
+        size += 4 * len(text)  # the most that a character takes in UTF-8
         if size > _LARGEST_TEXT:
             raise UnsupportedFeatureError("The texts of a column are too long.", hint="Convert fewer rows at a time.")
         texts.append(text)
@@ -83,7 +83,7 @@ def print_variant(metadata: bytes, value: bytes) -> str:
     """Print one variant as JSON.
 
     Raises:
-        CorruptFileError: bytes that are no variant.
+        CorruptFileError: the bytes are not a variant.
         UnsupportedFeatureError: the value is nested too deeply, or its text is too long.
     """
     printer = _Printer(value, _read_names(metadata))
@@ -98,7 +98,7 @@ def print_variant(metadata: bytes, value: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def _read_names(metadata: bytes) -> tuple[str, ...]:
-    """Read the dictionary of names, each as JSON text."""
+    """Return the dictionary of names, each as JSON text."""
     if not metadata or metadata[0] & 0x0F != _VERSION:
         raise CorruptFileError(f"The metadata of a variant have no version {_VERSION}: {metadata[:8]!r}.")
     width = (metadata[0] >> 6) + 1
@@ -117,7 +117,7 @@ def _read_names(metadata: bytes) -> tuple[str, ...]:
 
 
 def _read_numbers(data: bytes, start: int, width: int, count: int) -> list[int]:
-    """Read unsigned little-endian numbers of 1 to 4 bytes; IndexError if there are not as many bytes."""
+    """Read unsigned little-endian numbers of 1 to 4 bytes. Raises IndexError if there are too few bytes."""
     stop = start + width * count
     if stop > len(data):
         raise IndexError
@@ -134,7 +134,7 @@ def _quote(text: str) -> str:
 
 
 class _Printer:
-    """Prints one value; ``parts`` is its text in pieces."""
+    """Prints one value; ``parts`` are the pieces of its text."""
 
     def __init__(self, data: bytes, names: Sequence[str]) -> None:
         self.parts: list[str] = []
@@ -144,7 +144,7 @@ class _Printer:
         self._chars = MOST_CHARS
 
     def print_value(self, at: int, levels: int) -> None:
-        """Print the value at a position, which may have ``levels`` more levels inside."""
+        """Print the value at a position, which may contain up to ``levels`` more levels."""
         self._values -= 1
         if self._values < 0:
             raise CorruptFileError("A variant has more values than bytes: some of them overlap.")
@@ -239,11 +239,11 @@ def _format_float(data: bytes) -> str:
     value = np.frombuffer(data, "<f8" if len(data) == 8 else "<f4")[0]
     if not np.isfinite(value):
         return '"NaN"' if np.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
-    return str(value)  # the shortest text that gives the same float, of 4 or 8 bytes
+    return str(value)  # the shortest text of this float of 4 or 8 bytes
 
 
 def _format_time(data: bytes, unit: str) -> str:
-    """Print a date, or a date and time, as Java does: a sign before years of five digits, no zeros at the end."""
+    """Print a date, or a date and time, as Java does: years of five digits have a sign, trailing zeros are cut."""
     number = int.from_bytes(data, "little", signed=True)
     if number == -(1 << (8 * len(data) - 1)) and len(data) == 8:
         raise CorruptFileError("A variant has a time that is out of range.")

@@ -1,10 +1,10 @@
-"""VECTOR: lists of a set length, stored as bytes of a set size (HoodieSchema.Vector, VectorConversionUtils).
+"""VECTOR: lists of a fixed length, stored as bytes of a fixed size (HoodieSchema.Vector, VectorConversionUtils).
 
     stored    Avro fixed with the logical type "vector", Parquet FIXED_LEN_BYTE_ARRAY: the elements, little-endian
-    Arrow     list<element: float, double or int8, not null>; the field's metadata has VECTOR(dimension, element)
+    Arrow     list<element: float, double or int8, not null>; the field's metadata contains VECTOR(dimension, element)
 
-Java allows them as top-level columns only. A Parquet file names its vectors in the footer
-(HoodieSchema.serializeVectorColumnsMetadata), since nothing else tells them from plain bytes there.
+Java allows them only as top-level columns. A Parquet file lists its vectors in the footer
+(HoodieSchema.serializeVectorColumnsMetadata); otherwise they would look like plain bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Vector:
     """A type of vectors.
 
     Attributes:
-        dimension: elements of each vector.
+        dimension: number of elements of a vector.
         element: FLOAT, DOUBLE or INT8.
     """
 
@@ -66,19 +66,19 @@ class Vector:
 
     @property
     def descriptor(self) -> str:
-        """The type as Hudi's metadata name it; FLOAT is left out."""
+        """The type's name in Hudi's metadata; FLOAT is left out."""
         return f"VECTOR({self.dimension})" if self.element == "FLOAT" else f"VECTOR({self.dimension}, {self.element})"
 
     def mark(self, field: pa.Field) -> pa.Field:
-        """Return a field whose metadata name this type."""
+        """Return a field whose metadata contains this type's name."""
         return name_type(field, self.descriptor)
 
     def to_lists(self, array: pa.Array) -> pa.Array:
-        """Turn stored bytes into lists; lists of another layout get the column's.
+        """Convert stored bytes to lists; lists of another layout get the column's layout.
 
         Raises:
-            CorruptFileError: a vector of another dimension, or with a null element.
-            UnsupportedFeatureError: the values are neither bytes nor lists of the element, or too many at once.
+            CorruptFileError: a vector has another dimension, or a null element.
+            UnsupportedFeatureError: the values are neither bytes nor lists of the element, or are too many at once.
         """
         source = array.type
         if pa.types.is_dictionary(source):
@@ -98,10 +98,10 @@ class Vector:
         raise UnsupportedFeatureError(f"A column stored as {source} is not readable as {self.descriptor}.")
 
     def to_bytes(self, array: pa.Array) -> pa.Array:
-        """Turn lists into stored bytes, as Arrow's binary of a fixed size; null lists stay null.
+        """Convert lists to stored bytes, as Arrow's binary of a fixed size; null lists stay null.
 
         Raises:
-            InvalidTableError: a vector of another dimension, or with a null element.
+            InvalidTableError: a vector has another dimension, or a null element.
             TypeError: the values are not lists of the element.
         """
         if not pa.types.is_list(array.type) or not array.type.value_type.equals(self._element):
@@ -120,7 +120,7 @@ class Vector:
         return pa.Array.from_buffers(pa.binary(self.size), len(array), buffers)
 
     def find_misfit(self, lists: pa.Array) -> str | None:
-        """Say what keeps lists of the element from being vectors of this type; None if nothing does."""
+        """Return why lists of the element are not vectors of this type; None if they are."""
         lengths = call("list_value_length", lists)
         present = to_numbers(lengths, self.dimension)
         if (present != self.dimension).any():
@@ -144,7 +144,8 @@ class Vector:
         kind = np.dtype(np.int64 if pa.types.is_large_binary(array.type) else np.int32)
         bounds = np.frombuffer(array.buffers()[1], kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
         lengths, valid = np.diff(bounds), is_valid(array)
-        if (lengths[~valid] != 0).any():  # bytes behind a null, which may be any
+        # Bytes of null rows may be anything; a copy by ``take`` drops them.
+        if (lengths[~valid] != 0).any():
             return self._read_bytes(take(array, from_numpy(np.arange(len(array)))))
         wrong = valid & (lengths != self.size)
         if wrong.any():
@@ -153,12 +154,12 @@ class Vector:
         return self._make_lists(array, data.slice(int(bounds[0])), (bounds - bounds[0]) // self.width)
 
     def _make_lists(self, array: pa.Array, data: pa.Buffer, ends: npt.NDArray[np.int64]) -> pa.Array:
-        """Make lists whose elements lie one after the other; null where the array is."""
+        """Make lists whose elements are adjacent in ``data``; null where the array is null."""
         count = int(ends[-1])
         if count > _MOST_ITEMS:
             message = f"{len(array)} vectors of {self.dimension} elements are too many for one batch."
             raise UnsupportedFeatureError(message, hint="Read with a smaller batch_rows.")
-        if data.address % self.width:
+        if data.address % self.width:  # Arrow's kernels need aligned numbers
             data = pa.py_buffer(data.to_pybytes())
         items = pa.Array.from_buffers(self._element, count, [None, data])
         valid = make_bitmap(is_valid(array) if array.null_count else None)
@@ -172,7 +173,7 @@ class Vector:
 
 
 def _relabel(lists: pa.Array, target: pa.DataType) -> pa.Array:
-    """Give lists a type that differs in the name and nullability of elements; no value is copied."""
+    """Give lists a type with another name and nullability of elements, without copying values."""
     buffers = lists.buffers()[:2]
     return pa.Array.from_buffers(target, len(lists), buffers, lists.null_count, lists.offset, [lists.values])
 
@@ -181,8 +182,8 @@ def make_vector(dimension: int, element: str, storage: str = STORAGE) -> Vector:
     """Make a type from its parts.
 
     Raises:
-        CorruptFileError: a dimension without elements, or an unknown element.
-        UnsupportedFeatureError: vectors that are not stored as bytes of a fixed size, or of 2 GiB.
+        CorruptFileError: the dimension is not positive, or the element is unknown.
+        UnsupportedFeatureError: vectors are not stored as bytes of a fixed size, or have 2 GiB.
     """
     element = element.upper()
     if dimension < 1 or element not in _ELEMENTS:
@@ -196,7 +197,7 @@ def make_vector(dimension: int, element: str, storage: str = STORAGE) -> Vector:
 
 
 def read_vector(tree: Mapping[str, Any]) -> Vector:
-    """Read the parts of an Avro schema, as parsed JSON (VectorLogicalTypeFactory).
+    """Read a type from an Avro schema in parsed JSON (VectorLogicalTypeFactory).
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``make_vector``.
     """
@@ -211,7 +212,7 @@ def read_vector(tree: Mapping[str, Any]) -> Vector:
 
 
 def write_vector(vector: Vector) -> dict[str, Any]:
-    """Make the Avro schema of a type, as parsed JSON (HoodieSchemaConverters name it so)."""
+    """Make the Avro schema of a type, as parsed JSON, with the name that HoodieSchemaConverters gives it."""
     return {
         "type": "fixed",
         "name": f"vector_{vector.element.lower()}_{vector.dimension}",
@@ -225,7 +226,7 @@ def write_vector(vector: Vector) -> dict[str, Any]:
 
 
 def parse_descriptor(text: str) -> Vector | None:
-    """Read the type that metadata name, such as ``VECTOR(128, DOUBLE)``; None for a text of another kind.
+    """Parse a type's name in metadata, such as ``VECTOR(128, DOUBLE)``; None for a text of another kind.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``make_vector``.
     """
@@ -240,7 +241,7 @@ def parse_descriptor(text: str) -> Vector | None:
 
 
 def find_vector(field: pa.Field) -> Vector | None:
-    """Return the type of vectors that a field's metadata name; None if they name none.
+    """Return the type of vectors named in a field's metadata; None if it names none.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``make_vector``.
     """
@@ -249,21 +250,21 @@ def find_vector(field: pa.Field) -> Vector | None:
 
 
 def find_list_type(type_: pa.DataType) -> Vector | None:
-    """Return the type of vectors that Arrow's lists of a fixed size amount to; None for other types."""
+    """Return the type of vectors that corresponds to Arrow's lists of a fixed size; None for other types."""
     if not pa.types.is_fixed_size_list(type_) or type_.value_type not in _NAMES or type_.list_size < 1:
         return None
     return make_vector(type_.list_size, _NAMES[type_.value_type])
 
 
 def find_stored_type(lists: pa.ListType, size: int) -> Vector | None:
-    """Return the type of vectors of ``size`` bytes whose columns are such lists; None if there is none."""
+    """Return the type of vectors of ``size`` bytes with such lists in memory; None if there is none."""
     name = _NAMES.get(lists.value_type)
     width = 0 if name is None else int(lists.value_type.bit_width) // 8
     return None if name is None or size % width else make_vector(size // width, name)
 
 
 def list_vectors(schema: pa.Schema) -> dict[str, Vector]:
-    """Return the columns that are vectors, by name.
+    """Return the columns of a schema that are vectors, by name.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``make_vector``.
     """
@@ -272,12 +273,12 @@ def list_vectors(schema: pa.Schema) -> dict[str, Vector]:
 
 
 def write_columns(vectors: Mapping[str, Vector]) -> str:
-    """Write the footer entry that names a file's columns of vectors."""
+    """Return the footer entry that lists a file's columns of vectors."""
     return ",".join(f"{name}:{vector.descriptor}" for name, vector in vectors.items())
 
 
 def read_columns(text: str) -> dict[str, Vector]:
-    """Read the footer entry that names a file's columns of vectors.
+    """Parse the footer entry that lists a file's columns of vectors.
 
     Raises CorruptFileError if it is not one; UnsupportedFeatureError, as ``make_vector``.
     """
@@ -294,7 +295,7 @@ def read_columns(text: str) -> dict[str, Vector]:
 
 
 def mark_columns(schema: pa.Schema, metadata: Mapping[bytes, bytes] | None) -> pa.Schema:
-    """Return a Parquet file's columns, those of them as vectors that its footer names as such.
+    """Return a Parquet file's columns, with the columns that its footer lists as vectors marked as such.
 
     Raises CorruptFileError if the footer's entry is damaged; UnsupportedFeatureError, as ``make_vector``.
     """

@@ -1,1 +1,1 @@
-"""ORC files: where their stripes are, and in which time zone they were written."""
+"""ORC files: the places of their stripes, and the time zone in which they were written."""

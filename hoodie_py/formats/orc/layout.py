@@ -1,11 +1,11 @@
 """Layout of an ORC file: stripes, types, user metadata. Columns are not decoded here.
 
-Arrow's reader decodes ORC. It does not tell what is read here: the rows of each stripe, the places of a column's
-streams, and the time zone that a stripe was written in. It also trusts a footer that promises any number of rows, and
-ends the process on a decimal of more than 38 digits.
+Arrow's reader decodes ORC. It does not report some facts that are read here: the rows of each stripe, the places of a
+column's streams, and the time zone in which a stripe was written. It also trusts a footer that promises any number of
+rows, and terminates the process on a decimal of more than 38 digits.
 
 From the end of the file backwards: a byte with the length of the postscript, the postscript, the footer (compressed),
-stripe statistics, the stripes. A stripe is index streams, data streams, and its own footer (compressed).
+stripe statistics, the stripes. A stripe consists of index streams, data streams, and its own footer (compressed).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 Range = tuple[int, int]
 
 _MAGIC = b"ORC"
-_MOST_TAIL = 256  # a postscript's length is one byte
+_MOST_TAIL = 256  # the length of a postscript is one byte
 _CODECS = ("", "zlib", "snappy", "lzo", "lz4_raw", "zstd")
 _HEAD = 3  # bytes before each compressed chunk
 _MOST_CHUNK = 1 << 23
@@ -35,7 +35,7 @@ TIMESTAMP, _DECIMAL = 9, 14
 
 @dataclass(frozen=True, slots=True)
 class OrcType:
-    """One node of the type tree, by its number in the footer: kind, children, precision."""
+    """One node of the type tree, whose number is its place in the footer."""
 
     kind: int
     children: tuple[int, ...]
@@ -46,7 +46,7 @@ class OrcType:
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """The place of a stripe, and its rows."""
+    """The place of a stripe and its number of rows."""
 
     start: int
     data_end: int
@@ -56,7 +56,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class OrcLayout:
-    """What a file says of itself; ``metadata`` is what its writer added."""
+    """The facts in a file's footer; ``metadata`` is the writer's own."""
 
     rows: int
     stripes: tuple[Stripe, ...]
@@ -88,7 +88,7 @@ class OrcLayout:
 
 @dataclass(frozen=True, slots=True)
 class StripeFooter:
-    """The streams of a stripe, in order, as (type number, bytes); the zone of its times."""
+    """The streams of a stripe, in order, as (type number, bytes), and the time zone of its times."""
 
     streams: tuple[tuple[int, int], ...]
     zone: str
@@ -97,11 +97,11 @@ class StripeFooter:
 def read_tail(tail: bytes, size: int) -> OrcLayout | int:
     """Read the layout from the last bytes of a file of ``size`` bytes.
 
-    Return a number if ``tail`` is too short: how many of the last bytes are needed.
+    If ``tail`` is too short, return how many of the last bytes are needed.
 
     Raises:
-        CorruptFileError: this is no ORC file, or it contradicts itself.
-        UnsupportedFeatureError: a compression that is not handled.
+        CorruptFileError: the file is not an ORC file, or contradicts itself.
+        UnsupportedFeatureError: the compression is not supported.
     """
     if len(tail) < min(size, _MOST_TAIL):
         return min(size, _MOST_TAIL)
@@ -129,7 +129,7 @@ def read_stripe_footer(data: bytes, layout: OrcLayout) -> StripeFooter:
     """Read the footer of a stripe, the bytes from ``data_end`` to ``end``.
 
     Raises:
-        CorruptFileError: it is damaged, or its time zone is none.
+        CorruptFileError: the footer is damaged, or its time zone is not valid.
     """
     streams = []
     zone = "UTC"
@@ -180,6 +180,7 @@ def _check_types(types: list[OrcType]) -> None:
     seen = 0
     for number, each in enumerate(types):
         seen += len(each.children)
+        # Children come after their parents, so there is no cycle.
         if any(not number < child < len(types) for child in each.children):
             raise CorruptFileError("The types of an ORC file are no tree.")
         if each.kind == _DECIMAL and not (0 < each.precision <= MAX_DECIMAL_PRECISION and each.scale <= each.precision):
@@ -216,11 +217,11 @@ def _read_type(data: bytes) -> OrcType:
 
 
 def decompress(data: bytes, codec: str, chunk: int) -> bytes:
-    """Decompress a stream of chunks, each of at most ``chunk`` bytes.
+    """Decompress a stream of chunks, each of at most ``chunk`` plain bytes.
 
     Raises:
         CorruptFileError: a chunk is cut short or damaged.
-        UnsupportedFeatureError: the codec LZO.
+        UnsupportedFeatureError: the codec is LZO.
     """
     if not codec:
         return data
@@ -258,10 +259,10 @@ def _decompress_chunk(part: bytes, codec: str, chunk: int) -> bytes:
 
 
 def decompress_lz4(data: bytes, most: int) -> bytes:
-    """Decompress a block of LZ4, which does not say how long it becomes; Arrow wants to know that.
+    """Decompress a raw LZ4 block. It does not store its plain size, which Arrow's decoder needs.
 
     Raises:
-        CorruptFileError: the block is damaged, or becomes longer than ``most`` bytes.
+        CorruptFileError: the block is damaged, or has more than ``most`` plain bytes.
     """
     out = bytearray()
     at = 0

@@ -1,5 +1,5 @@
 """Parquet base files and Parquet log blocks, with the footer that Hudi writes."""
 
-# Codecs of base files, with the scale of their levels where they have one; here, as options need them without pyarrow.
+# Codecs of base files with their range of levels, if any. They stand here because options need them without pyarrow.
 CODECS: dict[str, range | None] = {"zstd": range(1, 23), "snappy": None, "gzip": range(1, 10), "uncompressed": None}
 DEFAULT_CODEC = "snappy"

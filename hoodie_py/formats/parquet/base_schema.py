@@ -1,7 +1,7 @@
 """The Arrow schema of a base file, made from the table's Avro schema.
 
-Batches have Spark's types (``arrow_types``). Several Avro types share one Spark type, and a file keeps them apart,
-because Java reads the file with the Avro schema. It must agree with parquet-avro's AvroSchemaConverter and with Hudi's
+Batches have Spark's types (``arrow_types``). Several Avro types share one Spark type, but differ in the file, because
+Java reads the file with the Avro schema. The types must agree with parquet-avro's AvroSchemaConverter and with Hudi's
 HoodieRowParquetWriteSupport:
 
     timestamp-millis, local-timestamp-millis    milliseconds, not microseconds
@@ -9,7 +9,7 @@ HoodieRowParquetWriteSupport:
     fixed, vectors                              bytes of fixed length
     everything else                             the type of the batch; decimals become fixed bytes
 
-On every level a field is nullable exactly if the Avro schema says so.
+At every level a field is nullable exactly if the Avro schema says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STORED = {
 def make_stored_schema(schema: AvroSchema) -> pa.Schema:
     """Return the columns of a base file, in the order of the Avro schema.
 
-    Raises UnsupportedFeatureError: a column whose type has no form in Hudi's Parquet files.
+    Raises UnsupportedFeatureError if Hudi's Parquet files cannot store the type of a column.
     """
     return pa.schema([_make_field(field.name, field.type) for field in schema.record.fields])
 
@@ -69,7 +69,7 @@ def _find_stored_type(name: str, node: AvroType) -> pa.DataType:
 
 
 def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert a batch with Spark's types to the columns of a file, which are found by name.
+    """Convert a batch with Spark's types to the columns of a file, which are matched by name.
 
     Raises InvalidTableError if the batch has other columns, a null in a required column, or a value that the stored
     type cannot hold; ``where`` names the column.
@@ -84,7 +84,7 @@ def convert_to_stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 
 def _has_required_value(field: pa.Field) -> bool:
-    """Whether the column or a field inside it is required; keys of maps always are and do not count."""
+    """Whether the column or a field inside it is required; keys of maps, which always are, do not count."""
     children: list[pa.Field] = []
     if pa.types.is_list(field.type):
         children = [field.type.value_field]
@@ -108,12 +108,12 @@ def _convert_column(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Convert an array to the field's type, nullability of nested fields included; values that fit are not copied."""
+    """Convert an array to the field's type, including nullability of nested fields; values that fit are not copied."""
     target = field.type
     if array.type.equals(target) and not _has_required_value(field.with_nullable(True)):
         return array
-    # The new arrays share the buffers of offsets and validity; only their values are converted. ``flatten`` leaves out
-    # the values behind null rows, which may be anything.
+    # The new arrays share the buffers of offsets and validity; only their values are converted. ``flatten`` drops the
+    # values of null rows, which may be anything.
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         _check_required(array.flatten(), target.value_field)
         children = [_forget_nulls(_convert_array(array.values, target.value_field), target.value_field)]
@@ -150,9 +150,9 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
 
 
 def _forget_nulls(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the values of a required field without nulls: there are some only where what is around them is null.
+    """Return the values of a required field without nulls, which it has only where a parent is null.
 
-    Arrow's Parquet writer refuses even those. Nothing is copied; what is behind a null is never stored.
+    Arrow's Parquet writer refuses even those. Nothing is copied; values below a null are never stored.
     """
     if field.nullable or not array.null_count:
         return array

@@ -1,12 +1,10 @@
 """Writes base files: Parquet that Java Hudi's Spark reader, its Avro writer and its BLOOM index can use.
 
-It must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSupport.
+The files must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWriteSupport.
 
-* The columns are those of ``base_schema``. Lists have three levels. The Arrow schema is not stored.
-* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, the Avro schema, and which
-  columns are vectors. It also
-  names a Spark version. Without one, Spark 3 does not know which calendar dates before 1582 and times before 1900 use,
-  and refuses to read them.
+* ``base_schema`` gives the columns. Lists have three levels. The Arrow schema is not stored.
+* The footer has Hudi's keys: the bloom filter, the least and the greatest record key, the Avro schema, and the columns
+  of vectors.
 * Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
 * A column whose first values hardly repeat has no dictionary, which would only cost time.
 * After a failure the sink gets no more bytes, so no footer makes a part of a file look whole.
@@ -41,21 +39,23 @@ from hoodie_py.formats.parquet.footer_keys import (
 )
 from hoodie_py.formats.parquet.key_range import KeyRange
 
-_LEVELS = {"gzip": 6}  # as Java's; Arrow's own is the highest, which takes four times as long for nothing
+_LEVELS = {"gzip": 6}  # Java's level; Arrow's default is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
 ROW_GROUP_ROWS = 50_000
 PAGE_BYTES = 1 << 20
 
+# Without a version of Spark in the footer, Spark 3 does not know which calendar dates before 1582 and times before 1900
+# use, and refuses to read them.
 _SPARK_VERSION = "3.5.0"
 _MEMORY_BYTES = 128 << 20
-_FIRST_GUESS = 0.4  # bytes in the file for a byte in memory
+_FIRST_GUESS = 0.4  # bytes in the file per byte in memory
 _SAMPLE_ROWS = 4096
-_REPEATING = 0.7  # a column with a greater share of distinct values in the sample gets no dictionary
+_REPEATING = 0.7  # a column with a larger share of distinct values in the sample gets no dictionary
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """The number of rows and of bytes of a file, and its footer."""
+    """The number of rows and bytes of a file, and its footer."""
 
     rows: int
     size: int
@@ -65,27 +65,27 @@ class WrittenFile:
 class BaseFileWriter:
     """Writes one base file from batches.
 
-    The file is whole once ``close`` has returned, and not before: after a failure the sink has no footer.
-    It holds one row group in memory, at most 128 MiB of Arrow data, and the encoded form of it.
+    The file is complete only when ``close`` has returned: after a failure the sink has no footer. The writer holds one
+    row group in memory, at most 128 MiB of Arrow data, and its encoded form.
 
     Args:
-        sink: gets the bytes by ``write``; it is not closed.
+        sink: receives the bytes by ``write``; it is not closed.
         schema: schema of the batches, with Spark's types: the columns of ``avro_schema`` in any order.
         avro_schema: the table's schema as JSON text, with the meta fields if the table has them.
         codec: zstd, snappy, gzip or uncompressed.
         level: on the codec's own scale, None for its default.
-        row_group_bytes: encoded size at which a row group ends; it is estimated from the earlier row groups.
-        row_group_rows: most rows of a row group.
+        row_group_bytes: encoded size at which a row group ends, estimated from the earlier row groups.
+        row_group_rows: maximal number of rows of a row group.
         page_bytes: encoded size at which a data page ends.
-        dictionary: whether columns whose values repeat have a dictionary.
+        dictionary: whether columns with repeated values have a dictionary.
         empty: columns of ``avro_schema`` that batches lack; they are null in every row.
-        bloom: the filter over record keys, None for none; Java's BLOOM index fails on files without.
+        bloom: settings of the filter over record keys, None for none; Java's BLOOM index fails on files without one.
 
     Raises:
         InvalidTableError: the columns of the two schemas differ.
-        InvalidQueryError: an unknown codec or level, or row groups without a positive size.
+        InvalidQueryError: the codec or level is unknown, or the size of row groups is not positive.
         CorruptFileError: ``avro_schema`` is not an Avro schema.
-        UnsupportedFeatureError: a column that cannot be written.
+        UnsupportedFeatureError: a column cannot be written.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class BaseFileWriter:
         self._schema = make_stored_schema(parsed)
         self._vectors = list_vectors(parsed.arrow)
         self._empty = tuple(empty)
-        # An error now rather than after hours of writing.
+        # Fail now rather than after hours of writing.
         convert_to_stored(self._add_empty(make_empty_batch(schema)), self._schema)
         self._avro_schema = avro_schema
         self._codec, self._level = codec, _LEVELS.get(codec) if level is None else level
@@ -134,7 +134,7 @@ class BaseFileWriter:
         """Add rows.
 
         Raises:
-            InvalidTableError: other columns than announced, or a value that does not fit its column.
+            InvalidTableError: the batch has other columns than the schema, or a value does not fit its column.
             CorruptFileError: a record key is null.
         """
         rows = convert_to_stored(self._add_empty(batch), self._schema)
@@ -152,7 +152,7 @@ class BaseFileWriter:
             self._write_group(limit)
 
     def close(self) -> WrittenFile:
-        """Write what is left and the footer. Raises InvalidTableError, as ``write``."""
+        """Write the rest of the rows and the footer. Raises InvalidTableError, as ``write``."""
         if self._held_rows or self._writer is None:
             self._write_group(self._held_rows)
         assert self._writer is not None
@@ -163,7 +163,7 @@ class BaseFileWriter:
 
     @property
     def size_so_far(self) -> int:
-        """Bytes of the file up to now; those of rows that are still held are estimated."""
+        """Bytes of the file so far, including an estimate for the rows that are still held."""
         return self._guarded.size + int(self._held_bytes * self._ratio)
 
     def _add_empty(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -173,7 +173,7 @@ class BaseFileWriter:
         return pa.RecordBatch.from_arrays([*nulls, *batch.columns], names=[*self._empty, *batch.schema.names])
 
     def _count_group_rows(self) -> int:
-        """Count the rows that the next row group may have."""
+        """Return the number of rows of the next row group."""
         row_bytes = max(self._held_bytes / self._held_rows, 1)
         fitting = min(self._group_bytes / self._ratio, _MEMORY_BYTES) / row_bytes
         return max(1, min(self._most_rows, int(fitting)))
@@ -226,7 +226,7 @@ class BaseFileWriter:
 class _GuardedSink:
     """Passes bytes to the sink while it is open, and drops all others.
 
-    Arrow's Parquet writer writes a footer even when it is destroyed without ``close``, for example after an error.
+    Arrow's Parquet writer writes a footer even if it is destroyed without ``close``, for example after an error.
     """
 
     closed = False
@@ -238,7 +238,7 @@ class _GuardedSink:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Let bytes through to the sink inside a ``with`` statement."""
+        """Pass bytes to the sink inside a ``with`` statement."""
         self._is_open = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""Bloom filters over record keys, as base files have them in their footer.
+"""Bloom filters over record keys, as they are stored in the footers of base files.
 
 They must agree with Hudi's SimpleBloomFilter and HoodieDynamicBoundedBloomFilter. The text is Base64 of these bytes,
 big-endian:
@@ -10,10 +10,10 @@ big-endian:
 Bit i of a row is bit ``i & 7`` of byte ``i >> 3``. The i-th bit of a key is ``abs(h mod bits)`` of the i-th hash of its
 chain (``murmur``), with the remainder of a signed division.
 
-A dynamic filter adds keys to its last row until that has the number of keys that it was made for, and then begins the
+A dynamic filter adds keys to its last row until that has the number of keys for which it was made, and then begins the
 next row, until the rows hold the greatest number of keys. From then on it adds keys to the rows in turn: the first key
 goes to the first row, the second to the first row again, the third to the second row, and so on. The count of the last
-row goes on counting.
+row includes these keys.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ Octets = npt.NDArray[np.uint8]
 class BloomSettings:
     """The size of a filter; the defaults are Hudi's.
 
-    A *fitted* filter of fewer keys than ``entries`` is sized for the number of its keys. Hudi's own filter has 430 KB.
-    In a small file that is half of the file, and each reader of the footer reads it.
+    A *fitted* filter of fewer keys than ``entries`` is sized for its number of keys. Hudi's own filter has 430 KB: half
+    of a small file, read by every reader of the footer.
     """
 
     entries: int = 60_000  # keys of a row
-    fpp: float = 1e-9  # the share of false answers with so many keys
-    max_entries: int = 100_000  # keys of a dynamic filter, which bound the number of its rows
+    fpp: float = 1e-9  # the share of wrong answers at that number of keys
+    max_entries: int = 100_000  # keys of a dynamic filter, which limits its rows
     dynamic: bool = True  # whether the filter may have several rows
     fitted: bool = False
 
@@ -63,7 +63,7 @@ class BloomSettings:
         """Return the bits of a row and the hashes of a key (Hudi BloomFilterUtils).
 
         Raises:
-            InvalidQueryError: the settings make no filter.
+            InvalidQueryError: the settings do not describe a filter.
             UnsupportedFeatureError: the filter is too large for a footer.
         """
         if self.entries < 1 or self.max_entries < 1 or not 0 < self.fpp < 1:
@@ -87,7 +87,7 @@ class BloomFilter:
 
     @property
     def type_code(self) -> str:
-        """The filter's type by Hudi's name (Hudi BloomFilterTypeCode)."""
+        """The filter's type in Hudi (Hudi BloomFilterTypeCode)."""
         return SIMPLE if self._per_row is None else DYNAMIC
 
     def to_bytes(self) -> bytes:
@@ -99,16 +99,16 @@ class BloomFilter:
         return b"".join((header, _DYNAMIC_HEADER.pack(self._per_row, self._in_last_row, len(rows)), *rows))
 
     def to_text(self) -> str:
-        """Return the filter as the text of a footer."""
+        """Return the filter as text for a footer."""
         return base64.b64encode(self.to_bytes()).decode("ascii")
 
     @classmethod
     def from_text(cls, text: str, type_code: str | None = None) -> BloomFilter:
-        """Parse the filter of a footer; without a type code it is a simple one, as in Hudi.
+        """Parse a filter in a footer; without a type code it is a simple one, as in Hudi.
 
         Raises:
             CorruptFileError: the text is not a bloom filter.
-            UnsupportedFeatureError: another type of filter or hash.
+            UnsupportedFeatureError: the type of the filter or of its hash is unknown.
         """
         try:
             data = base64.b64decode(text, validate=True)
@@ -119,7 +119,7 @@ class BloomFilter:
         return _parse_filter(data, dynamic=type_code == DYNAMIC)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return for each key whether the file may have it; False is certain."""
+        """Return for each key whether the file may contain it; False is certain."""
         found = np.zeros(len(keys), np.bool_)
         for places, hashes in hash_chains(keys, self.hashes):
             bits = np.stack([_compute_bit_numbers(h, self.bits) for h in hashes])
@@ -242,10 +242,7 @@ class BloomBuilder:
 
 
 def _compute_bit_numbers(hashes: Hashes, bits: int) -> Hashes:
-    """Return ``abs(hash mod bits)`` with the remainder of a signed division.
-
-    It equals the remainder of the absolute value.
-    """
+    """Return ``abs(hash mod bits)`` with the remainder of a signed division: the remainder of the absolute value."""
     size = np.abs(hashes.view(np.int32)).view(np.uint32)  # abs(-2**31) is -2**31 again, which is 2**31 unsigned: right
     # NumPy vectorises division by a constant, but not the remainder.
     quotient = size // np.uint32(bits)

@@ -2,7 +2,7 @@
 
 Files of one file group come from different writers: lists with two or three levels, decimals as fixed bytes or as
 integers, large or dictionary-encoded strings from Arrow writers. ``convert_to_spark_type`` maps an Arrow type to the
-type that Spark would give. ``arrow_types`` gives the same type for the same column:
+type that Spark would use, which is also the type of the same column in ``arrow_types``:
 
     string, large_string, string_view, dictionary of them   string
     binary, large, view, fixed-size                          binary
@@ -35,7 +35,7 @@ from hoodie_py.formats.parquet.parquet_file import ParquetFile
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_ROWS_AT_ONCE = 1 << 16  # most rows of one part of a block
+_ROWS_AT_ONCE = 1 << 16  # maximal number of rows of one part of a block
 
 _FIXED_TARGETS: dict[pa.DataType, pa.DataType] = {
     pa.int8(): pa.int32(),
@@ -112,7 +112,7 @@ def convert_to_spark_schema(s: pa.Schema) -> pa.Schema:
 def read_file_schema(meta: pq.FileMetaData) -> pa.Schema:
     """Return the columns of a Parquet file with Spark's types.
 
-    INT96 is a point in time: old Spark versions write it for timestamps. Arrow reads it as a time without zone.
+    Old Spark versions write timestamps as INT96, a point in time. Arrow reads it as a time without zone.
     """
     schema = convert_to_spark_schema(meta.schema.to_arrow_schema())
     for i in range(meta.num_columns):
@@ -151,9 +151,9 @@ def find_column_chunk_ranges(
 ) -> list[tuple[int, int]]:
     """Return the byte ranges (start, stop) of a row group's column chunks, ascending; adjacent ones are joined.
 
-    ``columns`` are top-level columns to read, None for all; other names are ignored.
+    ``columns`` are the top-level columns to read, None for all; other names are ignored.
 
-    Raises CorruptFileError if the footer has a negative offset or size.
+    Raises CorruptFileError if the footer contains a negative offset or size.
     """
     group = meta.row_group(row_group)
     ranges: list[tuple[int, int]] = []
@@ -172,7 +172,7 @@ def find_column_chunk_ranges(
 
 
 def _is_wanted(path: str, columns: Collection[str]) -> bool:
-    """Say whether a leaf belongs to a wanted column. Names may contain dots, so every prefix of the path is tried."""
+    """Say whether a leaf belongs to a wanted column; every prefix of its path is tried, as names may contain dots."""
     parts = path.split(".")
     return any(".".join(parts[:n]) in columns for n in range(1, len(parts) + 1))
 
@@ -187,24 +187,20 @@ def _join_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-_FREE_BYTES = 128 << 20  # decoded bytes that any file may have, whatever its size
+_FREE_BYTES = 128 << 20  # decoded bytes that are always allowed, whatever the size of the file
 _OFFSET_BYTES = 4  # offset of a text or a list, or an index into a dictionary
 
 
 def check_footer(
     file: ParquetFile | pq.ParquetFile, rows_at_once: int | None = None, compressed: int | None = None
 ) -> None:
-    """Refuse a footer that contradicts itself, or that promises more than the limits allow.
+    """Refuse a footer that contradicts itself, or promises more than the limits allow.
 
     A column of nulls takes no bytes in the file but many in memory, so the file's size does not bound the rows.
+    ``rows_at_once`` are decoded together, None for all rows. If ``compressed`` is given, the size of the file in bytes,
+    the ratio of decoded to compressed bytes is checked, too.
 
-    ``metadata.schema`` is not used: that object and the footer, with its bloom filter, refer to each other, and so stay
-    in memory until Python's garbage collector runs.
-
-    Only the footer of the file has been read. ``rows_at_once`` are decoded together, all rows for None. If
-    ``compressed`` is given, the bytes of the file, the ratio of decoded to compressed bytes is checked, too.
-
-    Raises CorruptFileError if row counts do not agree, or the file is beyond a limit.
+    Raises CorruptFileError if row counts do not agree, or a limit is exceeded.
     """
     meta = file.metadata
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
@@ -216,6 +212,8 @@ def check_footer(
     if meta.num_columns > get_limits().columns:
         raise_limit_error(CorruptFileError, f"A Parquet file has {meta.num_columns} columns", "columns")
     rows = meta.num_rows if rows_at_once is None else min(meta.num_rows, rows_at_once)
+    # Not ``metadata.schema``: that object and the footer, with its bloom filter, refer to each other, and so stay in
+    # memory until Python's garbage collector runs.
     decoded = rows * sum(estimate_width(field.type) for field in file.schema_arrow)
     if rows_at_once is None:
         decoded += sum(max(group.total_byte_size, 0) for group in groups)
@@ -228,13 +226,13 @@ def check_footer(
 
 
 def estimate_width(t: pa.DataType) -> int:
-    """Return the least bytes of a row in Arrow memory, null or not; a list counts as a list of one item."""
+    """Return the least bytes of a row in Arrow memory, null or not; a list counts with one item."""
     if pa.types.is_nested(t):
         own = _OFFSET_BYTES if not pa.types.is_struct(t) else 0
         return own + sum(estimate_width(t.field(i).type) for i in range(t.num_fields))
     try:
         return max(1, int(t.bit_width) // 8)
-    except ValueError:  # a type of variable width
+    except ValueError:  # a type without a fixed width
         return _OFFSET_BYTES
 
 
@@ -243,9 +241,9 @@ def decode_parquet_data(
 ) -> pa.RecordBatch:
     """Decode the content of a PARQUET_DATA block, which is a whole Parquet file (Hudi HoodieParquetDataBlock).
 
-    There is one row for each record, in their order; columns are in the order of the file, with Spark's types.
-    ``columns`` are top-level columns to decode, None for all; names that the file does not have are ignored. ``times``
-    are times that the table declares otherwise (``declared_times``).
+    There is one row for each record, in order; columns are in the order of the file, with Spark's types. ``columns``
+    are the top-level columns to decode, None for all; names that are not in the file are ignored. ``times`` are the
+    table's declared times (``declared_times``).
 
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.
@@ -260,9 +258,9 @@ def decode_parquet_data(
 def decode_parquet_parts(
     content: memoryview | bytes, columns: Collection[str] | None, size: int, times: pa.Schema | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Decode the content of a PARQUET_DATA block, some rows at a time; at least one batch comes.
+    """Decode the content of a PARQUET_DATA block, some rows at a time; at least one batch is yielded.
 
-    ``size`` bytes of rows are decoded at once, estimated from the footer; a batch has at least one row.
+    About ``size`` bytes of rows are decoded at once, estimated from the footer; a batch has at least one row.
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``decode_parquet_data``.
     """
@@ -286,7 +284,7 @@ def decode_parquet_parts(
 
 
 def count_parquet_rows(content: memoryview | bytes) -> int:
-    """Return how many rows the content of a PARQUET_DATA block has; raises as ``decode_parquet_data``."""
+    """Return the number of rows in the content of a PARQUET_DATA block. Raises as ``decode_parquet_data``."""
     with _name_damage():
         file = _open(content)
         check_footer(file, 1)
@@ -300,7 +298,7 @@ def _open(content: memoryview | bytes) -> ParquetFile:
 def _choose_columns(
     file: ParquetFile, columns: Collection[str] | None, times: pa.Schema | None
 ) -> tuple[pa.Schema, dict[str, pa.DataType]]:
-    """Return the columns to read with Spark's types, and the right types of those whose type in the file is wrong."""
+    """Return the columns to read with Spark's types, and the right types of columns whose type in the file is wrong."""
     schema = read_file_schema(file.metadata)
     types = find_mistyped_times(file.metadata.schema.to_arrow_schema(), times)  # INT96 is nanoseconds here
     for name, type_ in types.items():
@@ -310,7 +308,7 @@ def _choose_columns(
 
 @contextmanager
 def _name_damage() -> Iterator[None]:
-    """Replace Arrow's exceptions for damaged and unsupported Parquet by this package's errors."""
+    """Replace Arrow's exceptions for damaged and unsupported Parquet with this package's errors."""
     try:
         yield
     except HoodieError:
@@ -328,7 +326,7 @@ def _read(file: ParquetFile, schema: pa.Schema, types: Mapping[str, pa.DataType]
     arrays: list[pa.Array] = []
     for field in schema:
         array = join_chunks(table.column(field.name))
-        # ``view`` gives the same numbers another type, where a cast would convert them.
+        # ``view`` gives the same numbers another type; a cast would convert them.
         arrays.append(cast_to_spark_type(array.view(types[field.name]) if field.name in types else array, field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     batch.validate(full=True)

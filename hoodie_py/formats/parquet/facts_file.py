@@ -1,6 +1,6 @@
-"""Make a Parquet file without rows that has facts in its footer, as a partition's metafile in the base file format.
+"""Make a Parquet file without rows whose footer contains facts, for a partition's metafile in the base file format.
 
-Readers take the facts from the footer and ignore the one column (Hudi ``ParquetUtils.writeMetaFile``).
+Readers take the facts from the footer and ignore the only column (Hudi ``ParquetUtils.writeMetaFile``).
 """
 
 from __future__ import annotations

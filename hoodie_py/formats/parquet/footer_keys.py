@@ -1,4 +1,4 @@
-"""Keys in the footer of a base file, apart from the writer: readers need them without what writing needs."""
+"""Keys in the footer of a base file, apart from the writer, so that readers need not import what writing needs."""
 
 from __future__ import annotations
 

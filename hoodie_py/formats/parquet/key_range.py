@@ -1,9 +1,9 @@
 """The least and the greatest record key of a file, in the order in which Java compares strings.
 
-BLOOM indexes look a key up only in files whose range has it. Java compares UTF-16 units, so characters beyond U+FFFF
-(surrogate pairs) come *before* U+E000 to U+FFFF. The order of UTF-8 bytes is the same for all other characters. It is
-the same for these too once the first bytes of U+E000 to U+FFFF (0xEE and 0xEF) are replaced by bytes that are greater
-than those of the characters beyond U+FFFF (0xF0 to 0xF4).
+BLOOM indexes look a key up only in files whose range contains it. Java compares UTF-16 units, so characters beyond
+U+FFFF (surrogate pairs) come *before* U+E000 to U+FFFF. For all other characters the order is that of their UTF-8
+bytes. It is for these too, once the first bytes of U+E000 to U+FFFF (0xEE and 0xEF) are replaced by bytes greater than
+the first bytes of characters beyond U+FFFF (0xF0 to 0xF4).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _BACK = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 class KeyRange:
-    """The range of the keys that were added; both ends are None before the first one."""
+    """The range of the added keys; both ends are None before the first key."""
 
     def __init__(self) -> None:
         self._range: tuple[bytes, bytes] | None = None
 
     def add(self, keys: pa.Array) -> None:
-        """Add an array of strings. Raises CorruptFileError if one is null."""
+        """Add an array of strings. Raises CorruptFileError if a string is null."""
         if keys.null_count:
             raise CorruptFileError("A record key is null.")
         if not len(keys):
@@ -50,12 +50,12 @@ class KeyRange:
 
 
 def make_one_comparable(key: bytes) -> bytes:
-    """Return the same for one key in UTF-8 as ``make_comparable``."""
+    """Return the comparable bytes of one key in UTF-8, like ``make_comparable``."""
     return key.translate(_FORTH)
 
 
 def make_comparable(keys: pa.Array) -> pa.Array:
-    """Return bytes (large_binary) in the order in which Java compares the strings."""
+    """Return bytes (large_binary) whose order is Java's order of the strings."""
     keys = keys.cast(pa.large_string())
     validity, offsets, data = keys.buffers()
     if data is None:

@@ -3,9 +3,6 @@
 The hash has 32 bits and starts from ``seed ^ length``. The key's bytes follow as little-endian words, then a tail of up
 to three bytes, the last one lowest. Each tail byte is *signed* when it is shifted, as in Java. Then comes the usual
 finish. A filter needs a chain of hashes: each hash is the seed of the next one.
-
-The contribution of a word does not depend on the seed. So words are mixed once per key, and each hash of the chain
-costs two operations per word.
 """
 
 from __future__ import annotations
@@ -29,8 +26,8 @@ _SPARE = 3
 def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.intp], list[Hashes]]]:
     """Hash every key ``count`` times, the first time with seed 0.
 
-    It yields chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each
-    key. Raises CorruptFileError if a key is null.
+    Yields chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each key.
+    Raises CorruptFileError if a key is null.
     """
     if keys.null_count:
         raise CorruptFileError("A record key is null.")
@@ -65,6 +62,7 @@ def _find_bytes(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 def _hash_chunk(
     starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int, count: int
 ) -> list[Hashes]:
+    # The contribution of a word does not depend on the seed, so words are mixed once for the whole chain.
     mixed = _mix_words(starts, data, words)
     tail, factor = _mix_tails(starts + lengths, lengths & 3, data)
     size = lengths.astype(np.uint32)
@@ -102,11 +100,11 @@ def _mix_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words
 def _mix_tails(
     ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> tuple[Hashes, Hashes | None]:
-    """Return the tails of the keys, and the factor of each: 1 for a key without tail. It is None if no key has one."""
+    """Return the tails of the keys, and their factors: 1 for a key without tail; None if no key has one."""
     tail = np.zeros(len(ends), np.uint32)
     if not left.any():
         return tail, None
-    for i in range(3):  # the bytes behind the words, from the last one backwards; np.where drops bytes of words
+    for i in range(3):  # the bytes after the words, from the last one backwards; np.where drops bytes of words
         signed = data[ends - 1 - i].view(np.int8).astype(np.int32) << (8 * i)
         tail ^= np.where(left > i, signed, 0).astype(np.int32).view(np.uint32)
     return tail, np.where(left > 0, _M, np.uint32(1)).astype(np.uint32)

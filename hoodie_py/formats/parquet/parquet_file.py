@@ -1,8 +1,8 @@
 """An open Parquet file: the part of ``pyarrow.parquet.ParquetFile`` that a reader needs.
 
-``pyarrow.parquet`` imports ``pyarrow.fs`` and so the clients of S3 and other stores, and OpenSSL. That costs 6 MB of
-memory and a fortieth of a second, and reading does not need it, because ``hoodie_storage`` reads the bytes. So this
-module uses the class below it, ``pyarrow._parquet.ParquetReader``, which all supported versions of pyarrow have. That
+``pyarrow.parquet`` imports ``pyarrow.fs``, and with it the clients of S3 and other stores, and OpenSSL. That costs 6 MB
+of memory and a fortieth of a second, and reading does not need it, because ``hoodie_storage`` reads the bytes. So this
+module uses the underlying class ``pyarrow._parquet.ParquetReader``, which all supported versions of pyarrow have. That
 module is not public; if a later pyarrow moves the class, it is imported through ``pyarrow.parquet``.
 """
 
@@ -30,7 +30,7 @@ class ParquetFile:
 
     Args:
         source: the file, which stays open.
-        metadata: its footer if that has been read before.
+        metadata: its footer, if it has been read before.
         read_dictionary: numbers of the leaf columns that are read as dictionaries.
         buffer_size: bytes of a column to read at a time; 0 for whole column chunks.
         int96_unit: unit of times stored as INT96.
@@ -58,7 +58,7 @@ class ParquetFile:
             pre_buffer=False,
             coerce_int96_timestamp_unit=int96_unit,
         )
-        self._paths: list[list[str]] = list(self._reader.column_paths)  # now: a damaged name is an error here
+        self._paths: list[list[str]] = list(self._reader.column_paths)  # now, so that a damaged name fails here
 
     @property
     def metadata(self) -> pq.FileMetaData:
@@ -67,7 +67,7 @@ class ParquetFile:
 
     @cached_property
     def schema_arrow(self) -> pa.Schema:
-        """The columns as Arrow reads them."""
+        """The columns with Arrow's types."""
         return self._reader.schema_arrow
 
     def iter_batches(
@@ -80,7 +80,7 @@ class ParquetFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order.
 
-        Columns are top-level ones; other names are ignored. Row groups are all for None.
+        ``columns`` are top-level columns; other names are ignored. ``row_groups`` are numbers, None for all.
 
         Raises pyarrow.ArrowException, OSError if pages cannot be decoded.
         """
@@ -91,7 +91,7 @@ class ParquetFile:
         while batch is not None:
             left -= batch.num_rows
             is_last = left <= 0
-            given = [batch]  # pop below: a generator would keep its yielded batch alive until the next step
+            given = [batch]  # popped below: a generator keeps a reference to its yielded batch until the next step
             batch = next(batches, None) if is_last else None  # the last step frees the pages of the last batch
             yield given.pop()
             if not is_last:
@@ -100,7 +100,7 @@ class ParquetFile:
     def read_row_group(self, group: int, columns: Collection[str]) -> pa.RecordBatch | None:
         """Read a row group as one batch, a few columns at a time, so that few pages are in memory at once.
 
-        Columns and errors are as for ``iter_batches``. Return None if there are no rows or columns, or if Arrow splits
+        Columns and errors as for ``iter_batches``. Returns None if there are no rows or columns, or if Arrow splits
         them into several batches.
         """
         rows = max(self.metadata.row_group(group).num_rows, 1)
@@ -118,7 +118,7 @@ class ParquetFile:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field for part in parts for field in part.schema]))
 
     def read(self, columns: Collection[str], *, use_threads: bool = False) -> pa.Table:
-        """Read all rows of some top-level columns; arguments and errors as for ``iter_batches``."""
+        """Read all rows of some top-level columns. Arguments and errors as for ``iter_batches``."""
         return self._reader.read_all(self._find_leaves(columns), use_threads)
 
     def _find_leaves(self, columns: Collection[str]) -> list[int]:
