@@ -278,8 +278,8 @@ def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]
     """
     try:
         return files.list_many(paths)
-    # One missing folder fails the whole call; only then is each listed by itself.
     except FileMissingError:
+        # One missing folder fails the whole call; only then is each listed by itself.
         return [files.list_or_empty(path) for path in paths]
 
 

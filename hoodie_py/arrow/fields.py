@@ -110,8 +110,7 @@ def relax_structs(field: pa.Field) -> pa.Field:
     """Return a field whose nested struct fields are all nullable, as in Spark's results.
 
     Fields of a null struct are null, and Arrow's casts refuse a null in a required field. A type that needs no change
-    is
-    returned as the same object.
+    is returned as the same object.
     """
     type_ = _relax(field.type)
     return field if type_ is field.type else field.with_type(type_)

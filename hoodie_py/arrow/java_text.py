@@ -2,7 +2,6 @@
 
 Floats have the fewest digits that give the same value, as in Java 19 and later. Older JVMs print a few values with more
 digits (``java_floats``).
-with more digits.
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ SAME_ORDERING_UPDATES = Flag("hoodie.payload.update.on.same.ordering.field", def
 
 # Not of Java. The folder with the source files of a metadata-only bootstrap, in place of the folder that the table
 # names; and the kinds of store, such as file, s3 or gs, where source files may lie besides the table's own kind. No
-# other
-# setting lets a read leave the table's kind of store.
+# other setting lets a read leave the table's kind of store.
 BOOTSTRAP_SOURCE = Text("hoodie_py.read.bootstrap.source")
 BOOTSTRAP_STORES = Names("hoodie_py.read.bootstrap.stores")
 

@@ -112,8 +112,7 @@ BUCKET_SPLIT = Real("hoodie.bucket.index.split.threshold", 2.0)
 BUCKET_MERGE = Real("hoodie.bucket.index.merge.threshold", 0.2)
 
 # Keys and partition paths
-# Below table version 9, for complex keys of one field: whether a key is the bare value, and whether to refuse such
-# keys.
+# For complex keys of one field below table version 9: whether a key is the bare value, and whether to refuse them.
 COMPLEX_KEY_VALUE_ONLY = Flag("hoodie.write.complex.keygen.new.encoding", default=False)
 ALLOW_DEFAULT_PARTITION = Flag("hoodie.skip.default.partition.validation", default=False)
 COMPLEX_KEY_CHECK = Flag("hoodie.write.complex.keygen.validation.enable", default=True)

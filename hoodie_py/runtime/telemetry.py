@@ -226,6 +226,7 @@ def _watch_steps(
         with watched.work():
             steps.close()
         watched.tell(rows=rows)
+        # A consumer that stops early is not a failure: the rows so far count.
         if on_end is not None and (problem is None or isinstance(problem, GeneratorExit)):
             watched.tell(**on_end(rows))
         watched.end(problem)

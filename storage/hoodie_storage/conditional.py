@@ -85,7 +85,7 @@ class GoogleConditions:
     def __init__(self, system: Any) -> None:
         self._system = system
         # The method without its decorator, which retries: gcsfs has no setting for that.
-        once = getattr(type(system)._request, "__wrapped__", None)  # noqa: SLF001 - gcsfs cannot be told otherwise
+        once = getattr(type(system)._request, "__wrapped__", None)  # noqa: SLF001
         if once is not None:
             system._request = MethodType(once, system)  # noqa: SLF001
 
@@ -119,7 +119,7 @@ class AzureConditions:
         # adlfs has no setting for retries.
         for policy in getattr(pipeline, "_impl_policies", ()):
             if hasattr(policy, "total_retries"):
-                policy.total_retries = 0  # adlfs cannot be told otherwise
+                policy.total_retries = 0
 
     def creates(self, verb: str) -> bool:
         return _takes(self._system, verb, "overwrite")

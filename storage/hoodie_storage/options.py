@@ -11,8 +11,7 @@ For S3, from strongest to weakest:
    refresh them, and they are never part of a pickled store.
 
 Options of other spellings, and options of other stores, are passed on unchanged. Values may be text ("true", "10",
-JSON),
-because Spark and the command line pass text.
+JSON), because Spark and the command line pass text.
 """
 
 from __future__ import annotations

@@ -162,6 +162,7 @@ class RangedFile(io.RawIOBase):
         if stop - start >= _READ_AHEAD:
             (data,) = self._store.read_ranges(self._path, [(start, stop)])
         else:
+            # The next small read is likely to continue here.
             data = self._store.read_range(self._path, start, min(start + _READ_AHEAD, self._size))
             self._ahead = (start, data)
         return memoryview(data)[: stop - start]

@@ -1,8 +1,4 @@
-"""Plans the requests for a list of byte ranges.
-
-A request costs about as much as 64 KiB of bytes. So ranges closer together than that are fetched by one request. One
-request of many megabytes is slower than several at once, so large ones are split.
-"""
+"""Plans the requests for a list of byte ranges: close ranges share one request, and large requests are split."""
 
 from __future__ import annotations
 
@@ -12,8 +8,8 @@ from dataclasses import dataclass
 
 Range = tuple[int, int]
 
-GAP = 64 * 1024
-LARGEST = 8 * 1024 * 1024
+GAP = 64 * 1024  # bytes that cost about as much as a request of their own
+LARGEST = 8 * 1024 * 1024  # one request of more bytes is slower than several at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ class Redactor:
         """Return the text without secrets."""
         known = self._secrets | {os.environ.get(name, "") for name in _ENVIRONMENT}
         known |= {part for secret in known for part in _IN_CONNECTION_STRING.findall(secret)}
+        # Longest first: hiding a shorter secret inside a longer one would leave the rest of it visible.
         for secret in sorted(known, key=len, reverse=True):
             if len(secret) >= _SHORTEST:
                 text = text.replace(secret, HIDDEN)

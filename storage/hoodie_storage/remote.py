@@ -107,8 +107,7 @@ def _find_class(protocol: str) -> Any:
     """Return the class of a store's file systems. Raises ImportError if the store's package is missing.
 
     For Google Cloud Storage it is the class for ordinary buckets. fsspec's default also supports zonal buckets: it asks
-    a
-    second service for the kind of each bucket, and leaves objects of zonal buckets open for more bytes.
+    a second service for the kind of each bucket, and leaves objects of zonal buckets open for more bytes.
     """
     if protocol == "gs":
         return import_module("gcsfs.core").GCSFileSystem

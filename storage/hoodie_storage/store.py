@@ -38,7 +38,7 @@ from hoodie_storage.verbs import FileInfo
 
 T = TypeVar("T")
 
-# s3fs and adlfs take the text behind it as the version of an object.
+# s3fs and adlfs take the text after it as the version of an object.
 _AZURE_VERSION = "?versionid="
 _VERSIONS = {"s3": "?versionId=", **dict.fromkeys(("abfs", "abfss", "az"), _AZURE_VERSION)}
 _MISSING = 404

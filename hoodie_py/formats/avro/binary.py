@@ -64,6 +64,7 @@ def read_count(data: Data, pos: int, end: int, min_size: int) -> tuple[int, int]
     if count < 0:
         count = -count
         _, start = read_varint(data, start)
+    # Checked before anything loops over the items: a few bytes can promise billions.
     if count * min_size > end - start:
         message = f"An Avro array or map of {count} items does not fit into its record."
         raise CorruptFileError(message, offset=pos)

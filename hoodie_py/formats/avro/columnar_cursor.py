@@ -188,6 +188,7 @@ class Source:
         longest = ninth >= 0x80
         tenth = self.bytes.take(places + _WORD + 1)
         tenth *= longest
+        # More than 64 bits.
         if find_largest(tenth) > 1:
             raise Misfit
         widths += longer

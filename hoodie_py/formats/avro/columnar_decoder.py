@@ -68,6 +68,7 @@ def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)
     heads = [_find_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
+    # With so few parts found, most records would be walked one by one again.
     if sum(map(len, heads)) * rounds < total // 4:
         chains = [_walk(data, stretch.start, stretch.stop) for stretch in stretches]
     else:
@@ -255,6 +256,7 @@ def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
     try:
         return _decode_group(blocks, plan)
     except (IndexError, HoodieError, pa.ArrowInvalid):
+        # The row decoder names the record at fault.
         raise Misfit from None
 
 

@@ -298,7 +298,7 @@ def _encode_members(array: pa.Array, node: Union) -> pa.Array:
     """Encode a union of several types, given as a struct of its members with at most one value in each row.
 
     Raises:
-        InvalidTableError: two members have a value, or no one has and the union does not allow null.
+        InvalidTableError: two members have a value, or none has one and the union does not allow null.
         UnsupportedFeatureError: the column is not such a struct.
     """
     if not pa.types.is_struct(array.type) or array.type.num_fields != len(node.members):

@@ -113,6 +113,7 @@ def apply_changes(ranges: HashingMetadata, changes: Sequence[RangeChange], insta
 
 def list_owners(old: HashingMetadata, new: HashingMetadata) -> set[tuple[str, str]]:
     """Return the pairs of file ids, before and after a resize, whose ranges have a hash in common."""
+    # Owners change only at bounds, so one hash of each stretch between them is enough.
     edges = sorted({*old.bounds, *new.bounds, LARGEST_HASH})
     return {(_find_owner(old, edge), _find_owner(new, edge)) for edge in edges}
 

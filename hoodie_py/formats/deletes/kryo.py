@@ -90,6 +90,7 @@ class _KryoReader:
             raise CorruptFileError("A Kryo stream must start with a new array.", offset=self.pos)
         self._objects.append(None)
         count = self._read_varint() - 1
+        # Every element takes at least one byte.
         if not 0 <= count <= len(self._data) - self.pos:
             raise CorruptFileError(f"A Kryo array of {count} elements does not fit into its block.", offset=self.pos)
         if count > get_limits().block_records:

@@ -234,6 +234,7 @@ def _number_kinds(
     ordinals, infos = value_types.flatten()[:2]
     encoded = infos.dictionary_encode()
     texts = [*encoded.dictionary.to_pylist(), None]
+    # Codes ordinal and text as one number, of which NumPy finds the distinct ones.
     pairs = to_numbers(ordinals).astype(np.int64) * len(texts) + to_numbers(encoded.indices, len(texts) - 1)
     distinct, numbers = np.unique(pairs, return_inverse=True)
     return [(pair // len(texts), texts[pair % len(texts)]) for pair in distinct.tolist()], numbers.reshape(-1)

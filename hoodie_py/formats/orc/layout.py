@@ -279,6 +279,7 @@ def decompress_lz4(data: bytes, most: int) -> bytes:
             count, at = _read_lz4_length(data, at + 2, token & 15)
             if not 0 < back <= len(out) or len(out) + count > most:
                 raise CorruptFileError("A compressed part of an ORC file is damaged.", offset=at)
+            # A match may overlap the bytes that it adds: it then repeats them.
             copied = bytes(out[-back:]) * ((count + 4) // back + 1)
             out += copied[: count + 4]
     except IndexError:

@@ -86,6 +86,7 @@ def _spell_decimal(value: Decimal, scale: int) -> list[str]:
 def _find_values(node: Node, column: str) -> dict[Any, None] | None:
     """Return the allowed values, in order, as the keys of a dictionary; None if a node does not limit them."""
     if isinstance(node, And):
+        # Every part must hold, so each list is a bound by itself.
         found = [each for each in (_find_values(part, column) for part in node.operands) if each is not None]
         return min(found, key=len) if found else None
     if isinstance(node, Or):

@@ -87,8 +87,7 @@ def _compute_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     dividend = left.fill_null(0).to_numpy(zero_copy_only=False)
     divisor = right.fill_null(1).to_numpy(zero_copy_only=False)
     if pat.is_integer(right.type):
-        # x % -1 and x % 1 are both 0, but the smallest integer % -1 overflows in C. Rows with nulls must not divide by
-        # 0.
+        # x % -1 and x % 1 are both 0, but the smallest integer % -1 overflows in C. Nulls must not divide by 0.
         divisor = np.where(divisor == -1, 1, divisor).astype(divisor.dtype)
         divisor = np.where(valid, divisor, 1).astype(divisor.dtype)
     with np.errstate(all="ignore"):

@@ -317,6 +317,7 @@ def _find_sides(where: _Ranges, value: Any) -> _Sides:
     above = _compare(high, np.greater, value)
     from_low, to_high = _compare(low, np.less_equal, value), _compare(high, np.greater_equal, value)
     if pat.is_floating(where.type):
+        # Statistics ignore NaN, which is above every value.
         return below, from_low & to_high, np.ones(count, np.bool_)
     if is_text(where.type):
         extends = _find_beginnings(high, value)

@@ -111,6 +111,7 @@ def lies_outside(listed: ListedValues, low: Any, high: Any) -> bool:
     if kind is int:
         return all(type(value) is int and not low <= value <= high for value in listed.values)
     return all(
+        # The upper bound may have been cut short, so a value that begins with it may be inside.
         type(value) is str and value.isascii() and (value < low or (value > high and not value.startswith(high)))
         for value in listed.values
     )
@@ -147,8 +148,8 @@ def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
         arrays = [_make_single(values[name], types.get(name)) for name in columns]
         row = pa.RecordBatch.from_arrays(arrays, list(columns)) if columns else pa.RecordBatch.from_pydict({"row": [0]})
         return frozenset({evaluate(Predicate(node), row)[0].as_py()})
-    # A node that cannot be computed may have any truth value.
     except (InvalidQueryError, UnsupportedFeatureError, pa.ArrowException, TypeError, ValueError, OverflowError):
+        # A node that cannot be computed may have any truth value.
         return _ANY
 
 

@@ -105,6 +105,7 @@ class _Parser:
         root = self._parse_or()
         if self._next.kind != "end":
             self._refuse_next()
+        # A chain such as a + b + c is a deep tree, although it is parsed without recursion.
         if count_levels(root) > 2 * MAX_DEPTH:
             self._fail(f"The filter is nested deeper than {MAX_DEPTH} levels.")
         return root

@@ -99,6 +99,7 @@ def read_in_threads(
         queue.close()
         if gate is not None:
             gate.give_up()
+        # A fork has only a copy of the queue, and none of the threads.
         if queue.is_own:
             _wait_for(workers)
 
@@ -166,6 +167,7 @@ class _Queue:
 
     def close(self) -> None:
         """Make every thread end at its next batch."""
+        # After a fork, a thread that does not exist here may hold the lock.
         if self.is_own:
             with self._changed:
                 self.closed = True
