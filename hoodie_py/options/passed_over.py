@@ -2,7 +2,7 @@
 
 They are accepted silently: rows, table and history are the same whatever their values. Options that ask for a missing
 feature are in ``undone``. Together with those and the declared options, the names here are all options of Java Hudi
-1.2.0, with their alternative names, and the ones that 0.14 had; so none of them is a misspelling.
+1.2.0, with their alternative names, and of 0.14; such a name is not a misspelling.
 
 In a list of names, a word that ends in a colon is the prefix of the names after it; a point stands for the prefix
 alone.

@@ -124,7 +124,7 @@ class Query(Protocol):
         ...
 
     def make_tasks(self, request: Request) -> Sequence[Task]:
-        """List files, and return the tasks that together return the scan's rows, before its limit."""
+        """List files, and return the tasks that together yield the scan's rows, before its limit."""
         ...
 
     def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:

@@ -100,7 +100,7 @@ class Scan(ScanFrames, Request):
             return tasks
 
     def tasks(self) -> list[Task]:
-        """Return the scan's picklable tasks, one for each file slice. Together they return its rows, before the limit.
+        """Return the scan's picklable tasks, one for each file slice. Together they yield its rows, before the limit.
 
         Examples:
             >>> sum(batch.num_rows for task in trips.scan().tasks() for batch in task.to_batches())

@@ -211,7 +211,7 @@ class _ScanFilter:
         return _Located(listed, left, step)
 
     def _has_few_slices(self, view: MetadataView) -> bool:
-        """Say whether so few slices remain that reading their files is as fast as an index; lists few files."""
+        """Say whether the scan has so few slices that reading them is as fast as an index; lists few files."""
         groups = view.list_groups(FILES_PARTITION)
         sizes = [0 if each.base_file is None else each.base_file.size for each in groups]
         sizes += [log.size for each in groups for log in each.log_files]
