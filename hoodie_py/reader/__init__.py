@@ -1,5 +1,5 @@
-"""RFC-101's core: one file group, its base file and log files, merged.
+"""One file group, read and merged: the engine's core (RFC-101).
 
-A reader knows one file slice and nothing of tables: ``log.scan`` says which blocks count, ``base.match`` which rows
-meet, ``merge.strategies`` who wins, ``buffer`` folds, ``file_group`` emits.
+A reader knows one file slice and nothing of tables. ``log.scan`` decides which blocks count, ``base.match`` which rows
+meet, ``merge.strategies`` which version wins; ``buffer`` folds the log and ``file_group`` returns the rows.
 """

@@ -1,12 +1,8 @@
 """FileGroupReader: reads one file slice, merged, as Arrow batches (Hudi's HoodieFileGroupReader).
 
-Without log files base rows stream through. With log files the log is read and folded first. Then base rows stream by:
-those that match a log record are merged with it, the others pass without a copy. Log records without a base row come
+Without log files base rows stream through. With log files the log is read and folded first; then base rows stream by:
+rows that match a log record are merged with it, the others pass without a copy. Log records without a base row come
 last.
-
-Splits the wanted rows of the row store into portions.
-
-Checks for ``integrity="strict"`` that a slice's files have the sizes of the commits' write statistics.
 """
 
 from __future__ import annotations
@@ -104,9 +100,10 @@ class FileGroupReader:
                 del batch  # frees its memory before the next one is read
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
-        """Yield the records of the result with the log's operation on them; base rows without log records have none.
+        """Yield the records of the result with the log's operation on each; base rows without log records have no
+        operation.
 
-        With ``emit_deletes`` also deleted records (operation D or -U), with data where they have any.
+        With ``emit_deletes`` deleted records (operation D or -U) are included, with data where they have any.
         """
         log = self._open_log(self.info.schema.names)
         for piece in self._merge_pieces(log, log.schema):
@@ -190,7 +187,9 @@ class FileGroupReader:
             yield from self._read_merged(log, read)
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows: those that need the log, then base rows that stay, when the log's memory is free."""
+        """Yield the merged rows: first the rows that need the log, then, with the log's memory freed, unchanged base
+        rows.
+        """
         staying = yield from self._read_pieces(log, read)
         if log is not self._loaded:
             log.forget()  # nothing else refers to log records, as the generator above has ended
@@ -199,10 +198,7 @@ class FileGroupReader:
     def _read_pieces(
         self, log: LogReader, read: list[str]
     ) -> Generator[pa.RecordBatch, None, Iterator[pa.RecordBatch]]:
-        """Yield the rows that need the log; return the base rows that stay, to be read later.
-
-        Log rows come in log order, so that each block of rows is gathered from once.
-        """
+        """Yield the rows that need the log; return the base rows that stay, to be read later."""
         count = 0
         with ExitStack() as gate:
             if self.info.files.is_local:
@@ -228,6 +224,7 @@ class FileGroupReader:
                 wanted[live] = True
                 count += len(live)
             del piece  # with its base rows, before the next ones are read
+        # Log rows are taken in log order, so that each stored batch is gathered from once.
         at_once = min(self.options.batch_rows, log.rows_at_once)
         for rows in split_into_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
@@ -237,9 +234,10 @@ class FileGroupReader:
         return merging.staying
 
     def _mark_decided_rows(self, merging: MergeResult, wanted: np.ndarray) -> int:
-        """Mark the log rows that stay, and count them; like a fold this takes many small steps."""
+        """Mark the log rows that stay, and count them."""
         count = 0
         for piece in merging.pieces:
+            # Like a fold this takes many small steps, which a scan that was given up should not wait for.
             self._gate.check_wanted()
             if piece.merged is not None:
                 live = self._find_changed_rows(piece.merged)
@@ -285,12 +283,12 @@ class FileGroupReader:
         return nullcontext(log) if log is self._loaded else closing(log)
 
     def _merge_pieces(self, log: LogReader, base_schema: pa.Schema) -> Iterator[Piece]:
-        """Yield the result piece by piece: base rows, merged where they match, then records that only the log has."""
+        """Yield the result piece by piece: base rows, merged where they match, then the records only in the log."""
         with self._locate_errors(), self._close_after(log):
             yield from self._base.merge(log, log.fold(), base_schema).pieces
 
     def _make_output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the wanted columns; fill those whose value the partition path gives."""
+        """Return the wanted columns; columns of the partition path are filled in."""
         if batch.schema.names != self._stored:
             batch = batch.select(self._stored)
         if not self.schema.names:
@@ -324,7 +322,7 @@ def make_plain_records(log: LogReader, batch: pa.RecordBatch) -> Iterator[Buffer
 
 
 def iterate_records(batch: BufferedBatch, *, emit_deletes: bool) -> Iterator[BufferedRecord[Row]]:
-    """Yield records; the context gathers their values at once, and drops earlier ones as the store reuses handles."""
+    """Yield records. The context gathers their values at once and drops earlier ones, as the store reuses handles."""
     batch.context.focus(batch.rows)
     yield from (batch if emit_deletes else batch.take(np.flatnonzero(~batch.deletes))).to_records()
 
@@ -339,9 +337,9 @@ def needs_merge(options: Mapping[str, str]) -> bool:
 
 
 def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield the numbers of the rows where a mask is set, in rising order, at most ``at_once`` at a time.
+    """Yield the row numbers where a mask is set, in rising order, at most ``at_once`` at a time.
 
-    A portion rarely takes rows of two stored batches, which begin at ``starts``, as joining them is one more copy.
+    ``starts``: where stored batches begin. A portion rarely spans two of them, as joining them costs one more copy.
     """
     for start in range(0, len(mask), _MASK_AT_ONCE):
         found = start + np.flatnonzero(mask[start : start + _MASK_AT_ONCE])
@@ -357,7 +355,7 @@ def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -
 
 
 def check_sizes(files: TableFiles, file_slice: FileSlice, expected: Mapping[str, int]) -> None:
-    """Compare the size of each file with the statistics, where they name the file.
+    """Compare each file's size with the commits' write statistics, where they name it (``integrity="strict"``).
 
     Raises:
         CorruptFileError: a file is shorter or longer than its commit says.

@@ -1,11 +1,8 @@
-"""FileSlice: a file group at an instant, that is a base file and its log files, and which of their blocks count.
+"""FileSlice: a base file and the log files on top of it in read order; and the rules which log blocks count.
 
-A reader opens one file slice: at most one base file, and the log files on top of it in read order. These are plain
-values; the table layer decides which files belong to a slice. They are small and picklable, as scan tasks carry them to
-other processes.
-
-Log files are ordered by the time in the name, the version as a number, the write token and the suffix (Hudi
-``HoodieLogFile.LogFileComparator``).
+A reader opens one file slice. The table layer decides which files belong to it. All classes here are plain values,
+small and picklable, as scan tasks carry them to other processes. Log files are ordered by the time in the name, the
+version as a number, the write token and the suffix (Hudi ``HoodieLogFile.LogFileComparator``).
 """
 
 from __future__ import annotations
@@ -20,11 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A Parquet file outside the table, with the data columns of a base file that has meta columns only.
+    """A Parquet file outside the table that holds the data columns of a base file with meta columns only.
 
-    ``folder`` is the URI of the folder that was bootstrapped, and ``path`` is relative to it. ``size`` is that of the
-    file when it was bootstrapped; None where that is not known. ``indexed`` is the place as the bootstrap index spells
-    it, which plans repeat.
+    ``folder``: URI of the bootstrapped folder. ``path``: relative to it. ``size``: the file's size in bytes when it was
+    bootstrapped; None if not known. ``indexed``: the place as the bootstrap index writes it, which plans repeat.
     """
 
     folder: str
@@ -34,7 +30,7 @@ class SourceFile:
 
     @property
     def uri(self) -> str:
-        """The place of the file."""
+        """The URI of the file."""
         return f"{self.folder.rstrip('/')}/{self.path}"
 
 
@@ -63,7 +59,7 @@ class BaseFile:
 
     @property
     def whole_size(self) -> int:
-        """The size in bytes with that of the source."""
+        """The size in bytes, including the source's."""
         return self.size + (0 if self.source is None else self.source.size or 0)
 
 
@@ -117,18 +113,15 @@ class FileSlice:
 class BlockRules:
     """Which data and delete blocks of a slice's log files count, by the instant in the block's header.
 
-    A block later than ``query_instant`` never counts. On tables below version 8 one log file may hold blocks of
-    several commits, so with ``check_commits`` a block counts only if its commit completed: it is in ``completed``, or
-    it is older than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log
-    file belongs to one commit and files of unfinished commits were left out of the slice already (Hudi
-    ``BaseHoodieLogRecordReader``). Rollback blocks are not subject to these rules.
+    A block later than ``query_instant`` never counts. On tables below version 8 one log file may hold blocks of several
+    commits, so with ``check_commits`` a block counts only if its commit completed: it is in ``completed``, or it is
+    older than ``first_active`` (then it was archived), and it is not in ``inflight``. From version 8 on a log file
+    belongs to one commit, and files of unfinished commits are not in the slice (Hudi ``BaseHoodieLogRecordReader``).
+    Rollback blocks are not subject to these rules.
 
-    If ``only`` is given, no other instants count: log files of a metadata table may have blocks of commits that the
-    table around it does not have.
-
-    With ``parquet`` only Parquet blocks of these commits count.
-
-    With ``originals`` a log compaction's blocks are left out, so that each row is read from the commit that wrote it.
+    ``only``: if given, no other instants count; log files of a metadata table may have blocks of commits that the table
+    around it does not have. ``parquet``: Parquet blocks count only if they are of these commits. ``originals``: leave
+    out the blocks of log compactions, so that each row is read from the commit that wrote it.
     """
 
     query_instant: str | None = None

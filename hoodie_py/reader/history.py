@@ -1,8 +1,8 @@
-"""The history of one record in one file slice: its versions in merge order, the result of each merge, and what became
-of each version in the end.
+"""The history of one record in one file slice: its versions in merge order, the result of each merge, and each
+version's fate.
 
-The rule: it calls the strategy of a read, one pair at a time, so it shows what a read does. A version that won its own
-merge may be replaced by a later one; one that lost may have the very values of the row that won.
+It calls the strategy of a read, one pair at a time, so it shows what a read does. A version that won its own merge may
+be replaced by a later one; one that lost may have the very values of the row that won.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class Version:
 class Step:
     """One merge: the version that was added, the side that won ("older", "newer" or "merged"), and the reason.
 
-    ``fate`` is what became of the version after all merges: "stays", "merged" (a part of it stays), "loses", "replaced"
-    (it won, and a later step took its place) or "same" (it lost or was replaced, but what stays has the same values).
-    ``by`` is the number of the step whose version stays instead, from 1 on; None if several have made the row, or none.
+    ``fate``: what became of the version after all merges: "stays", "merged" (a part of it stays), "loses", "replaced"
+    (it won, and a later step took its place) or "same" (it lost or was replaced, but the final row has the same
+    values). ``by``: number, from 1 on, of the step whose version stays instead; None if several versions make up the
+    row, or none.
     """
 
     version: Version
@@ -139,7 +140,7 @@ class _Trace:
         )
 
     def list_steps(self) -> tuple[Step, ...]:
-        """Return the steps with what became of their versions."""
+        """Return the steps with the fates of their versions."""
         whole = next(iter(self._made_of)) if len(self._made_of) == 1 else None
         shown = None if self._state is None or self._state.deletes[0] else _read_values(self._state)
         return tuple(
@@ -191,7 +192,7 @@ def _find_base_version(
 
 
 def _find_base_row(log: LogReader, base: OpenBaseFile, info: ReadInfo, key: str) -> pa.RecordBatch | None:
-    """Return the key's row of a base file; whole rows are only read of the row group that has it."""
+    """Return the key's row of a base file; whole rows are read only from the row group that has it."""
     if not log.keys.virtual and not KeyFilter(pa.array([key])).may_hold(base.key_facts, base.num_rows):
         return None
     names = {find_top_level_name(info.schema, name) for name in log.keys.columns}
@@ -240,7 +241,7 @@ def _read_values(record: BufferedBatch) -> dict[str, Any]:
 
 
 def _find_fate(step: Step, shown: dict[str, Any] | None) -> str:
-    """Return what became of a version that is not in the end result."""
+    """Return the fate of a version that is not in the final row."""
     values = step.version.values
     if shown is not None and values is not None and not step.version.is_delete and _is_alike(values, shown):
         return "same"
@@ -248,12 +249,12 @@ def _find_fate(step: Step, shown: dict[str, Any] | None) -> str:
 
 
 def _is_alike(values: dict[str, Any], shown: dict[str, Any]) -> bool:
-    """Whether two rows have the same values; the columns that Hudi adds tell of the write, not of the record."""
+    """Whether two rows have the same values, apart from the columns that Hudi adds, which describe the write."""
     return _list_texts(values) == _list_texts(shown)
 
 
 def _list_texts(values: dict[str, Any]) -> list[str]:
-    """Return names and values as texts, in which a NaN is a NaN."""
+    """Return names and values as texts: a NaN equals a NaN there."""
     return [f"{name}={value!r}" for name, value in values.items() if name not in META_FIELDS_WITH_OPERATION]
 
 
@@ -265,7 +266,10 @@ def _explain_merge(
     *,
     is_older_told: bool = False,
 ) -> tuple[str, str]:
-    """Return which side won a merge, and the reason in a few words; ``is_older_told`` names the older side first."""
+    """Return which side won a merge, and the reason in a few words.
+
+    ``is_older_told``: name the older side's ordering value first.
+    """
     if older is None:
         return "newer", "first version in the log"
     winner = _find_winner(older, newer, result)

@@ -15,16 +15,16 @@ from hoodie_py.errors import MergeError
 
 
 class PartialRowsError(MergeError):
-    """Log records of a range lack columns, which only versions from before the range have."""
+    """Log records of a range lack columns that only versions from before the range have."""
 
     is_failure = False  # the whole slice is read instead
 
 
 @dataclass(frozen=True, slots=True)
 class InstantRange:
-    """Request times of commits: those from ``first`` to ``last`` without ``others``, or exactly those in ``only``.
+    """Request times of commits: from ``first`` to ``last`` except ``others``, or exactly the times in ``only``.
 
-    ``is_open`` leaves ``first`` out.
+    ``is_open``: leave ``first`` out.
     """
 
     first: str
@@ -41,7 +41,7 @@ class InstantRange:
         return after and time <= self.last and time not in self.others
 
     def make_mask(self, times: pa.Array) -> pa.Array:
-        """Return for each commit time whether it is in the range; null for a null time."""
+        """Return a bool array: whether each commit time is in the range; null for a null time."""
         if self.only is not None:
             return _find_in(times, self.only)
         low = call("greater" if self.is_open else "greater_equal", times, make_text(self.first, times.type))

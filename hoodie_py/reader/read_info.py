@@ -1,4 +1,4 @@
-"""What the reader of a file group needs, the facts of a table and settings (immutable, picklable); what it counts."""
+"""What the reader of a file group needs (facts of the table, settings), immutable and picklable, and what it counts."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class CommittedFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WantedKeys:
-    """Record keys that alone are wanted: some keys, or all that begin with one of some prefixes."""
+    """The only record keys wanted: the keys ``texts``, or all keys that begin with one of them."""
 
     texts: tuple[str, ...]
     are_prefixes: bool = False
 
     @property
     def coded(self) -> list[bytes]:
-        """The texts as an index of keys has them, sorted."""
+        """The texts encoded as in an index of keys, sorted."""
         return sorted({text.encode("utf-8", "replace") for text in self.texts})
 
 
@@ -58,15 +58,15 @@ class ReadInfo:
         rules: which instants' log blocks count.
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
-        times: columns with times as the Avro schema declares them (``declared_times``); None without.
+        times: time columns with the types that the Avro schema declares (``declared_times``); None without.
         instants: the commits whose base rows merge with the log, for incremental reads; None for all.
-        bootstrapped: whether the base file is of a metadata-only bootstrap: its source may lack partition columns.
+        bootstrapped: whether a metadata-only bootstrap made the base file: its source may lack partition columns.
         unfilled: partition columns that such a source must have, as the partition path gives no value of their type.
         numbers: string columns that files hold as times; a read returns the numbers of those times as text.
-        expected_sizes: file sizes in bytes of the commits' statistics, by path; checked if integrity is "strict".
-        keys: the only record keys that the query wants, where its filter tells and base files are HFiles.
-        mappings: where columns are matched by id, their names in files of each instant; None where names match.
-        committed: knows which missing log files counted before a rollback deleted them; None where their names tell.
+        expected_sizes: file sizes in bytes from the commits' statistics, by path; checked if integrity is "strict".
+        keys: the only record keys wanted, if the query's filter names them and base files are HFiles.
+        mappings: the columns' names in files of each instant, if columns are matched by id; None if by name.
+        committed: knows which missing log files counted before a rollback deleted them; None if file names suffice.
 
     Examples:
         >>> import pickle
@@ -96,9 +96,9 @@ class ReadInfo:
         return f"ReadInfo({self.config.name!r}, {self.files.uri}, {len(self.schema)} columns)"
 
     def as_stored(self, schema: pa.Schema, defaults: Mapping[str, Any]) -> ReadInfo:
-        """Return the facts for reading rows in the form of the files that they go to, not in that of a query.
+        """Return the facts for reading rows as they are written to a new file, not as a query returns them.
 
-        Rows of a bootstrap's source get the partition columns that it lacks, as the new file has no source any more.
+        Rows of a bootstrap's source get the partition columns that it lacks, as the new file has no source.
         """
         fields = [name for name in self.config.partition_fields if self.bootstrapped and name in schema.names]
         known = {name: self.fallbacks[name] for name in fields if self._knows(name, schema)}
@@ -113,12 +113,14 @@ class ReadInfo:
         )
 
     def _knows(self, name: str, schema: pa.Schema) -> bool:
-        """Say whether a partition path gives a column's value in the type that it has in a schema."""
+        """Say whether the partition path gives a column's value, in the type that the column has in ``schema``."""
         return name in self.fallbacks and bool(self.schema.field(name).type == schema.field(name).type)
 
     @property
     def file_times(self) -> pa.Schema | None:
-        """``times`` of files: of columns in ``numbers`` plain longs, as Java's String.valueOf prints them."""
+        """``times`` as files hold them: columns in ``numbers`` are plain longs, like the texts of Java's
+        String.valueOf.
+        """
         if self.times is None or not self.numbers:
             return self.times
         return pa.schema([field.with_type(pa.int64()) if field.name in self.numbers else field for field in self.times])
@@ -138,15 +140,14 @@ class ReadOptions:
 
     Attributes:
         batch_rows: most rows in a batch.
-        integrity: "strict" makes corrupt log blocks, sizes that differ from the commits' statistics and missing files
-            errors; the last are looked for where tasks are made.
+        integrity: "strict" raises errors for corrupt log blocks, for sizes that differ from the commits' statistics
+            and for missing files, which are looked for when tasks are made.
         memory_limit: most bytes of memory for logs: in one process for all slices that a scan reads at the same time,
-            in Spark for each task. A larger log is folded in parts and spilled to disk. None for a share of what the
-            process may use (``memory.budget.compute_memory_share``).
+            in Spark for each task. A larger log is folded in parts and spilled to disk. None for a share of the memory
+            that the process may use (``memory.budget.compute_memory_share``).
         options: the user's reader options, by Hudi's keys.
         readers: how many slices are read at the same time and share ``memory_limit``.
-        column_threads: whether the columns of base files are decoded on Arrow's threads, as there are fewer slices than
-            cores.
+        column_threads: decode the columns of base files on Arrow's threads, as there are fewer slices than cores.
 
     Examples:
         >>> reader = FileGroupReader(
@@ -164,7 +165,7 @@ class ReadOptions:
     column_threads: bool = False
 
     def fit_columns(self, before: int, after: int) -> ReadOptions:
-        """Return settings for another number of columns: its own size of batches, unless the user has set one.
+        """Return the settings with the batch size for another number of columns, unless the user has set one.
 
         Examples:
             >>> ReadOptions(batch_rows=16384).fit_columns(22, 3).batch_rows

@@ -1,6 +1,6 @@
 """MergeReader: reads a file group for a writer or a table service, as records with operations in a defined order.
 
-Queries need rows in any order. A writer that rewrites a file group needs records in the base file's order or by key,
+Queries take rows in any order. A writer that rewrites a file group needs records in the base file's order or by key,
 sometimes with deletes, merged with log files or with the rows of a write. This is Hudi's HoodieFileGroupReader with its
 sorted, streaming and reusable record buffers:
 
@@ -74,8 +74,8 @@ def choose_buffer_kind(
 class MergeReader(FileGroupReader):
     """Reads one file slice as records; the log is read once, and kept until ``close``.
 
-    ``incoming`` rows and deletes of a write replace the slice's log files. With ``sort_output`` records come in key
-    order, for which the base file must be sorted by key.
+    ``incoming``: rows and deletes of a write, which replace the slice's log files. ``sort_output``: return records in
+    key order; the base file must be sorted by key.
 
     Raises:
         InvalidQueryError: an unknown merge type.
@@ -113,18 +113,19 @@ class MergeReader(FileGroupReader):
         return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Records:
-        """Yield the records of the result with the log's operation on them; base rows without log records have none.
+        """Yield the records of the result with the log's operation on each; base rows without log records have no
+        operation.
 
-        With ``emit_deletes`` also deleted records (operation D or -U), with data where they have any.
+        With ``emit_deletes`` deleted records (operation D or -U) are included, with data where they have any.
         """
         if self.kind is BufferKind.UNMERGED:
             return self._read_unmerged_records()
         return self._read_merged_records(emit_deletes, None)
 
     def look_up(self, keys: Sequence[str], *, emit_deletes: bool = False) -> Records:
-        """Yield all base rows, and those records of some keys that only the log has; many calls read the log once.
+        """Yield all base rows, and of the records only in the log those of some keys. Many calls read the log once.
 
-        Every base row matches the log record of its key, even where the base file holds a key more than once.
+        Every base row matches the log record of its key, even if the base file has a key more than once.
 
         Raises:
             InvalidQueryError: no keys are given.
@@ -268,8 +269,8 @@ def _iterate_in_file_order(
 ) -> Records:
     """Yield the records of one base batch in file order.
 
-    ``at`` has for each row of the batch the log record that it matches, -1 for none. Of the rows in ``merged`` some
-    stay unchanged, too.
+    ``at``: for each row of the batch the log record that it matches, -1 for none. Some rows in ``merged`` are
+    unchanged, too.
     """
     stays = np.ones(len(at), bool)
     touched: BufferedBatch | None = None
@@ -288,5 +289,5 @@ def _iterate_in_file_order(
 
 
 def _make_sort_key(key: str) -> bytes:
-    """Return a key that sorts as by Java's String.compareTo: by UTF-16 units."""
+    """Return bytes that sort by UTF-16 units, as Java's String.compareTo does."""
     return key.encode("utf-16-be", "surrogatepass")

@@ -1,8 +1,8 @@
-"""Which strategy decides a table's merges, for reads, writes and compactions alike.
+"""Chooses the strategy of a table's merges, for reads, writes and compactions alike.
 
-Agrees with Hudi's BufferedRecordMergerFactory and HoodieRecordUtils. A merger argument decides first, then the table's
-merge mode: commit time or event time, each with the table's partial update mode. CUSTOM takes a merger that the user
-supplied, else the built-in merger of a payload class that Java Hudi ships.
+It agrees with Hudi's BufferedRecordMergerFactory and HoodieRecordUtils. A merger argument decides first, then the
+table's merge mode: commit time or event time, each with the table's partial update mode. CUSTOM takes a merger that the
+user supplied, else the built-in merger of a payload class that Java Hudi ships.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hoodie_py.reader.merge.strategies import (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The strategy of a table's merges, and what it reads."""
+    """The strategy of a table's merges, and its inputs."""
 
     strategy: MergeStrategy
     merger: RecordMerger | None  # that the strategy calls; None for a built-in mode
@@ -47,8 +47,8 @@ def select_strategy(
 ) -> Selection:
     """Choose what decides the merges of a table; a given merger goes before the table's merge mode.
 
-    Where a write merges, its options may name a payload class. With ``batch`` rows of one incoming batch merge with
-    each other, not with the table's rows.
+    ``writing``: the merge is part of a write, whose options may name a payload class. ``batch``: rows of one incoming
+    batch merge with each other, not with the table's rows.
 
     Raises:
         MergeError: the table needs a merger and none was supplied.
@@ -70,7 +70,7 @@ def select_strategy(
 
 
 def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that mergers see; they name the ordering fields with Hudi's keys."""
+    """Return the properties that mergers see, with the ordering fields under Hudi's keys."""
     props = {**options, **config.merge_properties}
     fields = ",".join(config.ordering_fields)
     if fields:
@@ -82,7 +82,7 @@ def make_merge_props(config: TableConfig, options: Mapping[str, str]) -> dict[st
 
 
 def _make_builtin_merger(config: TableConfig) -> RecordMerger | None:
-    """Make the built-in merger of a table's payload class; None if it has none."""
+    """Make the built-in merger of a table's payload class; None if there is none."""
     if not config.is_payload_based or not config.payload_class:
         return None
     from hoodie_py.reader.payloads.classes import make_builtin_payload_merger

@@ -1,9 +1,7 @@
 """BaseFileReader: reads a Parquet base file in batches, only the columns and row groups that a read needs.
 
-Local files are read through a buffer per column. They are not mapped, as mapped pages count as the process's memory and
-a row group may be a whole file. Of a remote file one request fetches the tail: the footer and, in Java's files, a bloom
-filter of some 400 KB. The column chunks of each row group come in a few coalesced requests, while the previous group is
-decoded.
+A local file is read through one buffer per column. A remote file is read in few requests: one for its tail, then a few
+for the column chunks of each row group while the previous group is decoded.
 """
 
 from __future__ import annotations
@@ -33,7 +31,9 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
-_TAIL = 1 << 20  # bytes at the end of a remote file that the first request fetches
+# Bytes at the end of a remote file that the first request fetches: the footer and, in Java's files, a bloom filter of
+# some 400 KB.
+_TAIL = 1 << 20
 _MOST_AHEAD = 64 << 20  # a row group of more bytes is not fetched ahead
 _TIME_UNIT = "us"  # of INT96: nanoseconds cannot hold far times
 _BUFFER = 16 << 10  # bytes per column
@@ -70,7 +70,7 @@ class BaseFileReader:
 
     @cached_property
     def _parquet(self) -> ParquetFile:
-        """The file for reading rows. Many files are opened for their footers alone, and never come to this."""
+        """The file opened for reading rows; opened late, as many files are opened for their footers alone."""
         coded = find_coded_columns(self._plain.metadata)
         if not coded:
             return self._plain
@@ -89,6 +89,7 @@ class BaseFileReader:
         local = files.local_path(base_file.path)
         if local is not None:
             self._buffer = _BUFFER
+            # Not a memory map: mapped pages count as the process's memory, and a row group may be a whole file.
             return pa.OSFile(local)
         self._ranged = files.open_file(base_file.path, base_file.size or None)
         size = self._ranged.size
@@ -120,7 +121,9 @@ class BaseFileReader:
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """What the footer says of the record keys, by the names in ``footer_keys``, and what else it has."""
+        """The footer's key-value metadata: facts of the record keys, by the names in ``footer_keys``, and anything
+        else.
+        """
         return self._plain.metadata.metadata or {}
 
     def read_batches(
@@ -134,8 +137,8 @@ class BaseFileReader:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order with the schema's columns; columns that the file lacks are null.
 
-        ``coded`` columns may be dictionaries, which ``Decoder`` decodes; with any, batches may also keep non-null
-        fields. With ``column_threads`` the columns of a local file are decoded on Arrow's threads.
+        ``coded``: columns that may come as dictionaries, to be decoded by ``Decoder``; if there are any, fields of
+        batches may also stay non-null. ``column_threads``: decode the columns of a local file on Arrow's threads.
 
         Raises:
             CorruptFileError: pages that cannot be decoded.
@@ -159,7 +162,9 @@ class BaseFileReader:
                 )
 
     def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
-        """Yield each row group when its column chunks are in memory; fetch a small next group's at the same time."""
+        """Yield each row group once its column chunks are in memory, while those of the next group are fetched if
+        small.
+        """
         if self._ranged is None:
             yield from groups
             return
@@ -245,7 +250,7 @@ def _decode_columns(batch: pa.RecordBatch, coded: Sequence[int], schema: pa.Sche
 
 
 def _make_batches_without_columns(schema: pa.Schema, rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows of which no wanted column is stored: nulls, as many as the footer says."""
+    """Yield the footer's number of rows, all null: no wanted column is stored."""
     for start in range(0, rows, batch_rows):
         count = min(batch_rows, rows - start)
         yield conform_batch(make_batch_without_columns(count), schema)

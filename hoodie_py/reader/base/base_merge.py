@@ -1,10 +1,9 @@
 """BaseMerge: merges the rows of a base file with the log records that they match.
 
-There are two ways. Where a merge takes one of two versions unchanged, and the matching rows are known (``match``), the
-ordering values of the whole base file are compared first, in a few large steps. Then the base rows that stay are read.
-Elsewhere base rows are merged batch by batch. The rows are the same. Hudi's file group record buffers merge row by row.
-
-DroppedRows: the rows of a base file that the log replaces or deletes, known before the rows are read.
+There are two ways, which give the same rows. Where every merge takes one of two versions unchanged and the matching
+rows are known (``match``), the ordering values of the whole base file are compared first, in a few large steps; then
+the base rows that stay are read. Elsewhere base rows are merged batch by batch. Hudi's file group record buffers merge
+row by row.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class MergedRecords:
 
     @property
     def changes(self) -> np.ndarray:
-        """A bool per record: whether it is no base row as it was before."""
+        """A bool per record: whether it differs from the base row."""
         if self.older is None:
             return np.ones(len(self.result), bool)
         return np.asarray((self.result.rows != self.older.rows) | self.result.deletes)
@@ -86,12 +85,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The result of a merge; iterators that read it.
+    """The result of a merge, as iterators.
 
     Attributes:
         pieces: parts of the result, to be read first.
-        ahead: whether pieces hold only log records that stay or go, as base rows are read later.
-        staying: base rows that stay and are in no piece; the log's memory may be freed before they are read.
+        ahead: whether the base rows are read later, so that pieces hold only log records.
+        staying: unchanged base rows that are in no piece; the log's memory may be freed before they are read.
     """
 
     pieces: Iterator[Piece]
@@ -133,10 +132,10 @@ class BaseMerge:
     def merge(
         self, log: LogReader, folded: FoldedLog | None, base_schema: pa.Schema, columns: list[str] | None = None
     ) -> MergeResult:
-        """Merge the base file, of which the columns of ``base_schema`` are read, with the log.
+        """Merge the base file, read with the columns of ``base_schema``, with the log.
 
-        With ``columns`` unchanged base rows have only these, and a built-in merge gathers only ordering values of base
-        rows that match. Without, all rows with all columns are in pieces.
+        With ``columns`` unchanged base rows have only these columns, and a built-in merge gathers only the ordering
+        values of matching base rows. Without ``columns`` every row comes in a piece, with all columns.
         """
         matched = log.spill.make_array(0 if folded is None else len(folded), bool, False)
         if self._file_slice.base_file is None:
@@ -150,6 +149,7 @@ class BaseMerge:
         pieces = self._decide_ahead(base, matcher, folded, log, matched, dropped)
         schema = pa.schema([field for field in base_schema if field.name in columns])
         staying = self._read_kept_rows(base, dropped, schema, self._choose_coded_columns(schema, log, columns))
+        # The order matters: ``matched`` and ``dropped`` are complete only when all pieces of the base file were read.
         return MergeResult(chain(pieces, self._merge_unmatched(folded, matched, log)), True, staying)
 
     def _merge_unmatched(self, folded: FoldedLog | None, matched: np.ndarray, log: LogReader) -> Iterator[Piece]:
@@ -197,8 +197,8 @@ class BaseMerge:
     def _is_decided_ahead(self, base: OpenBaseFile, matcher: Matcher, log: LogReader) -> bool:
         """Say whether to compare the ordering values of the whole base file before reading its rows.
 
-        That takes a few large steps instead of some per batch, and log rows leave memory before base rows come. The
-        matching rows must be known, and reading the ordering columns twice must cost no request.
+        That takes a few large steps instead of several per batch, and log rows leave memory before base rows come. It
+        requires that the matching rows are known and that reading the ordering columns twice costs no request.
         """
         near = self._info.files.is_local or not log.deciding.names
         by_key = isinstance(matcher, KeyMatcher)
@@ -214,7 +214,7 @@ class BaseMerge:
         matched: np.ndarray,
         dropped: DroppedRows,
     ) -> Iterator[Piece]:
-        """Merge the base rows that match log records, of which only ordering values are read; note the rows that go."""
+        """Merge by ordering values alone the base rows that match log records; note the base rows that are dropped."""
         done, mark = 0, len(log.store)
         rows = min(_KEY_BATCH_ROWS, log.spill.budget.count_rows_at_once(log.strategy.bytes_a_pair))
         for batch in base.read_batches(log.deciding, rows, column_threads=self._options.column_threads):
@@ -250,7 +250,7 @@ class BaseMerge:
 
     @staticmethod
     def _choose_coded_columns(schema: pa.Schema, log: LogReader, columns: list[str] | None) -> set[str]:
-        """Return the columns that base rows may have as dictionaries: all but keys, where no base row is gathered."""
+        """Return the columns that base rows may have as dictionaries: all but the keys, if no base row is gathered."""
         if columns is None or not log.whole_rows:  # portions are cut by a batch's bytes, which dictionaries hide
             return set()
         return set(columns) - {find_top_level_name(schema, name) for name in log.keys.columns}
@@ -287,7 +287,7 @@ class BaseMerge:
     ) -> Piece:
         """Merge the rows ``hits`` of a base batch with the log records that they match; ``columns`` as for ``merge``.
 
-        The store holds the rows that were gathered.
+        Gathered rows are added to the store.
         """
         if columns is not None and log.whole_rows:
             merged, unchanged = self._pick_winners(batch, hits, newer, log)
@@ -340,9 +340,10 @@ class BaseMerge:
 
 
 class DroppedRows:
-    """Collects row numbers in rising order first, then masks the file's rows batch by batch.
+    """The rows of a base file that the log replaces or deletes, known before the rows are read.
 
-    ``room`` is an int64 array, long enough for all rows that may be dropped; it belongs to this object.
+    Row numbers are noted first, in rising order; then masks are made for the file's rows, batch by batch. ``room`` is
+    an int64 array, long enough for all rows that may be dropped; it belongs to this object.
     """
 
     def __init__(self, room: np.ndarray) -> None:
@@ -354,12 +355,12 @@ class DroppedRows:
         self._masked_from = 0
 
     def note(self, rows: np.ndarray) -> None:
-        """Drop rows: int64, rising, all greater than earlier ones; not after the first ``make_mask``."""
+        """Drop rows. They are int64, rising and greater than all earlier ones. Not after the first ``make_mask``."""
         self._rows[self._count : self._count + len(rows)] = rows
         self._count += len(rows)
 
     def make_mask(self, count: int) -> pa.Array | None:
-        """Say for each of the next ``count`` rows whether it stays; None if all do."""
+        """Return a mask of the next ``count`` rows, true for rows that stay; None if all stay."""
         first, start = self._passed, self._asked
         self._asked += count
         self._passed = bisect_left(self._rows, self._asked, first, self._count)
@@ -370,7 +371,7 @@ class DroppedRows:
         return self._mask.slice(start - self._masked_from, count)
 
     def _make_mask(self, first: int, start: int, count: int) -> pa.Array:
-        """Say for each of ``count`` rows from ``start`` on whether it stays."""
+        """Return a mask of the ``count`` rows from ``start`` on, true for rows that stay."""
         mask = np.ones(count, bool)
         mask[self._rows[first : bisect_left(self._rows, start + count, first, self._count)] - start] = False
         return from_numpy(mask)

@@ -1,14 +1,14 @@
-"""BootstrapFileReader: reads a base file of a metadata-only bootstrap beside its source file.
+"""BootstrapFileReader: reads a base file of a metadata-only bootstrap together with its source file.
 
-Such a base file is a skeleton: it has the meta columns, and the source, a file outside the table, the data. Row
-n of one belongs to row n of the other (Hudi ``HoodieFileGroupReader.makeBootstrapBaseFileIterator``,
+Such a base file is a skeleton: it holds the meta columns. The source, a file outside the table, holds the data. Row n
+of the skeleton belongs to row n of the source (Hudi ``HoodieFileGroupReader.makeBootstrapBaseFileIterator``,
 ``HoodieReaderContext.mergeBootstrapReaders``). The rules:
 
 * Meta columns come from the skeleton, whatever the source has. All others come from the source.
-* Each file is read for the columns that are wanted of it, and not at all if there are none.
+* Each file is read only for the wanted columns that it holds, and not at all if there are none.
 * Row groups are those of the source, because most filters are on data. The skeleton's rows are found by their number.
-* Both files must have as many rows. A source whose size is not that in the bootstrap index was changed since, and its
-  rows may be others: that is an error, too.
+* Both files must have as many rows. A source whose size differs from the bootstrap index was changed since, and may
+  have other rows: that is an error, too.
 * The source lies in the kind of store that the table lies in, or in one that the user allows: in ``options.read``, or
   by the environment variable ``HOODIE_PY_BOOTSTRAP_STORES``, which holds for the whole process.
 """
@@ -55,7 +55,7 @@ def open_base_file(
     Raises:
         CorruptFileError: a file is damaged, or a bootstrap's two files do not belong together.
         FileMissingError: a file is missing.
-        InvalidTableError: a base file of a bootstrap whose source nobody looked up.
+        InvalidTableError: a base file of a metadata-only bootstrap comes without its source.
         UnsupportedFeatureError: a source in another kind of store, a format without a reader, or a source without a
             partition column that it needs.
     """
@@ -73,7 +73,7 @@ def open_base_file(
 
 
 def _open_stored(info: ReadInfo, base_file: BaseFile, options: ReadOptions) -> OpenBaseFile:
-    """Open a base file under the names that it has."""
+    """Open a base file with its columns as they are stored."""
     source = base_file.source
     if source is not None:
         folder = open_source_folder(info.files, source, options)
@@ -98,7 +98,7 @@ def check_filled(info: ReadInfo, reader: BootstrapFileReader) -> None:
     """Refuse to rewrite rows that would lose the value of a partition column.
 
     Raises:
-        UnsupportedFeatureError: the source lacks the column, and the partition path spells no value of its type.
+        UnsupportedFeatureError: the source lacks the column, and the partition path gives no value of its type.
     """
     lost = sorted(info.unfilled - reader.columns)
     if lost:
@@ -110,7 +110,7 @@ def check_filled(info: ReadInfo, reader: BootstrapFileReader) -> None:
 
 
 def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptions) -> TableFiles:
-    """Return the files of the folder that was bootstrapped, or of the one that the user names.
+    """Return the files of the bootstrapped folder, or of the folder that the user names instead.
 
     Raises:
         StorageError: the user's URI is not valid.
@@ -132,7 +132,7 @@ def open_source_folder(files: TableFiles, source: SourceFile, options: ReadOptio
 
 
 def list_allowed_stores(options: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Return the kinds of store in which the user allows sources: by the option, or the variable."""
+    """Return the kinds of store in which sources are allowed: by the option, else by the environment variable."""
     names = BOOTSTRAP_STORES.read(options) or BOOTSTRAP_STORES.read({BOOTSTRAP_STORES: environment.get(VARIABLE, "")})
     return frozenset(_ALIASES.get(name.lower(), name.lower()) for name in names)
 
@@ -141,7 +141,7 @@ class BootstrapFileReader:
     """One open skeleton file and its source; ``source_uri`` is for errors.
 
     Raises:
-        CorruptFileError: the two do not belong together.
+        CorruptFileError: the files have different numbers of rows.
     """
 
     def __init__(self, skeleton: OpenBaseFile, source: OpenBaseFile, source_uri: str) -> None:
@@ -183,7 +183,7 @@ class BootstrapFileReader:
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """What the skeleton says of its record keys."""
+        """The facts of the record keys in the skeleton."""
         return self._skeleton.key_facts
 
     def read_batches(
@@ -195,7 +195,7 @@ class BootstrapFileReader:
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows of both files side by side; as ``OpenBaseFile``."""
+        """Read rows of both files side by side; arguments and errors as for ``OpenBaseFile``."""
         meta = pa.schema([field for field in schema if field.name in _META])
         data = pa.schema([field for field in schema if field.name not in _META])
         source = partial(
@@ -209,7 +209,7 @@ class BootstrapFileReader:
         return self._pair_batches(skeleton, self._read_source(source), schema.names)
 
     def _read_source(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """Yield the source's batches; errors name its whole place."""
+        """Yield the source's batches; errors name its URI."""
         try:
             yield from read()
         except HoodieError as error:
@@ -224,7 +224,7 @@ class BootstrapFileReader:
         coded: Collection[str],
         threads: bool,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield meta columns of all rows, or of the rows in some row groups of the source."""
+        """Yield the meta columns of all rows, or of the rows in some row groups of the source."""
         read = partial(self._skeleton.read_batches, schema, batch_rows, coded=coded, column_threads=threads)
         if row_groups is None:
             yield from read()
@@ -248,7 +248,7 @@ class BootstrapFileReader:
     def _pair_batches(
         self, skeleton: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch], names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows with the columns of both sides; a batch ends where one of either side does."""
+        """Yield rows with the columns of both files; a batch ends wherever a batch of either file ends."""
         left, right = next(skeleton, None), next(source, None)
         while left is not None and right is not None:
             rows = min(left.num_rows, right.num_rows)

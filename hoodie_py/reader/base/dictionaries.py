@@ -1,7 +1,7 @@
-"""String columns that repeat few values: read as dictionary codes, and decoded only for the rows that come out.
+"""String columns that repeat few values: read as dictionary codes, decoded only for the rows that are returned.
 
-Parquet stores such columns as codes. Decoding each value is most of the cost of reading them, and the log replaces some
-rows later. To filter codes first and decode the rest takes a third of the time.
+Parquet stores such columns as codes. Decoding every value is most of the cost of reading them, and the log replaces
+some of the rows later. Filtering the codes first and decoding the rest takes a third of the time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _SPARE = 16  # a repeated value is written for a sixteenth more rows than needed
 def find_coded_columns(metadata: pq.FileMetaData) -> list[int]:
     """Return the leaf columns to read as codes: strings that take fewer bytes than their lengths alone would.
 
-    Only the first and the last row group are checked. A column that is coded there only is read right, but slower.
+    Only the first and the last row group are checked. Columns that other row groups store otherwise are read right, but
+    more slowly.
     """
     last = metadata.num_row_groups - 1
     if last < 0:
@@ -38,7 +39,7 @@ def find_coded_columns(metadata: pq.FileMetaData) -> list[int]:
 def _list_coded(metadata: pq.FileMetaData, group: int, columns: Iterable[int]) -> Iterator[int]:
     chunks = metadata.row_group(group)
     for at in columns:
-        chunk = chunks.column(at)  # the schema would say the type, too, but see check_footer
+        chunk = chunks.column(at)  # the type comes from the chunk, not from the schema: see check_footer
         if (
             chunk.has_dictionary_page
             and chunk.total_uncompressed_size < _LENGTH_BYTES * chunk.num_values
@@ -71,6 +72,7 @@ def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if not isinstance(array, _NESTED) or array.type.equals(type_):
         return array
     if array.offset:
+        # Buffers and children of a slice begin before it; a copy begins at 0.
         array = take(array, from_numpy(np.arange(len(array))))
     if pa.types.is_map(type_):
         entry = type_.field(0).type
@@ -85,14 +87,14 @@ def to_plain_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _add_spare(length: int) -> int:
-    """Return a few rows more than needed: batches that the log dropped rows from differ in length."""
+    """Return slightly more rows than needed: batches differ in length where the log dropped rows."""
     return length + length // _SPARE
 
 
 class Decoder:
     """Decodes the dictionaries of ``BaseFileReader.read_batches``, and makes columns of one value.
 
-    A value that all rows repeat is written once, for slightly more rows than any batch so far, and sliced.
+    A value that all rows repeat is written once, for slightly more rows than any batch so far, and then sliced.
     """
 
     def __init__(self) -> None:
@@ -100,7 +102,7 @@ class Decoder:
         self._constants: dict[str, pa.Array] = {}
 
     def repeat_value(self, field: pa.Field, value: Any, length: int) -> pa.Array:
-        """Return a column of one value, nulls for None; a field has the same value in every call."""
+        """Return a column of one value, nulls for None. A field must have the same value in every call."""
         written = self._constants.get(field.name)
         if written is None or len(written) < length:
             written = self._constants[field.name] = repeat_value(value, field.type, _add_spare(length))

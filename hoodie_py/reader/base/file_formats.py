@@ -1,8 +1,8 @@
-"""OpenBaseFile: what every reader of a base file gives. The file's extension chooses the reader.
+"""OpenBaseFile: the interface of every base file reader, and the choice of the reader by file extension.
 
-The rule: a table's base file format says how new files are written, a file's extension says what it is (Hudi
-``HoodieFileReaderFactory``, ``FSUtils.getFileExtension``). So a table with several formats needs no more. Readers of
-other formats than Parquet are imported when a file needs them.
+A table's base file format says how new files are written; a file's extension says what the file is (Hudi
+``HoodieFileReaderFactory``, ``FSUtils.getFileExtension``). So tables with several formats need nothing more. Readers of
+formats other than Parquet are imported when a file needs them.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class OpenBaseFile(Protocol):
 
     @property
     def footer(self) -> pq.FileMetaData | None:
-        """Sizes and statistics of the columns in each group; None in formats that have none."""
+        """Sizes and statistics of the columns in each group; None for formats without them."""
         ...
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """What the file says of its record keys, if anything, by the names in ``footer_keys``."""
+        """The file's facts of its record keys, if any, by the names in ``footer_keys``."""
         ...
 
     def read_batches(
@@ -74,8 +74,9 @@ class OpenBaseFile(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Read rows in file order with the schema's columns; columns that the file lacks are null.
 
-        ``row_groups`` are numbers in ``group_rows``, rising; None for all. ``coded`` columns may be dictionaries, which
-        ``Decoder`` decodes; with any, batches may also keep non-null fields. ``column_threads`` allows Arrow's threads.
+        ``row_groups``: indexes into ``group_rows``, rising; None for all. ``coded``: columns that may come as
+        dictionaries, to be decoded by ``Decoder``; if there are any, fields of batches may also stay non-null.
+        ``column_threads``: allow Arrow's threads.
 
         Raises:
             CorruptFileError: the file cannot be decoded.
@@ -92,10 +93,10 @@ def open_by_extension(
     *,
     directory: str | None = None,
 ) -> OpenBaseFile:
-    """Open a file of any format that stands alone; arguments as for ``BaseFileReader``.
+    """Open a file of any format that needs no other file; arguments as for ``BaseFileReader``.
 
-    ``keys`` are the only record keys that are wanted. Formats with an index of keys read no others, other formats may.
-    ``directory`` is for temporary files, which readers of some formats need; None for the system's.
+    ``keys``: the only record keys wanted. Formats with an index of keys read no others; other formats may.
+    ``directory``: for temporary files, which some readers need; None for the system's.
 
     Raises:
         CorruptFileError: the file is damaged.

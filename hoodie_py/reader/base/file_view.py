@@ -1,8 +1,6 @@
-"""Views of an open base file, which show it otherwise than it is stored; they stand before a reader of any format.
+"""Views of an open base file of any format: the same interface, with something shown otherwise than it is stored.
 
-FileView: shows a file as it is. Other views change what they must.
-
-CommitsView: shows the rows of some commits only.
+``FileView`` shows a file unchanged, as a base class; ``CommitsView`` shows only the rows of some commits.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FileView:
-    """One open base file as it is; attributes and methods are those of ``OpenBaseFile``."""
+    """One open base file, unchanged; attributes and methods are those of ``OpenBaseFile``."""
 
     def __init__(self, inner: OpenBaseFile) -> None:
         self._inner = inner
@@ -56,12 +54,12 @@ class FileView:
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """What the file says of its record keys."""
+        """The file's facts of its record keys."""
         return self._inner.key_facts
 
 
 class CommitsView(FileView):
-    """One open base file, of which batches have the rows of some commits only."""
+    """One open base file, with the rows of some commits only."""
 
     def __init__(self, inner: OpenBaseFile, instants: InstantRange) -> None:
         super().__init__(inner)
@@ -76,7 +74,7 @@ class CommitsView(FileView):
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the commits' rows in file order; as ``OpenBaseFile``."""
+        """Read the commits' rows in file order; arguments and errors as for ``OpenBaseFile``."""
         at = schema.get_field_index(COMMIT_TIME_FIELD)
         read = schema if at >= 0 else schema.append(pa.field(COMMIT_TIME_FIELD, pa.string()))
         place = read.get_field_index(COMMIT_TIME_FIELD)

@@ -1,9 +1,8 @@
-"""HFileReader: reads a base file in the HFile format, of which Hudi's metadata table is made.
+"""HFileReader: reads a base file in the HFile format, the format of Hudi's metadata table.
 
-Values are Avro records with the schema in the file, rows come in key order (Hudi ``HoodieNativeAvroHFileReader``). The
-end of the file, which has the index, is read when the file is opened, with one request for most files. Data blocks are
-read when their turn comes. Where a query wants a few keys only, the bloom filter and the index choose the blocks, and
-no other is read.
+Values are Avro records with the schema in the file; rows come in key order (Hudi ``HoodieNativeAvroHFileReader``).
+Opening a file reads its end, which holds the index, with one request for most files. Data blocks are read one after
+another. For a query of a few keys the bloom filter and the index choose the blocks, and no other block is read.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class HFileReader:
 
     @property
     def group_rows(self) -> Sequence[int]:
-        """One group: the index finds blocks by key, and does not say how many rows they have."""
+        """One group: the index finds blocks by key, but does not give their numbers of rows."""
         return [self.num_rows]
 
     @property
@@ -119,7 +118,7 @@ class HFileReader:
             raise error.locate(path=self.path) from None
 
     def _find_blocks(self) -> Iterator[DataBlock]:
-        """Yield the entries to read."""
+        """Yield the blocks with the entries to read."""
         if self._wanted is None:
             return self._hfile.iterate_blocks()
         keys = self._wanted.coded
@@ -128,7 +127,7 @@ class HFileReader:
         return self._hfile.select_keys(self._drop_absent_keys(keys))
 
     def _drop_absent_keys(self, keys: list[bytes]) -> list[bytes]:
-        """Drop keys that the file does not have, by its bloom filter."""
+        """Drop keys that the file does not have, judging by its bloom filter."""
         text, kind = (self.key_facts.get(name.encode()) for name in (BLOOM_KEY, BLOOM_TYPE_KEY))
         if text is None or not keys:
             return keys

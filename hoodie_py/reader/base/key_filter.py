@@ -1,8 +1,7 @@
-"""Tell from footers which base files may hold some of the keys to look up (Hudi ``HoodieBloomIndex``).
+"""Decides from footers which base files may hold some of the keys to look up (Hudi ``HoodieBloomIndex``).
 
 A file is skipped if no key lies between its least and greatest key, in Java's order of strings, or if its bloom filter
-has none of the keys in that range. A file whose footer lacks these facts is not skipped. All keys are sorted only if
-that can skip files: a sample is compared with the file's range first.
+has none of the keys in that range. A file whose footer lacks these facts is not skipped.
 """
 
 from __future__ import annotations
@@ -30,13 +29,15 @@ _ROWS_A_PROBE = 32  # reading 32 keys of a file takes as long as looking up one 
 
 
 class KeyFilter:
-    """Say which files may hold some of the keys; safe to use from several threads. The keys are distinct strings,
-    without nulls.
+    """Finds the files that may hold some of the keys, which are distinct strings without nulls.
+
+    Safe to use from several threads.
     """
 
     def __init__(self, keys: pa.Array) -> None:
         self._keys = keys
         self._lock = Lock()
+        # A sample decides most files; all keys are sorted only where it finds none between a file's bounds.
         step = max(1, len(keys) // _SAMPLE)
         self._is_whole = step == 1  # the sample has all keys
         self._sample = make_comparable(keys.take(from_numpy(np.arange(0, len(keys), step))))
@@ -46,8 +47,9 @@ class KeyFilter:
         return len(self._keys)
 
     def may_be_between(self, least: pa.Array, greatest: pa.Array) -> npt.NDArray[np.bool_]:
-        """Return for each of many files whether one of the keys is between its least and greatest key, which are
-        strings; where one is null, the file may hold any key.
+        """Return for each of many files whether a key lies between its least and greatest key.
+
+        Bounds are strings; where one is null, the file may hold any key.
         """
         known = is_valid(least) & is_valid(greatest)
         at = from_numpy(np.flatnonzero(known))
@@ -58,7 +60,7 @@ class KeyFilter:
         return found
 
     def may_hold(self, facts: Mapping[bytes, bytes], rows: int) -> bool:
-        """Say whether a base file of some rows may hold one of the keys, by its ``key_facts``; False is certain.
+        """Say whether a base file of ``rows`` rows may hold one of the keys, by its ``key_facts``; False is certain.
 
         Raises:
             CorruptFileError: a bloom filter that is damaged.
@@ -79,7 +81,7 @@ class KeyFilter:
         return self._may_be_in_bloom(facts, rows, self._keys.take(self._sorted[0].slice(first, last - first)))
 
     def _may_be_in_bloom(self, facts: Mapping[bytes, bytes], rows: int, keys: pa.Array) -> bool:
-        """Ask a file's bloom filter, if its kind is known and asking for all keys is faster than reading the file."""
+        """Ask the file's bloom filter, if its kind is known and probing all keys is faster than reading the file."""
         text, kind = facts.get(_BLOOM), facts.get(_BLOOM_TYPE)
         if text is None or len(keys) * _ROWS_A_PROBE > rows:
             return True

@@ -1,7 +1,7 @@
 """MappedBaseFile: shows a base file with the columns of a read, where the table matches columns by id.
 
-It stands before a reader of any format: it asks for the names and types that the file has, and gives those of the read
-(Hudi ``FileGroupReaderSchemaHandler.getRequiredSchemaForFileAndRenamedColumns``).
+It wraps a reader of any format: it asks for the file's names and types, and returns those of the read (Hudi
+``FileGroupReaderSchemaHandler.getRequiredSchemaForFileAndRenamedColumns``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class MappedBaseFile(FileView):
-    """One open base file under the names and types of a read.
+    """One open base file, with the names and types of a read.
 
-    ``schema`` has the columns of the table as a read returns them.
+    ``schema``: the table's columns as a read returns them.
 
     Raises:
         CorruptFileError: the file contradicts the history of the table's schema.
@@ -59,7 +59,7 @@ class MappedBaseFile(FileView):
 
     @property
     def retyped(self) -> frozenset[str]:
-        """Columns whose statistics cannot be used: of a wrong type, or of another type than the read's."""
+        """Columns whose statistics cannot be used: their type is wrong, or differs from the read's."""
         return self._retyped
 
     @property
@@ -116,6 +116,6 @@ class MappedBaseFile(FileView):
         return self._types[self._stored[name]].with_name(name)
 
     def _find_stored_field(self, field: pa.Field) -> pa.Field:
-        """Return what to ask the file for: a column that changes in its own type, others as they are wanted."""
+        """Return the field to ask the file for: in the file's type if the column changes, else in the wanted type."""
         held = self._stored[field.name]
         return self._types[held] if field.name in self._changed else field.with_name(held)

@@ -1,10 +1,10 @@
 """Finds the log record that each base row matches, by key or by position in the base file.
 
 Base rows are matched batch by batch where possible, so memory depends on the log alone. A log that was folded in memory
-has one part: its keys are hashed, and base keys are looked up in them. A log in many parts lies on disk: base keys are
-written to disk by the same parts first, and each part is matched with its own base keys.
+is one part: its keys are hashed, and base keys are looked up in them. A log in many parts lies on disk: base keys are
+split into the same parts on disk first, and each part is matched with its own base keys.
 
-By key a log record matches the first base row of its key only, as in Hudi's KeyBasedFileGroupRecordBuffer. By position
+By key a log record matches only the first base row of its key, as in Hudi's KeyBasedFileGroupRecordBuffer. By position
 it matches the row that it was written for, as in PositionBasedFileGroupRecordBuffer.
 """
 
@@ -31,11 +31,11 @@ class Matcher(Protocol):
     """Matches the rows of a base file with log records, batch by batch in file order."""
 
     def match(self, batch: pa.RecordBatch) -> Pairs:
-        """Return those of the next rows that match, counted from the batch's start, and the log record of each."""
+        """Return which of the next rows match, counted from the batch's start, and the log record of each."""
 
 
 class ListedMatcher:
-    """Knows the matching rows of the whole file, ascending, and the log record of each."""
+    """Matches rows that are known for the whole file: ascending row numbers, and the log record of each."""
 
     def __init__(self, rows: np.ndarray, records: np.ndarray) -> None:
         self._rows = rows
@@ -50,7 +50,7 @@ class ListedMatcher:
 
 
 class RowMatcher:
-    """Knows for each row of the whole file the number of the log record that it matches, -1 for none."""
+    """Matches by an array over the whole file: for each row the number of its log record, -1 for none."""
 
     def __init__(self, at: np.ndarray) -> None:
         self._at = at
@@ -64,7 +64,7 @@ class RowMatcher:
 
 
 class KeyMatcher:
-    """Looks up the keys of each batch in the distinct keys of the log."""
+    """Matches by looking up each batch's keys in the distinct keys of the log."""
 
     def __init__(self, log_keys: pa.Array, keys_of: Callable[[pa.RecordBatch], pa.Array]) -> None:
         self._log_keys = log_keys
@@ -94,7 +94,7 @@ NO_MATCHES = ListedMatcher(_NONE, _NONE)
 
 
 def make_position_matcher(positions: np.ndarray, base_rows: int) -> ListedMatcher:
-    """Match each log record with the row that it was written for; positions are ascending row numbers.
+    """Match each log record with the row that it was written for; ``positions`` are ascending row numbers.
 
     Raises:
         CorruptFileError: a position lies beyond the file's end.
@@ -106,8 +106,8 @@ def make_position_matcher(positions: np.ndarray, base_rows: int) -> ListedMatche
 def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, matched: np.ndarray | None) -> np.ndarray:
     """Find for each of the next base rows the log key that it matches, -1 for none.
 
-    A base key that repeats matches on its first row only: ``matched`` says for each of the distinct log keys whether an
-    earlier row matched it, and those that match now are set. With None every row matches that has the key.
+    ``matched``: for each of the distinct log keys, whether an earlier row matched it; it is updated, so that only the
+    first row of a repeated base key matches. With None every row of a key matches.
     """
     found = index_in(base_keys, log_keys)
     if isinstance(found, pa.ChunkedArray):
@@ -139,8 +139,8 @@ def match_base_rows(
 ) -> np.ndarray:
     """Find for each base row the number of the log record that it matches, -1 for none.
 
-    The base file's record keys, in row order, are not read where rows match by position. With ``again`` a log record
-    matches every row that has its key, not the first one only.
+    ``base_keys``: the base file's record keys in row order; not read if rows match by position. ``again``: a log record
+    matches every row of its key, not only the first.
 
     Raises:
         CorruptFileError: a position lies beyond the file's end.
@@ -198,7 +198,7 @@ def _match_part_by_part(
 
 
 def _number_rows(base_keys: Iterable[pa.Array]) -> Iterator[pa.RecordBatch]:
-    """Put the row numbers of the base file beside its keys, as parts lose the order."""
+    """Add the row numbers of the base file to its keys, as splitting into parts loses the order."""
     done = 0
     for keys in base_keys:
         rows = pa.array(np.arange(done, done + len(keys)))

@@ -1,10 +1,8 @@
 """OrcFileReader: reads an ORC base file, only the columns and stripes that a read needs (Hudi ``HoodieAvroOrcReader``).
 
-Arrow decodes a stripe as a whole, so one stripe is in memory at a time, with the wanted columns. Of a remote file the
-streams of these columns come in a few requests. The range and the bloom filter of the keys are in the user metadata.
-Statistics of stripes are not used.
-
-Java 1.2.0 loses the milliseconds of times when it writes ORC, and readers cannot bring them back.
+Arrow decodes whole stripes, so one stripe with the wanted columns is in memory at a time. The column streams of a
+remote file are fetched in a few requests. Range and bloom filter of the keys are in the user metadata; statistics of
+stripes are not used. Java 1.2.0 loses the milliseconds of times when it writes ORC; no reader can restore them.
 """
 
 from __future__ import annotations
@@ -114,7 +112,7 @@ class OrcFileReader:
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows in file order with the schema's columns; as ``OpenBaseFile``. ``row_groups`` are stripes."""
+        """Read rows in file order with the schema's columns; as for ``OpenBaseFile``. ``row_groups`` are stripes."""
         return self._read(schema, batch_rows, row_groups)
 
     def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
@@ -139,7 +137,7 @@ class OrcFileReader:
                 self._ranged.drop()
 
     def _fetch(self, stripe: Stripe, names: Collection[str]) -> StripeFooter:
-        """Read a stripe's footer, and of a remote file all that decoding these columns needs."""
+        """Read a stripe's footer; of a remote file also fetch everything that decoding these columns needs."""
         data = self._files.read_range(self.path, stripe.data_end, stripe.end)
         footer = read_stripe_footer(data, self._layout)
         if self._ranged is not None:

@@ -1,11 +1,11 @@
-"""Times of ORC files: points in time that are stored as what a clock showed where the file was written.
+"""Times of ORC files: points in time, stored as the local clock time of the place where the file was written.
 
-Hudi stores times in UTC as ORC's TIMESTAMP (``AvroOrcUtils``). Java's readers turn them back by the time zone that each
-stripe names. Arrow's reader gives what the clock showed, in nanoseconds without a zone. In the hour that a clock shows
-twice, the first one is taken.
+Hudi stores UTC times as ORC's TIMESTAMP (``AvroOrcUtils``). Java's readers convert them back by the time zone that each
+stripe names. Arrow's reader returns the clock time, in nanoseconds without a zone; where a clock shows an hour twice,
+the first is taken.
 
-Java Hudi 1.2.0 writes times before 1970, other than whole milliseconds, with a negative fraction. Its own reader fails
-on them. Arrow's takes them for the last millisecond of a second, so in Hudi's files a time that lies there is refused.
+Java Hudi 1.2.0 writes times before 1970 that are not whole milliseconds with a negative fraction. Its own reader fails
+on them. Arrow's reader places them in the last millisecond of a second, so such times in Hudi's files are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UTC = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "Etc/Zulu"})
 
 
 def to_instant_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type with instants in place of what clocks showed."""
+    """Return the type with UTC instants in place of clock times."""
     if type_.equals(_CLOCK):
         return _INSTANT
     if pa.types.is_struct(type_):
@@ -41,10 +41,10 @@ def to_instant_type(type_: pa.DataType) -> pa.DataType:
 
 
 def make_instants(zone: str, *, by_hudi: bool = False) -> Callable[[pa.Array], pa.Array]:
-    """Return a function that gives a column of a stripe the type of ``to_instant_type``.
+    """Return a function that converts a column of a stripe to the type of ``to_instant_type``.
 
-    It raises pyarrow.ArrowInvalid if the zone is not known, and UnsupportedFeatureError for times in a file that was
-    written ``by_hudi``, if their fraction is lost.
+    ``zone``: the stripe's time zone. ``by_hudi``: whether Hudi wrote the file. The function raises pyarrow.ArrowInvalid
+    for an unknown zone, and UnsupportedFeatureError for times of Hudi's files whose fraction is lost.
     """
 
     def convert(array: pa.Array) -> pa.Array:

@@ -1,6 +1,6 @@
-"""StoredColumns: the columns of a base file of another format than Parquet, and how its rows become those of a read.
+"""StoredColumns: the columns of a base file that is not Parquet, and the conversion of its rows to a read's schema.
 
-Batches go from the types of the file to Spark's types, then to the schema of a read.
+Batches are converted from the file's types to Spark's types, then to the read's schema.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Repair = Callable[[pa.Array], pa.Array]
 
 
 class StoredColumns:
-    """The columns of one file; ``times`` may differ from the file's types (``declared_times``).
+    """The columns of one file.
 
-    ``repair`` gives the right type of a column whose values say less than they mean.
+    ``times``: declared types of time columns, which may differ from the file's (``declared_times``). ``repair``: maps a
+    stored type to the type that its values really mean.
 
     Raises:
         UnsupportedFeatureError: a column of a type that Spark does not have.
@@ -38,15 +39,15 @@ class StoredColumns:
         self.retyped = frozenset(self._retyped)
 
     def make_conformer(self, schema: pa.Schema) -> Callable[[pa.RecordBatch, Repair | None], pa.RecordBatch]:
-        """Return a function that brings the file's batches to a schema; it raises as ``Conformer``.
+        """Return a function that converts the file's batches to a schema; it raises as ``Conformer``.
 
-        Its second argument gives columns the types that ``repair`` names.
+        Its second argument converts columns to the types that ``repair`` gives.
         """
         conform = Conformer(schema)
         return lambda batch, repair: conform(self._convert(batch, repair))
 
     def _convert(self, batch: pa.RecordBatch, repair: Repair | None) -> pa.RecordBatch:
-        """Give a batch, with any of the columns, Spark's types."""
+        """Convert a batch, with any of the columns, to Spark's types."""
         batch = retype_times(batch, self._retyped)
         fields = [self.schema.field(name) for name in batch.schema.names]
         arrays = []

@@ -1,4 +1,4 @@
-"""FoldedLog: one record per key of a log, in one part in memory or in several parts in spill files."""
+"""FoldedLog: one record per key of a log, as one part in memory or several parts in spill files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.ui
 
 @dataclass(frozen=True, slots=True)
 class HashPartition:
-    """How records were split into parts: by which hash, into how many, and the numbers of those that have records."""
+    """How records were split into parts: the hash, how many parts, and the numbers of the parts with records."""
 
     key_hash: KeyHash
     count: int
@@ -28,8 +28,8 @@ class HashPartition:
 class FoldedLog:
     """The folded records, numbered through all parts; a key or position is in one part only.
 
-    ``positions`` are for each part the int64 base row of each record, None where records match by key. ``starts`` are
-    the numbers of each part's first record.
+    ``positions``: for each part the int64 base row of each record; None if records match by key. ``starts``: the number
+    of each part's first record.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class FoldedLog:
         return BufferedBatch.concat(pieces).take(back)
 
     def iterate_chosen(self, mask: np.ndarray, at_once: int, *, value: bool) -> Iterator[BufferedBatch]:
-        """Yield the records where a mask over all numbers has this value, at most ``at_once`` at a time."""
+        """Yield the records where ``mask``, over all numbers, equals ``value``; at most ``at_once`` at a time."""
         for start, part in zip(self.starts.tolist(), self.parts, strict=False):
             wanted = np.flatnonzero(mask[start : start + len(part)] == value)
             for first in range(0, len(wanted), at_once):
@@ -72,10 +72,8 @@ class FoldedLog:
 class KeyHash:
     """A hash of record keys, to split keys into parts that fit into memory.
 
-    It is drawn at random for each read, so that nobody can choose keys that all fall into one part. It is a sum of the
-    key's bytes, each multiplied by a random number of its place (multilinear hashing, whose upper bits are universal).
-    Sums of consecutive keys have equal distances, and some random numbers would put many of them into one part. So sums
-    are mixed with the steps of SplitMix64.
+    It is drawn at random for each read, so that nobody can choose keys that all fall into one part. It sums the key's
+    bytes, each multiplied by a random number for its place (multilinear hashing, whose upper bits are universal).
     """
 
     def __init__(self) -> None:
@@ -112,6 +110,8 @@ class KeyHash:
 
 
 def _assign_parts(sums: np.ndarray, parts: int) -> np.ndarray:
+    # Sums of consecutive keys have equal distances, and some random numbers would put many of them into one part. So
+    # sums are mixed with the steps of SplitMix64.
     for shift, factor in _MIXING:
         mixed = sums >> shift  # in place from here on, as sums may fill the memory budget
         mixed ^= sums

@@ -1,4 +1,4 @@
-"""Spills ordering values whose class is not their column's, as JSON texts.
+"""Spills ordering values whose class differs from their column's, as JSON texts.
 
 Only delete blocks have such values, after the ordering field changed its type. A text holds pairs of a type's name and
 a value, so that a value comes back with its type.
@@ -27,7 +27,7 @@ def encode_foreign(values: np.ndarray | None, length: int) -> pa.Array:
 
 
 def decode_foreign(texts: pa.Array) -> np.ndarray | None:
-    """Return what ``encode_foreign`` made the texts of; None where no text is."""
+    """Return the object array that ``encode_foreign`` encoded; None if every text is null."""
     if texts.null_count == len(texts):
         return None
     values = np.full(len(texts), None, dtype=object)

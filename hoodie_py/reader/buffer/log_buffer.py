@@ -38,10 +38,10 @@ class _Block:
 
 
 class LogBuffer:
-    """Collects log entries and folds them; without ``spill`` it holds everything in memory.
+    """Collects log entries and folds them; without ``spill`` everything stays in memory.
 
-    Entries are grouped by their positions in the base file if every block has usable ones, else by key. Hudi's
-    PositionBasedFileGroupRecordBuffer, too, switches to keys at the first block without positions.
+    Entries are grouped by position in the base file if every block has usable positions, else by key. Hudi's
+    PositionBasedFileGroupRecordBuffer also switches to keys at the first block without positions.
     """
 
     def __init__(self, strategy: MergeStrategy, spill: Spill | None = None) -> None:
@@ -57,7 +57,7 @@ class LogBuffer:
 
     @property
     def final_strategy(self) -> MergeStrategy:
-        """The strategy that decides between base rows and the fold's result."""
+        """The strategy that merges base rows with the fold's result."""
         return self._strategy.switch_to_partial() if self._partial else self._strategy
 
     def add(
@@ -65,8 +65,8 @@ class LogBuffer:
     ) -> None:
         """Append entries of one block in log order, all of them or the next part.
 
-        ``positions`` are the base row of each entry; None makes the whole buffer use keys. ``partial`` says that the
-        block's rows lack columns: from the first such block on, every merge completes rows.
+        ``positions``: the base row of each entry; None makes the whole buffer use keys. ``partial``: the block's rows
+        lack columns; from the first such block on, every merge completes rows.
 
         Raises:
             StorageError: the memory budget is used up and the disk is full or fails.
@@ -101,7 +101,7 @@ class LogBuffer:
         return FoldedLog([records], None if positions is None else [positions])
 
     def find_instants(self, key: str | None) -> str | None:
-        """Return the instants that wrote versions of a key, for messages; an early fold forgets those before it."""
+        """Return the instants that wrote versions of a key, for messages; instants before an early fold are unknown."""
         if key is None:
             return None
         if self._spilled is not None:
@@ -142,7 +142,7 @@ class LogBuffer:
         return spill.budget.fits(self._blocks[-1].entries.context.store.nbytes, self._bytes)
 
     def _fold_early(self, spill: Spill) -> bool:
-        """Fold the entries so far; say whether the result leaves room to go on in memory."""
+        """Fold the entries so far; say whether they now fit into memory."""
         if self.by_position:  # a later block without positions would need the keys of all entries
             return False
         context = self._blocks[0].entries.context
@@ -180,9 +180,8 @@ def fold_by_rounds(
 ) -> BufferedBatch:
     """Fold entries, in log order, to one record per number, in the order of the numbers.
 
-    ``codes`` are for each entry the number of its key or position, from 0 to ``count`` - 1. From the entry
-    ``first_partial`` on, the first one of a partial block, rows are completed. At most ``at_once`` pairs merge in one
-    call.
+    ``codes``: for each entry the number of its key or position, from 0 to ``count`` - 1. ``first_partial``: index of
+    the first entry of a partial block; from there on rows are completed. ``at_once``: most pairs to merge in one call.
     """
     if first_partial is None:
         winners = strategy.find_winners(entries, codes, count)
@@ -193,7 +192,7 @@ def fold_by_rounds(
 
 
 class _Fold:
-    """Keeps the keys that have more versions in one batch, and sets a key aside when its last version is merged."""
+    """One fold: keeps the keys with further versions in one batch, and sets a key aside after its last merge."""
 
     def __init__(self, strategy: MergeStrategy, entries: BufferedBatch, first_partial: int, at_once: int) -> None:
         self._strategy = strategy

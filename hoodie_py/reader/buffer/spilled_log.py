@@ -1,11 +1,9 @@
 """SpilledEntries: log entries on disk, folded part by part, as in a grace hash join.
 
-Entries are written in log order. After the last one it is known whether they match by position or by key. They are then
-split by a hash of the position or key into parts that can be folded in memory. Their rows stay in the row store's spill
-files. A part keeps the log order. A fold may stop after any entry and go on from its result, so a part may be folded in
+Entries are written in log order; their rows stay in the row store's spill files. Only after the last entry is it known
+whether they match by position or by key. They are then split by a hash of the position or key into parts that fit into
+memory. A part keeps the log order. A fold may stop after any entry and go on from its result, so a part is folded in
 portions, however many versions one key has.
-
-Converts log entries to record batches for spill files, and back; the row store keeps their rows.
 """
 
 from __future__ import annotations
@@ -46,7 +44,9 @@ class SpilledEntries:
         self._waiting_bytes = 0
 
     def add(self, entries: BufferedBatch, positions: np.ndarray | None, *, block: int, late: bool) -> None:
-        """Append entries of a block, with the base row of each if known; ``late`` from the first partial block on."""
+        """Append entries of a block, with the base row of each if known; ``late`` is true from the first partial block
+        on.
+        """
         at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):
             some = entries.slice(start, min(start + at_once, len(entries)))
@@ -89,7 +89,7 @@ class SpilledEntries:
         return FoldedLog([from_entry_batch(self._context, batch) for batch in batches], positions_of, partition)
 
     def find_blocks(self, key: str) -> list[int]:
-        """Return the numbers of the blocks that have versions of a key; to be called after the last ``add``."""
+        """Return the numbers of the blocks that have versions of a key. Call it after the last ``add``."""
         found: list[int] = []
         for batch in self._read_batches(self._written):
             has = to_booleans(call("equal", batch.column("key"), pa.scalar(key)))
@@ -147,9 +147,9 @@ def split_by_part(
     part_of: Callable[[pa.RecordBatch], np.ndarray],
     parts: int,
 ) -> list[list[Spilled]]:
-    """Write the rows of batches again by parts, in the same order, and return the batches of each part.
+    """Write the rows of batches again, split into parts in the same order; return the batches of each part.
 
-    ``part_of`` returns the part of each row of a batch.
+    ``part_of``: returns the part of each row of a batch.
     """
     found: list[list[Spilled]] = [[] for _ in range(parts)]
     writer = spill.open_writer()
@@ -180,12 +180,12 @@ def group_to_size(parts: Iterable[_Part], size: int) -> Iterator[list[_Part]]:
 
 
 def count_entry_bytes(entries: BufferedBatch) -> int:
-    """Count the bytes of entries without their rows."""
+    """Count the bytes of entries, not counting their rows."""
     return int(entries.keys.nbytes + entries.rows.nbytes + entries.codes.nbytes + entries.order.nbytes)
 
 
 def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.RecordBatch:
-    """Return entries, with further columns of integers, as a record batch."""
+    """Return entries and extra integer columns as one record batch."""
     from hoodie_py.reader.buffer.foreign_text import encode_foreign
 
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}
@@ -196,7 +196,7 @@ def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> p
 
 
 def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> BufferedBatch:
-    """Return the entries that ``to_entry_batch`` made a batch of; they share its memory."""
+    """Return the entries of a batch made by ``to_entry_batch``; they share its memory."""
     from hoodie_py.reader.buffer.foreign_text import decode_foreign
 
     names = batch.schema.names
@@ -207,5 +207,5 @@ def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> Buff
 
 
 def get_extra(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    """Return a further column of integers."""
+    """Return one of the extra integer columns of a batch made by ``to_entry_batch``."""
     return np.asarray(batch.column(f"{_EXTRA}{name}").to_numpy())

@@ -1,12 +1,12 @@
 """LogChangeReader: what each commit of a file slice's log changed, as rows before and after it.
 
-A snapshot folds the whole log. Here the fold stops before and after each commit that is asked for, and both results are
-merged with the base rows of the commit's keys. So a change is what two snapshots would show, one before the commit and
-one after it: an update that loses by its ordering value changes nothing, and neither does a delete of a key that is not
-there. (Hudi ``CDCFileGroupIterator`` merges each log file with the slice before it, and takes every delete for one.)
+A snapshot folds the whole log. Here the fold stops before and after each commit in question, and both results are
+merged with the base rows of the commit's keys. So a change is the difference of two snapshots: an update that loses by
+its ordering value changes nothing, and neither does a delete of an absent key. (Hudi ``CDCFileGroupIterator`` merges
+each log file with the slice before it, and counts every delete as a change.)
 
-The entries of the log are held in memory, rows may be spilled. Where entries outgrow the memory budget the log is read
-several times, for a part of the keys each time.
+Log entries are held in memory; their rows may be spilled. If entries outgrow the memory budget, the log is read several
+times, each time for a part of the keys.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _MOST_KEYS_BY_BATCH = 1 << 17  # for more keys, hashing them for each base batch
 
 
 class RepeatedKeyError(Exception):
-    """A base file has several rows of a key. No ``HoodieError``: callers compare whole states then."""
+    """A base file has several rows of a key. Not a ``HoodieError``: callers compare whole states instead."""
 
 
 class LogChangeReader:
-    """Reads what commits changed by the log of one file slice.
+    """Reads what commits changed in the log of one file slice.
 
     Args:
         file_slice: the base file, and the log files of these commits and of all earlier ones.
@@ -81,7 +81,7 @@ class LogChangeReader:
         self._stored = [name for name in columns if name not in info.constants]
         self._merger = merger
         given = options or ReadOptions()
-        # Entries of one key must meet whatever base rows they were written for.
+        # Never by position: all entries of a key must meet, whichever base rows they were written for.
         self._options = replace(given, options={**given.options, MERGE_USE_POSITIONS: "false"})
         self._gate = FoldGate() if gate is None else gate
         self.stats = ReadStats()
@@ -177,7 +177,7 @@ class LogChangeReader:
                 log.store.release(mark)
 
     def _compare_rows(self, log: LogReader, instant: str, old: np.ndarray, new: np.ndarray) -> RowChanges:
-        """Return the rows that differ; ``old`` and ``new`` are their handles, -1 where there is no row."""
+        """Return the rows that differ; ``old`` and ``new`` are row handles, -1 where there is no row."""
         changed = old != new
         old, new = old[changed], new[changed]
         codes = np.where(old == NO_ROW, INSERT, np.where(new == NO_ROW, DELETE, UPDATE)).astype(np.int8)
@@ -228,7 +228,7 @@ class LogChangeReader:
         return pa.schema([*schema, *(self._info.schema.field(name) for name in names if name not in schema.names)])
 
     def _make_matcher(self, base: OpenBaseFile, log: LogReader, keys: pa.Array) -> Callable[[pa.RecordBatch], Pairs]:
-        """Return what finds the rows of a batch that have one of the keys, and the number of each row's key."""
+        """Return a function that finds the rows of a batch with one of the keys, and the number of each row's key."""
         if len(keys) > _MOST_KEYS_BY_BATCH:
             none = BufferedBatch.of_deletes(log.context, keys, ())
             return RowMatcher(self._base.match_rows(base, log, FoldedLog([none], None), again=True)).match

@@ -1,7 +1,7 @@
-"""The states of a log: folded before and after each commit, of the keys that the commit wrote.
+"""The states of a log: folded before and after each commit, for the keys that the commit wrote.
 
-Commits come in the order of their completion. Where that is the order of their blocks in the log, a fold goes on from
-the result of the commit before. Elsewhere each fold begins anew.
+Commits come in the order of their completion. If their blocks have that order in the log, each fold continues from the
+result of the commit before; otherwise each fold begins anew.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LogState:
 
 
 class LogStates:
-    """Folds the blocks of a log, which are in merge order, before and after each of some commits."""
+    """Folds the blocks of a log, given in merge order, before and after each of some commits."""
 
     def __init__(self, strategy: MergeStrategy, blocks: Sequence[Block], instants: Sequence[str]) -> None:
         self._strategy = strategy
@@ -68,17 +68,17 @@ class LogStates:
         self._blocks = [self._number_keys(each) for each in blocks]
 
     def __iter__(self) -> Iterator[tuple[str, LogState | None, LogState]]:
-        """Yield for each commit the states before and after it. The first is None where the log had no record."""
+        """Yield for each commit the states before and after it; the state before is None if the log had no record."""
         return self._go_on() if self._is_in_order() else self._begin_anew()
 
     def _is_in_order(self) -> bool:
-        """Say whether the log has earlier blocks first, then the commits in their order."""
+        """Say whether the log has all earlier blocks first, then the commits in their order."""
         ranks = {instant: rank for rank, instant in enumerate(self._instants)}
         order = [ranks.get(block.instant, -1) for block in self._blocks]
         return order == sorted(order)
 
     def _number_keys(self, block: Block) -> Block:
-        """Number the keys of a block's entries, and drop the entries of other keys."""
+        """Number the keys of a block's entries; drop entries of keys that no commit wrote."""
         codes = to_numbers(index_in(block.entries.keys, self.keys), -1).astype(np.int64)
         return replace(block, codes=codes).keep(codes >= 0)
 
@@ -127,7 +127,7 @@ class LogStates:
                 yield instant, before, after
 
     def _make_state(self, counted: set[str], mask: np.ndarray) -> LogState | None:
-        """Fold the blocks of some commits, of the keys where the mask is set."""
+        """Fold the blocks of some commits, only for the keys where the mask is set."""
         blocks = [block.keep(mask[block.codes]) for block in self._blocks if block.instant in counted]
         folded = self._fold(blocks)
         if folded is None:

@@ -37,7 +37,7 @@ class RowChanges:
 
     @classmethod
     def from_batch(cls, instant: str, batch: pa.RecordBatch) -> RowChanges:
-        """Return the changes that ``to_batch`` made a batch of."""
+        """Return the changes of a batch made by ``to_batch``."""
         return cls(instant, batch.column(0).to_numpy(), _take_side(batch, _BEFORE), _take_side(batch, _AFTER))
 
 

@@ -1,7 +1,7 @@
-"""BlockDecoder: decodes the data blocks of one file group, small ones of one schema together, large ones in parts.
+"""BlockDecoder: decodes the data blocks of one file group, small blocks of one schema together, large blocks in parts.
 
-A call of the decoder costs about a millisecond however few rows a block has. So Avro blocks with the same schema are
-decoded in one call, up to a number of bytes. The rows still come out block by block.
+A call of the decoder costs about a millisecond, however few rows a block has. So Avro blocks with the same schema are
+decoded in one call, up to a number of bytes. The rows still come block by block.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ TOGETHER = 64 << 20  # most bytes of blocks that are decoded in one call
 class BlockDecoder:
     """Decodes the data blocks of a scan, at most ``size`` bytes of blocks in one call.
 
-    The list of blocks, in merge order, belongs to the decoder, which frees contents once they are decoded. ``times``
-    are columns whose declared type may differ from that in blocks (``declared_times``). With a ``mapper`` rows come out
-    under the names and types of the read. ``keyed`` says whether a column ``key`` is the record key, as HFiles lack it.
-    Of blocks that are HFiles only records with the ``wanted`` keys come, if any are given.
+    Args:
+        blocks: in merge order; the list belongs to the decoder, which drops contents once they are decoded.
+        columns: the columns to decode.
+        size: most bytes of blocks to decode in one call.
+        times: columns whose declared type may differ from that in blocks (``declared_times``).
+        mapper: gives rows the names and types of the read.
+        keyed: whether a column ``key`` is the record key, as HFiles leave it out.
+        wanted: the only keys to read from blocks that are HFiles; None for all.
     """
 
     def __init__(
@@ -74,12 +78,12 @@ class BlockDecoder:
         yield self._decoded.pop(index)
 
     def decode_together(self, index: int) -> list[tuple[Sequence[int], BlockRows]]:
-        """Decode a block and later ones of the same schema; return the rows, and the numbers of their blocks.
+        """Decode a block and later ones of the same schema; return the rows with the numbers of their blocks.
 
-        The list is empty if the block is decoded alone, was decoded before, or is partial.
+        The list is empty if the block must be decoded alone, was decoded before, or is partial.
 
         Raises:
-            CorruptFileError, UnsupportedFeatureError: as ``records``.
+            CorruptFileError, UnsupportedFeatureError: as ``read_records``.
         """
         if index in self._decoded or self._blocks[index].block.is_partial:
             return []
@@ -87,13 +91,13 @@ class BlockDecoder:
         return [] if len(group) == 1 else self._decode_group(group)
 
     def give_back(self, numbers: Sequence[int], rows: BlockRows) -> None:
-        """Keep rows that ``decode_together`` returned for ``read_records``."""
+        """Keep rows that ``decode_together`` returned, for ``read_records`` to return."""
         self._decoded.update(zip(numbers, rows.split(), strict=True))
 
     def count_records(self, index: int, rows: pa.RecordBatch) -> int:
         """Count the records of a block.
 
-        ``rows`` are what ``read_records`` gave first, which is the whole block if it is decoded in one part.
+        ``rows``: the first batch that ``read_records`` gave; the whole block if it is decoded in one part.
         """
         block = self._blocks[index].load()
         if block.type is BlockType.AVRO_DATA and block.size > self._size:
@@ -123,7 +127,7 @@ class BlockDecoder:
             raise
 
     def _find_group(self, index: int) -> list[int]:
-        """Return the numbers of the block and of later ones with its schema that are decoded in one call."""
+        """Return the numbers of the block and of the later blocks of its schema to decode in the same call."""
         first = self._blocks[index].block
         if first.type is not BlockType.AVRO_DATA or first.schema_text is None:
             return [index]
@@ -152,7 +156,7 @@ class BlockDecoder:
         return [(group[first:last], rows) for (first, last), rows in zip(bounds, decoded, strict=True)]
 
     def _find_mapper(self, index: int) -> tuple[ColumnMapper | None, Sequence[str], pa.Schema | None]:
-        """Return what maps the rows of a block, if anything does, the columns to decode and their declared times."""
+        """Return the mapper of a block's rows, if any, the columns to decode and their declared times."""
         if self._mapper is None:
             return None, self._columns, self._times
         return self._mapper.find(self._blocks[index].instant)

@@ -1,9 +1,8 @@
-"""SmallDataBlocks: makes the entries of small data blocks together.
+"""Makes the entries of small blocks together, as most of the cost of a call is fixed.
 
-To make entries from rows takes dozens of calls, however few rows there are. So it is done once for the rows of all
-blocks that were decoded together, and the result is sliced by block.
-
-SmallDeleteBlocks: makes the entries of small delete blocks together, as most of the cost of a call is fixed.
+Making entries from rows takes dozens of calls, however few the rows. So it is done once for all blocks that were
+decoded together, and the result is sliced by block: ``SmallDataBlocks`` for data blocks, ``SmallDeleteBlocks`` for
+delete blocks.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class SmallDataBlocks:
         return BufferedBatch.of_rows(self._context, self._context.store.add(own), own, made.entries.codes[start:stop])
 
     def _make_entries(self, numbers: Sequence[int], joint: BlockRows) -> bool:
-        """Make entries; False if a block is wrong, so that it is found when the blocks are decoded one by one."""
+        """Make entries; False if any block is invalid, so that decoding block by block finds and names it."""
         store = self._context.store
         first = len(store)
         try:
@@ -90,7 +89,7 @@ class SmallDataBlocks:
 
 
 class SmallDeleteBlocks:
-    """Makes the entries of those of a scan's delete blocks that are decoded together."""
+    """Makes the entries of a scan's small delete blocks, which are decoded together."""
 
     def __init__(self, context: ArrowRecordContext, blocks: Sequence[ScannedBlock], size: int) -> None:
         self._context = context
@@ -109,7 +108,7 @@ class SmallDeleteBlocks:
         return self._made.pop(index, None)
 
     def _find_group(self, index: int) -> list[int]:
-        """Return the numbers of a block and of later ones that are decoded in one call; empty if it is not small."""
+        """Return the numbers of a block and of later ones to decode in one call; empty if the block is not small."""
         group: list[int] = []
         filled = 0
         for number in range(index, len(self._blocks) if self._is_small(index) else index):

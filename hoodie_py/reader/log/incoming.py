@@ -1,8 +1,8 @@
 """IncomingReader: merges a writer's rows into a file group instead of log files.
 
-This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may give operations with the rows. A row is a delete if
-the flag column or the table's delete marker says so; the operation -U stays -U. The operation column is not read, as
-operations come with the rows.
+This is Hudi's StreamingFileGroupRecordBufferLoader. The writer may pass operations with the rows, so the operation
+column is not read. A row is a delete if the flag column or the table's delete marker says so; the operation -U stays
+-U.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class IncomingRows:
 class IncomingDeletes:
     """Records to delete, by key.
 
-    ``ordering`` has one value per key (of the field's type, a tuple for several fields, or DEFAULT_ORDERING) or is a
-    column of them; it is empty if no key has one.
+    ``ordering``: one value per key (of the field's type, a tuple for several fields, or DEFAULT_ORDERING), or a column
+    of such values; empty if no key has one.
     """
 
     keys: pa.Array

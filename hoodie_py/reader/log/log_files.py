@@ -1,13 +1,12 @@
-"""Reads the bytes of log files: all files of a slice at once, or one at a time where the memory budget is too small.
+"""Reads the bytes of log files: all files of a slice at once, or one at a time if the memory budget is too small.
 
-The bytes lie in Arrow's memory with spare bytes behind them, so that blocks can be decoded in place. Small files of a
-slice share one allocation, as their blocks are decoded together. Arrow reuses the memory of decoded blocks for base
-rows; Python's own memory would stay with the process.
+The bytes lie in Arrow's memory with spare bytes behind them, so that blocks can be decoded in place. Arrow reuses the
+memory of decoded blocks for base rows; Python's own memory would stay with the process. Small files of a slice share
+one allocation, as their blocks are decoded together.
 
-Where files are read one at a time, a scan keeps only the facts of each block. Content and positions are parsed again
-when the block is decoded. A file that alone exceeds the budget is mapped; of a remote one a copy in the spill directory
-is mapped. Other table files are not mapped: the operating system ends a process that reads a mapped file after the file
-was cut short or its network mount failed.
+Where files are read one at a time, a scan keeps only each block's headers; content and positions are parsed again when
+the block is decoded. A file that alone exceeds the budget is mapped; a remote one is copied to the spill directory and
+mapped there.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class ScannedBlock:
         return self.block if self.log is None else self.log.read_block(self.block.offset)
 
     def drop_content(self) -> ScannedBlock:
-        """Return the block with its headers only."""
+        """Return the block without its content."""
         if not self.block.content:
             return self
         return replace(self, block=replace(self.block, content=memoryview(b"")))
@@ -72,7 +71,7 @@ class OpenLog(Protocol):
         ...
 
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
-        """Return the block in the form that a scan keeps."""
+        """Return the block as a scan keeps it."""
         ...
 
 
@@ -117,7 +116,7 @@ class _WholeLog:
 
 
 class LogOnDemand:
-    """A log file that is read again whenever another file of the slice, which shares ``last_file``, was read since."""
+    """A log file that is read again if another file of the slice was read since; all share ``last_file``."""
 
     def __init__(self, log_file: LogFile, last_file: _LastFile) -> None:
         self.path = log_file.path
@@ -142,7 +141,7 @@ class LogOnDemand:
 
 
 class _LastFile:
-    """Holds in memory the file that was read last."""
+    """Holds the file that was read last in memory."""
 
     def __init__(self, files: TableFiles, spill: Spill) -> None:
         self._files = files
@@ -162,6 +161,8 @@ class _LastFile:
         local = self._files.local_path(path)
         if local is not None and log_file.size <= self._spill.budget.log_bytes_held:
             return self._files.read_view(path, _ArrowMemory())
+        # Only such large files are mapped: the operating system ends a process that reads a mapped file after the file
+        # was cut short or its network mount failed.
         return _map_file(path, local or self._copy_file(path))
 
     def _copy_file(self, path: str) -> str:
@@ -183,7 +184,7 @@ def _map_file(path: str, local: str) -> bytes | mmap.mmap:
 
 
 def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, memoryview]]:
-    """Read remote files in order, several at the same time."""
+    """Read remote files in order, several at a time."""
     if len(paths) <= 1:
         yield from ((path, files.read_view(path, _ArrowMemory())) for path in paths)
         return
@@ -199,7 +200,7 @@ def _read_all(files: TableFiles, paths: Sequence[str]) -> Iterator[tuple[str, me
 class _ArrowMemory:
     """Allocates Arrow's memory for files, with spare bytes, as decoding reads past the end of a block.
 
-    ``shared`` bytes of all files share one allocation, so that their blocks are decoded together without a copy.
+    ``shared``: bytes of one allocation for all files, so that their blocks are decoded together without a copy.
     """
 
     def __init__(self, shared: int = 0) -> None:

@@ -1,6 +1,6 @@
 """LogReader: scans the log files of one file slice, decodes their blocks, and folds them to one record per key.
 
-Hudi's HoodieMergedLogRecordReader with its file group record buffer.
+It is Hudi's HoodieMergedLogRecordReader with its file group record buffer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
 
-HFILE_KEY = "key"  # the column that HFile blocks leave to their keys
+HFILE_KEY = "key"  # the column that HFile blocks leave out, as it equals the entry's key
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class BlockEntries:
 class LogReader:
     """Reads the log of one file slice, and merges its records with base rows.
 
-    The columns that the merge needs are added to those that the caller wants (``read``). The gate is entered while
-    blocks are decoded and folded.
+    ``read``: the columns that the caller wants; columns that the merge needs are added. ``gate``: entered while blocks
+    are decoded and folded.
 
     Raises:
         MergeError: the table needs a merger that is not supplied.
@@ -115,7 +115,9 @@ class LogReader:
         self._is_folded = False
 
     def make_base_schema(self, read: Sequence[str]) -> pa.Schema:
-        """Return the columns to read of base rows: all of the merge for a custom merger, else ``read`` and ordering."""
+        """Return the columns to read of base rows: all of the merge for a custom merger, else ``read`` and ordering
+        fields.
+        """
         if self._custom:
             return self.schema
         wanted = {*read, *self.deciding.names}
@@ -123,7 +125,9 @@ class LogReader:
 
     @property
     def whole_rows(self) -> bool:
-        """Whether one of two versions wins unchanged, so that a merge reads ordering values; known after ``fold``."""
+        """Whether one of two versions wins unchanged, so that a merge reads only ordering values; valid
+        after ``fold``.
+        """
         return isinstance(self._buffer.final_strategy, OrderedStrategy)
 
     def fold(self) -> FoldedLog | None:
@@ -170,7 +174,7 @@ class LogReader:
         together = SmallDataBlocks(self.context, self.deletes, self._conform, decoder)
         deletes = SmallDeleteBlocks(self.context, blocks, self.spill.budget.portion)
         for index in range(len(blocks)):
-            # Without the content, or this frame would keep the bytes of the file while the block is decoded.
+            # Without its content: otherwise this frame would keep the file's bytes while the block is decoded.
             scanned = blocks[index].drop_content()
             with _locate_errors(scanned):
                 if scanned.block.type is BlockType.DELETE:
@@ -252,7 +256,7 @@ class LogReader:
         return self._buffer.final_strategy.convert_inserts(entries)
 
     def _read_deletes(self, scanned: ScannedBlock, entries: BufferedBatch | None) -> BlockEntries:
-        """Return the entries of a delete block; make them if None are given."""
+        """Return the entries of a delete block; ``entries`` if they are made already."""
         if entries is None:
             deleted = decode_delete_block(scanned.load())
             ordering = make_delete_ordering_column(deleted, self.context.declared_ordering_types)
@@ -282,9 +286,9 @@ class LogReader:
             done += len(entries)
 
     def _conform_rows(self, decoded: pa.RecordBatch, *, partial: bool) -> tuple[pa.RecordBatch, dict[str, np.ndarray]]:
-        """Bring a block's rows to the columns of the merge.
+        """Convert a block's rows to the columns of the merge.
 
-        With them come masks for the columns that a partial block lacks.
+        Also return masks for the columns that a partial block lacks.
         """
         if not partial:
             return self._conform(decoded), {}

@@ -1,9 +1,9 @@
 """Scans the log files of one file slice: which blocks count, and in what order (Hudi's BaseHoodieLogRecordReader).
 
-Front to back: blocks after the query instant are skipped and, before table version 8, blocks of uncommitted instants. A
-rollback block removes its target's blocks seen so far; any other command is an error. The other blocks are grouped by
-instant in order of first appearance. Then back to front: a log-compacted block takes the place of the newest of its
-sources and replaces all of them.
+Front to back, blocks after the query instant are skipped, and before table version 8 also blocks of uncommitted
+instants. A rollback block removes the blocks of its target seen so far; any other command is an error. The other blocks
+are grouped by instant in order of first appearance. Then, back to front, a log-compacted block takes the place of the
+newest of its sources and replaces all of them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ def scan_log_files(
 ) -> list[ScannedBlock]:
     """Return the blocks to merge, oldest first, of log files in read order.
 
-    A corrupt block is skipped with a warning, as in Hudi, or with ``strict`` an error. ``committed`` knows which
-    missing files counted: up to table version 6 a rollback deletes log files of a slice, and none of their blocks
-    counted.
+    A corrupt block is skipped with a warning, as in Hudi; with ``strict`` it is an error. ``committed``: knows which
+    missing files counted; up to table version 6 a rollback deletes log files of a slice, whose blocks did not count.
 
     Raises:
         FileMissingError: a file that counts is missing.
@@ -73,7 +72,7 @@ def _scan_files(
 def _find_files_left(
     files: TableFiles, log_files: Sequence[LogFile], committed: CommittedFiles | None
 ) -> list[LogFile] | None:
-    """Return the log files that exist; None where a missing one counts, or none is missing."""
+    """Return the log files that exist; None if a missing one counts, or if none is missing."""
     if committed is None:
         return None
     there = find_named_files(files, [log.path for log in log_files])
@@ -84,7 +83,7 @@ def _find_files_left(
 
 
 def _scan_file(log: OpenLog, rules: BlockRules, stats: ReadStats, collected: _Blocks, strict: bool) -> None:
-    """Collect the blocks of one file; its bytes are free again when this returns, if no block needs them."""
+    """Collect the blocks of one file. On return its bytes are free, unless a block needs them."""
     data = log.read()
     stats.log_bytes += len(data)
     for block in iterate_blocks(data):

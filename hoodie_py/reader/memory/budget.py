@@ -42,12 +42,12 @@ class MemoryBudget:
 
     @property
     def rows_most(self) -> int:
-        """Most bytes of rows in memory before the log is spilled."""
+        """Most bytes of rows in memory before anything is spilled."""
         return self.limit * 3 // 4
 
     @property
     def rows_held(self) -> int:
-        """Most bytes of rows in memory once the log is spilled."""
+        """Most bytes of rows in memory after spilling began."""
         return max(1, self.limit // 8)
 
     @property
@@ -57,7 +57,7 @@ class MemoryBudget:
 
     @property
     def mapped_bytes(self) -> int | None:
-        """Most bytes of spill files mapped at once; None without a limit of address space, as only there maps count."""
+        """Most bytes of spill files mapped at once; None unless address space is limited, as only then maps count."""
         return None if find_address_space_limit() is None else self.limit // 2
 
     @property
@@ -70,17 +70,16 @@ class MemoryBudget:
         return row_bytes + _FOLD_COPIES * entry_bytes + self.limit // 4 <= self.limit
 
     def count_rows_at_once(self, row_bytes: int) -> int:
-        """Count the rows of this size that make a portion, at least one."""
+        """Return how many rows of this size make a portion, at least one."""
         return max(1, self.portion // max(1, row_bytes))
 
 
 def compute_memory_share(limit: int | None, readers: int) -> int:
-    """Return the bytes that the log of one slice may take, of the user's ``limit`` or by default.
+    """Return the bytes that the log of one slice may take, from the user's ``limit`` or by default.
 
     The default is a quarter of the memory of the machine or container, divided by its cores, as each core may read a
-    slice. Where the process has a limit of its own (RLIMIT_AS, which Spark sets from
-    ``spark.executor.pyspark.memory``), it is at most an eighth of that limit, divided by ``readers``: the slices that
-    are read at the same time under this limit.
+    slice. If the process has a limit of its own (RLIMIT_AS, which Spark sets from ``spark.executor.pyspark.memory``),
+    it is at most an eighth of that limit, divided by ``readers``, the number of slices that are read at the same time.
     """
     readers = max(1, readers)
     if limit is not None:

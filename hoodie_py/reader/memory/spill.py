@@ -1,8 +1,8 @@
 """Spill: record batches and arrays in files on disk, read through memory maps (Hudi's ExternalSpillableMap).
 
-Batches are written as uncompressed Arrow IPC files. To read one back is to map it, without a copy: its pages belong to
-the file, and the kernel can drop them. The maps that were used last stay open, up to a number of files and, where the
-process's address space is limited, up to a number of bytes.
+Batches are written as uncompressed Arrow IPC files. Reading one back maps it without a copy: its pages belong to the
+file, and the kernel can drop them. The maps used last stay open, up to a number of files and, if the process's address
+space is limited, up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Spill:
         return self._directory.path
 
     def release_free_memory(self) -> None:
-        """Return free memory that the allocators keep to the system, if anything was spilled; 50 MB are common."""
+        """Return the allocators' free memory to the system if anything was spilled; 50 MB are common."""
         if self._directory is not None:
             pa.default_memory_pool().release_unused()
             trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc, which NumPy's memory comes from
@@ -82,12 +82,12 @@ class Spill:
         return SpillWriter(self, schema)
 
     def read_batch(self, spilled: Spilled) -> pa.RecordBatch:
-        """Return a batch that was written; its buffers lie in the mapped file."""
+        """Return a spilled batch; its buffers lie in the mapped file."""
         with self.guard():
             return self._map(spilled.file).get_batch(spilled.number)
 
     def read_copy(self, spilled: Spilled) -> pa.RecordBatch:
-        """Return a batch that was written, copied to memory where address space is limited: its map can be closed."""
+        """Return a spilled batch, copied to memory if address space is limited, so that its map can be closed."""
         batch = self.read_batch(spilled)
         if self.budget.mapped_bytes is None:
             return batch
@@ -108,7 +108,7 @@ class Spill:
         return array
 
     def copy_file(self, files: TableFiles, path: str, size: int) -> str:
-        """Copy a table's file by ranges, and return the copy's path."""
+        """Copy a table's file range by range, and return the copy's path."""
         from concurrent.futures import ThreadPoolExecutor
 
         step = min(_COPY_BYTES, max(1, self.budget.portion // _COPY_THREADS))
@@ -131,7 +131,7 @@ class Spill:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Turn errors of the operating system into a StorageError that names the spill directory."""
+        """Convert errors of the operating system to a StorageError that names the spill directory."""
         try:
             yield
         except OSError as error:

@@ -29,7 +29,7 @@ _HINT = "Free space there, give another directory by hoodie.memory.spillable.map
 
 
 class SpillDirectory:
-    """A directory of this process, removed by ``close``, at the latest with the object or at the interpreter's end.
+    """A directory of this process, removed by ``close``, or at the latest with the object or the interpreter.
 
     Raises:
         StorageError: the directory cannot be made.
@@ -57,7 +57,7 @@ def make_spill_error(error: OSError, directory: str) -> StorageError:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the spill directories of this user whose processes have ended; those that cannot be removed stay."""
+    """Remove this user's spill directories whose processes have ended; directories that cannot be removed stay."""
     for entry in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removes it, or this user may not
             if _is_own_directory(entry) and _is_abandoned(entry):

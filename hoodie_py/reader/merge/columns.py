@@ -24,7 +24,7 @@ from hoodie_py.reader.record.record_key import RecordKeys
 
 @dataclass(frozen=True, slots=True)
 class MergeNeeds:
-    """What a merge reads."""
+    """What decides which columns a merge reads."""
 
     keys: RecordKeys
     ordering_fields: Sequence[str]  # none with commit-time ordering

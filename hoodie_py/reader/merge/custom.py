@@ -1,13 +1,13 @@
 """The strategy of merge mode CUSTOM: it calls a RecordMerger and checks the results.
 
-Agrees with the custom mergers of Hudi's BufferedRecordMergerFactory, except that every result counts (see
+It agrees with the custom mergers of Hudi's BufferedRecordMergerFactory, except that every result counts (see
 docs/divergences.md). The reader calls batch forms. If a batch form fails, the row form runs pair by pair to find the
 record, so that the error names its key. The buffer and the file group reader add instants and file group to the error.
 
-Files, indexes and logs find a record by its key and partition, which a merge must not change. In these fields a row
-that a merger made has the value of one of its two versions. (They may differ where a partition comes from a part of a
-value, or where a record moves to another partition.) Hudi's meta columns that a new row lacks are those of the newer
-version, else of the older one.
+Files, indexes and logs find a record by its key and partition, so a merge must not change them: in these fields a row
+that a merger made must have the value of one of its two versions. (The versions may differ where a partition comes from
+a part of a value, or where a record moves to another partition.) Meta columns that a new row lacks come from the newer
+version, else from the older one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hoodie_py.reader.record.row_store import NO_ROW
 
 
 class CustomStrategy(MergeStrategy):
-    """Merges by a RecordMerger, log with log and log with base; ``partial`` once a partial log block was read."""
+    """Merges by a RecordMerger, log with log and log with base. ``partial``: a partial log block was read."""
 
     bytes_a_pair: ClassVar[int] = 4096  # a merger that works row by row makes Python objects
 
@@ -114,7 +114,7 @@ class CustomStrategy(MergeStrategy):
 
 
 def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
-    """Raise MergeError where a merger's result does not match its newer records one by one."""
+    """Raise MergeError if a merger's result does not match its newer records one to one."""
     if not isinstance(result, BufferedBatch):
         raise MergeError(f"{name} returned {type(result).__name__}, not a BufferedBatch.")
     if result.context is not asked.context:
@@ -139,7 +139,7 @@ def _check_result(result: object, asked: BufferedBatch, name: str) -> None:
 
 
 def _complete_meta_columns(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> BufferedBatch:
-    """Return a merger's result in which new rows have meta columns: mergers that construct rows do not give them."""
+    """Return the result with meta columns in new rows: mergers that construct rows do not set them."""
     schema = result.context.schema
     names = [name for name in META_FIELDS if name in schema.names]
     at = _find_made(older, newer, result)
@@ -159,7 +159,7 @@ def _complete_meta_columns(older: BufferedBatch, newer: BufferedBatch, result: B
 
 
 def _find_made(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch) -> np.ndarray:
-    """Return the places of rows that a merger made."""
+    """Return the indexes of the rows that a merger made."""
     return np.flatnonzero((result.rows != older.rows) & (result.rows != newer.rows) & (result.rows != NO_ROW))
 
 
@@ -175,7 +175,7 @@ def list_identity_fields(config: TableConfig) -> tuple[str, ...]:
 def check_identity(older: BufferedBatch, newer: BufferedBatch, result: BufferedBatch, *, partial: bool) -> None:
     """Check that new rows keep the key and partition values of the versions that they were made of.
 
-    With ``partial`` rows may lack columns.
+    ``partial``: rows may lack columns.
 
     Raises:
         MergeError: a value changed; it names key, column and value.
@@ -220,7 +220,7 @@ def _read_values(batch: BufferedBatch, column: str, field: str) -> pa.Array:
 
 
 def _find_same(values: pa.Array, others: pa.Array) -> np.ndarray:
-    """Say where two arrays have the same value; null equals null and NaN equals NaN."""
+    """Return for each pair of values whether they are the same; null equals null and NaN equals NaN."""
     same = to_booleans(call("equal", values, others).fill_null(False))
     same |= to_booleans(call("and", values.is_null(), others.is_null()))
     if pa.types.is_floating(values.type):

@@ -1,7 +1,7 @@
-"""RecordMerger: the interface of users' mergers (RFC-101), and the row-by-row merge.
+"""RecordMerger: the interface of users' mergers (RFC-101), and the merge row by row.
 
-Agrees with Hudi's HoodieRecordMerger. Only ``merge`` is required. The reader calls only the batch forms; by default
-they call the row forms pair by pair.
+It agrees with Hudi's HoodieRecordMerger. Only ``merge`` is required. The reader calls only the batch forms, which by
+default call the row forms pair by pair.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ARGUMENTS = {
 class RecordMerger(ABC):
     """Decides between an older and a newer version of one record.
 
-    A merger is pure: its result depends only on its arguments, it does not change them, and the order of calls for
+    A merger is pure: its result depends only on its arguments, and it does not change them. The order of calls for
     different keys is not defined. To delete the record, return ``context.delete(record)``.
 
     Class attributes:
@@ -118,7 +118,7 @@ class RecordMerger(ABC):
         context: RecordContext[Any],
         props: Mapping[str, str],
     ) -> BufferedRecord[Any]:
-        """Return the surviving version where a version may lack columns.
+        """Return the surviving version of two versions that may lack columns.
 
         Raises:
             UnsupportedFeatureError: the subclass does not implement it.
@@ -172,7 +172,7 @@ def merge_rows(older: BufferedBatch, newer: BufferedBatch, merge: Merge, merger:
         MergeError: the merger raised, its result is not a BufferedRecord or has another key, or a value does not fit
             its column.
     """
-    # Indices into older + newer + made. Most mergers return one of their arguments: those cost an integer each.
+    # Indices into older + newer + made: a result that is one of the arguments, as most are, costs only an integer.
     picks = np.empty(len(older), np.int64)
     made: list[BufferedRecord[Any]] = []
     count = len(older)

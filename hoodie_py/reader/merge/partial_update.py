@@ -6,7 +6,7 @@ There are two kinds (Hudi's PartialUpdateHandler, and partialMerge of its Spark 
   own is the column's default (null, or the schema's default for booleans and small integers); with FILL_UNAVAILABLE
   where its text equals the table's placeholder for "not available".
 * Partial log blocks have rows that lack columns. The winner takes the loser's value where its own is absent. A null is
-  a value.
+  a value, not an absence.
 
 In this module ``high`` is the winner and ``low`` the loser of each pair.
 """
@@ -32,13 +32,13 @@ _SMALL_INTS = range(-128, 128)  # Hudi compares objects with ==, which is true o
 
 
 class PartialUpdateHandler(ABC):
-    """Says which values of the winner are replaced with the loser's."""
+    """Decides which values of the winner are replaced by the loser's."""
 
     @abstractmethod
     def find_replaced(self, name: str, values: pa.Array, default: Any) -> np.ndarray | None:
-        """Say for each record whether the loser's value replaces the winner's; None for no record.
+        """Return for each record whether the loser's value replaces the winner's; None if it does for none.
 
-        ``values`` are the winners' values of a column, ``default`` is the column's in the table schema.
+        ``values``: the winners' values of a column. ``default``: the column's default in the table schema.
         """
 
 
@@ -93,7 +93,7 @@ def make_partial_update_handler(config: TableConfig, *, writing: bool = False) -
 def fill_values(
     low: BufferedBatch, high: BufferedBatch, rows: np.ndarray, handler: PartialUpdateHandler
 ) -> BufferedBatch:
-    """Return the winners; in the marked rows they take the losers' values that the handler names."""
+    """Return the winners; in the rows marked by ``rows`` they take the losers' values that the handler chooses."""
     at = np.flatnonzero(rows)
     takes: dict[str, np.ndarray] = {}
     upper = high.take(at)
@@ -105,7 +105,7 @@ def fill_values(
 
 
 def combine_columns(low: BufferedBatch, high: BufferedBatch, rows: np.ndarray) -> BufferedBatch:
-    """Return the winners; in the marked rows they take the columns that they lack from the losers."""
+    """Return the winners; in the rows marked by ``rows`` they take the columns that they lack from the losers."""
     at = np.flatnonzero(rows)
     lower, upper = low.take(at), high.take(at)
     takes: dict[str, np.ndarray] = {}

@@ -1,14 +1,13 @@
 """The mergers that users supply, and the search for a table's merger among them.
 
-The rule: only mergers that the user supplied count; a class that only the table names is never imported. The first of
-these sources that has the merger decides:
+Only mergers that the user supplied count; a class that only the table names is never imported. The first of these
+sources that has the merger decides:
 
-1. ``register_merger``;
-2. the dotted Python paths in the user's option ``hoodie.write.record.merge.custom.implementation.classes``;
-3. the entry-point group ``hoodie_py.record_mergers``.
+1. ``register_merger``; 2. the dotted Python paths in the user's option
+``hoodie.write.record.merge.custom.implementation.classes``; 3. the entry-point group ``hoodie_py.record_mergers``.
 
 A merger is found by its strategy id, in payload tables by its payload class (Hudi's
-HoodieRecordUtils.createRecordMerger). ``selection.py`` decides whether a table's merger is searched at all.
+HoodieRecordUtils.createRecordMerger). ``selection.py`` decides whether a table's merger is searched for at all.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _registered: list[type[RecordMerger]] = []
 def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
     """Register a merger class for all tables of this process; usable as a decorator.
 
-    A registered class of the same module and name is replaced, as when a notebook cell runs again.
+    It replaces a registered class of the same module and name, as when a notebook cell runs again.
 
     Raises:
         TypeError: not a RecordMerger class, or a class without strategy id and payload class.
@@ -54,7 +53,7 @@ def register_merger(cls: type[RecordMerger]) -> type[RecordMerger]:
 
 
 def as_merger(merger: Merger) -> RecordMerger:
-    """Return the instance of a merger that is given as class or instance.
+    """Return the merger as an instance; ``merger`` is a class or an instance.
 
     Raises:
         InvalidQueryError: it is neither, or the class needs arguments.
@@ -76,7 +75,7 @@ def find_merger(config: TableConfig, options: Mapping[str, str], builtin: Record
     """Return the supplied merger of a table whose merge mode is CUSTOM, else the one built in for its payload class.
 
     Raises:
-        MergeError: there is no merger, or two classes stand for one name; the message names the strategy id or payload
+        MergeError: there is no merger, or two classes have the same name; the message names the strategy id or payload
             class and the ways to supply a merger.
         InvalidQueryError: a dotted path in the option cannot be imported.
     """
@@ -100,9 +99,9 @@ def find_merger(config: TableConfig, options: Mapping[str, str], builtin: Record
 def find_supplied_merger(
     config: TableConfig, options: Mapping[str, str], merger: Merger | None = None
 ) -> Merger | None:
-    """Return the merger that the user supplied for a table: the argument, else for merge mode CUSTOM a registered one.
+    """Return the merger that the user supplied: the argument, else for merge mode CUSTOM a registered one.
 
-    None if no merger was supplied; errors are those of ``find_merger``.
+    None if no merger was supplied; errors as for ``find_merger``.
     """
     if merger is not None or config.merge_mode is not MergeMode.CUSTOM:
         return merger
@@ -111,7 +110,7 @@ def find_supplied_merger(
 
 
 def _search(config: TableConfig, options: Mapping[str, str]) -> tuple[type[RecordMerger] | None, list[str]]:
-    """Search the sources in their order; return the merger class and notes on the entries that were passed over."""
+    """Search the sources in their order; return the merger class and notes on the entries that were skipped."""
     registered = _choose_one([cls for cls in _registered if is_merger_of(cls, config)], "register_merger", config)
     named, passed_over = _find_named(config, options)  # in any case: a path that fails to import is an error
     first = registered or named
@@ -147,9 +146,9 @@ def _describe_wanted(config: TableConfig) -> str:
 
 
 def is_merger_of(merger: Merger, config: TableConfig) -> bool:
-    """Say whether a table names this merger, by payload class if the table has one, else by strategy id.
+    """Say whether a table names this merger: by payload class if the table has one, else by strategy id.
 
-    Only a table of merge mode CUSTOM names one.
+    Only tables of merge mode CUSTOM name a merger.
     """
     cls = merger if isinstance(merger, type) else type(merger)
     if config.merge_mode is not MergeMode.CUSTOM:
@@ -161,7 +160,7 @@ def is_merger_of(merger: Merger, config: TableConfig) -> bool:
 
 
 def import_merger(path: str) -> type[RecordMerger]:
-    """Import the merger class that a user names by its dotted path.
+    """Import the merger class at a dotted path that a user gave.
 
     Raises:
         InvalidQueryError: it cannot be imported, or it is not a RecordMerger class.
@@ -212,7 +211,7 @@ def _load_installed() -> tuple[list[type[RecordMerger]], list[str]]:
 
 
 def _import_class(path: str) -> type[RecordMerger] | None:
-    """Import a dotted path of the user's; None if the Python module does not exist, as for a Java class."""
+    """Import a user's dotted path; None if the Python module does not exist, as for a Java class."""
     module, _, name = path.rpartition(".")
     if not module:
         return None

@@ -1,12 +1,12 @@
 """Merge strategies: one class for each merge mode.
 
 ``delta_merge`` merges log versions, ``final_merge`` a log version with its base row. Both take aligned batches (record
-i of both has the same key) and return as many records. Agrees with Hudi's BufferedRecordMergerFactory:
+i of both has the same key) and return as many records. They agree with Hudi's BufferedRecordMergerFactory:
 
 * Commit time: the newer version wins. Ordering values are not read.
-* Event time: the newer version wins if it or the older one is a delete that commit time orders. Else the greater
-  ordering value wins, the newer version on a tie. Two rules more hold for an entry of a delete block: it is dropped if
-  the older version is a delete that commit time orders, and it wins if its ordering value has another class.
+* Event time: the newer version wins if either version is a delete that commit time orders. Otherwise the greater
+  ordering value wins, and the newer version on a tie. Two more rules hold for an entry of a delete block: it is dropped
+  if the older version is a delete that commit time orders, and it wins if its ordering value has another class.
 * With a partial update mode: the same winner. A live winner takes values from a live loser.
 * After a partial log block: the same winner. It takes the columns that it lacks from the loser.
 """
@@ -40,16 +40,16 @@ class MergeStrategy(ABC):
 
     @abstractmethod
     def switch_to_partial(self) -> MergeStrategy:
-        """Return the strategy that decides from the first partial log block of a file group on."""
+        """Return the strategy that applies from the first partial log block of a file group on."""
 
     def convert_inserts(self, entries: BufferedBatch) -> BufferedBatch:
         """Return the final records of log records whose key has no base row."""
         return entries
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Find the entry of each key that repeated ``delta_merge`` would return; None if only merging tells.
+        """Return the entry of each key that repeated ``delta_merge`` would return; None if only merging can decide.
 
-        ``codes`` are the key numbers, below ``count``, of the entries in log order.
+        ``codes``: the key number, below ``count``, of each entry in log order.
         """
         return None
 
@@ -59,11 +59,11 @@ class OrderedStrategy(MergeStrategy):
 
     @abstractmethod
     def newer_wins_delta(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-        """Say for each pair of log versions whether the newer one wins."""
+        """Return for each pair of log versions whether the newer one wins."""
 
     @abstractmethod
     def newer_wins_final(self, older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-        """Say for each pair of base row and log version whether the log version wins."""
+        """Return for each pair of base row and log version whether the log version wins."""
 
     def delta_merge(self, older: BufferedBatch, newer: BufferedBatch) -> BufferedBatch:
         return _select_winners(self.newer_wins_delta(older, newer), older, newer)
@@ -113,10 +113,10 @@ class EventTimeStrategy(OrderedStrategy):
         return np.asarray(unordered | (sign <= 0))
 
     def find_winners(self, entries: BufferedBatch, codes: np.ndarray, count: int) -> np.ndarray | None:
-        """Find the winner of each key: a maximum (greatest ordering value, then latest) over its counting entries.
+        """Find each key's winner: the greatest ordering value, the latest on a tie, among the entries that count.
 
-        A delete that commit time orders beats all entries before it. After it rows count, and entries of delete blocks
-        from the first such row on.
+        A delete that commit time orders beats all entries before it. After it, rows count, and entries of delete blocks
+        count from the first such row on.
         """
         unordered = entries.commit_time_deletes
         at = np.flatnonzero(~unordered) if unordered.any() else np.arange(len(codes))
@@ -142,9 +142,10 @@ class EventTimeStrategy(OrderedStrategy):
 
 
 def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Say which entries, at the ascending indices ``at``, count after their key's last delete that commit time orders.
+    """Return which entries, at the ascending indices ``at``, count after their key's last delete that commit time
+    orders.
 
-    ``cuts`` has for each key the index of that delete; -1 for none.
+    ``cuts``: for each key the index of that delete; -1 for none.
     """
     keys = codes[at]
     cut = cuts[keys]
@@ -179,7 +180,7 @@ class PartialUpdateStrategy(MergeStrategy):
 class KeepValuesStrategy(MergeStrategy):
     """A built-in mode after a partial log block: the winner takes the columns that it lacks from the loser.
 
-    A pair with a delete block's entry follows the mode alone.
+    A pair with an entry of a delete block follows the mode alone.
     """
 
     def __init__(self, mode: OrderedStrategy) -> None:

@@ -1,8 +1,8 @@
 """Payload classes for change data: AWS DMS, and Debezium from MySQL and PostgreSQL.
 
-Agree with Hudi's AWSDmsAvroPayload, MySqlDebeziumAvroPayload and PostgresDebeziumAvroPayload. An operation column says
-which rows are deletes, in upper or lower case. The Debezium classes order versions by their position in the source
-database's log.
+They agree with Hudi's AWSDmsAvroPayload, MySqlDebeziumAvroPayload and PostgresDebeziumAvroPayload. An operation column
+marks deletes, in upper or lower case. The Debezium classes order versions by their position in the source database's
+log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FILE_AND_POSITION = r"^(?P<file>-?0*[0-9]{1,18})\.(?P<pos>-?0*[0-9]{1,18})(?:\.
 
 
 class ChangeDataPayload(PayloadMerger):
-    """A version is also a delete where the operation column has a text, in upper or lower case."""
+    """A version is also a delete if the operation column has a certain text, in upper or lower case."""
 
     delete_mark: ClassVar[tuple[str, str]]  # the operation column, and its text
 
@@ -62,9 +62,9 @@ class AWSDmsAvroPayload(ChangeDataPayload, OrderingPreCombinePayload, OverwriteW
 
 
 class DebeziumAvroPayload(ChangeDataPayload):
-    """The version with the later log position wins, the newer one on a tie; the operation type d is a delete.
+    """The later log position wins, the newer version on a tie; the operation type d is a delete.
 
-    An older version without log position (loaded before change capture began) loses.
+    An older version without a log position (loaded before change capture began) loses.
     """
 
     delete_mark = (_DEBEZIUM_OPERATION, "d")
@@ -76,7 +76,7 @@ class DebeziumAvroPayload(ChangeDataPayload):
 
     @abstractmethod
     def find_later(self, older: pa.Array, newer: pa.Array, keys: pa.Array) -> np.ndarray:
-        """Say for each pair whether the older version has the later log position; no position is null."""
+        """Return for each pair whether the older version has the later log position; null means no position."""
 
     def combine(self, older: Record, newer: Record, context: ArrowRecordContext, props: Props) -> Record | None:
         if newer.record is None:
@@ -117,7 +117,7 @@ class DebeziumAvroPayload(ChangeDataPayload):
 
 
 class MySqlDebeziumAvroPayload(DebeziumAvroPayload):
-    """Orders by ``_event_seq``: the binlog file's number, a dot, the position in it; both compare as integers."""
+    """Orders by ``_event_seq``: the binlog file's number, a dot, the position in the file; both compare as integers."""
 
     payload_classes = (f"{_DEBEZIUM}.MySqlDebeziumAvroPayload",)
     columns = (_DEBEZIUM_OPERATION, _SEQUENCE)
@@ -144,7 +144,7 @@ class PostgresDebeziumAvroPayload(DebeziumAvroPayload):
     """Orders by ``_event_lsn``; optionally keeps the older value where Debezium could not send one.
 
     Debezium then sends a placeholder. The Java class replaces it in place in the newer version's row. Hudi's reader
-    compares by identity, so it takes the newer version for unchanged and loses the replacement: the placeholder stays
+    compares by identity, so it considers the newer version unchanged and loses the replacement: the placeholder stays
     in tables of version 6 and 8. It stays here, too, unless the option for the unavailable value names the placeholder
     (``__debezium_unavailable_value``).
     """

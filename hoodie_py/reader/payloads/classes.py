@@ -1,9 +1,9 @@
 """The payload classes of Java Hudi that are built in.
 
 A table of merge mode CUSTOM with the payload strategy names its class in its properties. In table versions 6 and 8 this
-is any class but the three that a merge mode replaces; in version 9 more classes have a merge mode. ExpressionPayload
-exists only during a write, so it is missing here. HoodieMetadataPayload, that of the metadata table alone, is imported
-when such a table is read.
+is any class except the three that a merge mode replaces; in version 9 more classes have a merge mode. ExpressionPayload
+exists only during a write, so it is missing here. HoodieMetadataPayload, which only the metadata table uses, is
+imported when such a table is read.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Merges column statistics of the metadata table: of a file, or of a partition.
+"""Merges column statistics of the metadata table, of a file or a partition.
 
-The rule (Hudi ``HoodieTableMetadataUtil.mergeColumnStatsRecords``): if either side is deleted, or the newer one is
-tight, the newer one counts alone. Otherwise least and greatest values are those of both sides, and counts and sizes add
-up; all else is the newer one's.
+If either side is deleted, or the newer one is tight, the newer one counts alone. Otherwise least and greatest values
+are taken over both sides, counts and sizes add up, and everything else comes from the newer side (Hudi
+``HoodieTableMetadataUtil.mergeColumnStatsRecords``).
 
 Values are wrapped by type: a struct with one member that is not null. They compare as Java's values do: texts by UTF-16
-units, bytes as signed ones, floats with NaN last. The value type, where there is one, says what bytes and texts stand
-for.
+units, bytes as signed ones, floats with NaN last. The value type, if present, gives the meaning of bytes and texts.
 """
 
 from __future__ import annotations
@@ -63,21 +62,21 @@ def _read_flag(statistics: pa.Array, name: str) -> npt.NDArray[np.bool_]:
 
 
 def _read_kinds(statistics: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the ordinals of the value types, 0 where there is none."""
+    """Return the ordinals of the value types, 0 if there is none."""
     if statistics.type.get_field_index(_VALUE_TYPE) < 0:
         return np.zeros(len(statistics), np.int64)
     return to_numbers(pc.struct_field(statistics, [_VALUE_TYPE, _ORDINAL]), 0).astype(np.int64)
 
 
 def _check_kinds(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64], old: pa.Array, new: pa.Array) -> None:
-    """Refuse statistics of a column whose type changed: Java compares values of one class only."""
+    """Refuse statistics of a column whose type changed: Java compares only values of one class."""
     there = [to_booleans(pc.is_valid(pc.struct_field(each, "minValue"))) for each in (old, new)]
     if ((before != after) & there[0] & there[1]).any():
         raise UnsupportedFeatureError("Merging column statistics of different value types.")
 
 
 def _choose(before: pa.Array, after: pa.Array, kinds: npt.NDArray[np.int64], *, least: bool) -> pa.Array:
-    """Return the lesser, or the greater, of each pair of wrapped values; a missing one loses."""
+    """Return the lesser (``least``) or greater of each pair of wrapped values; a missing value loses."""
     has_old, has_new = to_booleans(before.is_valid()), to_booleans(after.is_valid())
     takes_old = has_old & ~has_new
     decided = ~(has_old & has_new)
@@ -94,7 +93,7 @@ def _choose(before: pa.Array, after: pa.Array, kinds: npt.NDArray[np.int64], *, 
 
 
 def _unwrap(wrapped: pa.Array, member: str) -> pa.Array:
-    """Return the values of one member, null where another one, or none, has the value."""
+    """Return the values of one member; null where the value has another type, or is missing."""
     inner = pc.struct_field(wrapped, member)
     return pc.struct_field(inner, 0) if pa.types.is_struct(inner.type) else inner
 
@@ -102,7 +101,7 @@ def _unwrap(wrapped: pa.Array, member: str) -> pa.Array:
 def _compare(
     old: pa.Array, new: pa.Array, kinds: npt.NDArray[np.int64], member: str, least: bool
 ) -> npt.NDArray[np.bool_]:
-    """Say for each pair of values whether the older one is less (``least``) or greater."""
+    """Return for each pair of values whether the older one is less (``least``) or greater."""
     found = np.zeros(len(old), bool)
     for kind in np.unique(kinds).tolist():
         at = from_numpy(np.flatnonzero(kinds == kind))
@@ -113,7 +112,7 @@ def _compare(
 
 
 def _to_sortable(values: pa.Array, kind: int, member: str) -> pa.Array:
-    """Return values that Arrow compares as Java compares the given ones."""
+    """Convert values so that Arrow compares them as Java compares the originals."""
     type_ = values.type
     if pa.types.is_floating(type_):
         bits = to_numbers(values.cast(pa.float64())).view(np.int64)
@@ -134,7 +133,7 @@ def _order_signed_bytes(values: pa.Array) -> pa.Array:
 
 
 def _order_integers(values: pa.Array) -> pa.Array:
-    """Return big-endian two's complements, of any length, as unsigned bytes of one length."""
+    """Convert big-endian two's complements of any length to sortable unsigned bytes of one length."""
     lengths = to_numbers(pc.binary_length(values)).astype(np.int64)
     width = max(int(lengths.max(initial=0)), 1)
     _, offsets, data = values.buffers()
@@ -153,7 +152,7 @@ def _order_integers(values: pa.Array) -> pa.Array:
 
 
 def _order_uuids(values: pa.Array) -> pa.Array:
-    """Return UUIDs as bytes in Java's order: both halves compare as signed numbers."""
+    """Convert UUIDs to bytes in Java's order: both halves compare as signed numbers."""
     if (to_numbers(pc.binary_length(values)) != _UUID_LENGTH).any():
         raise UnsupportedFeatureError("Merging column statistics of UUIDs in another form than Java's.")
     plain = pc.utf8_lower(pc.replace_substring(values, "-", ""))

@@ -1,8 +1,8 @@
-"""Merges the file lists of the metadata table: maps of file name to size and whether the file is deleted.
+"""Merges the file lists of the metadata table: maps from file name to size and deletion flag.
 
-The rule (Hudi ``HoodieMetadataPayload.combineFileSystemMetadata``), for a name that both lists have: if the newer list
-deletes it, it goes, unless the older one deletes it, too; otherwise the greater size counts. Any other name stays as it
-is, also as deleted: an even older list may have it.
+The rule for a name in both lists (Hudi ``HoodieMetadataPayload.combineFileSystemMetadata``): if the newer list deletes
+it, it is removed, unless the older list deletes it, too; otherwise the greater size counts. A name in one list stays as
+it is, even if deleted: a still older list may have it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def merge_file_lists(older: pa.Array, newer: pa.Array) -> pa.Array:
     """Merge lists pair by pair; the result has no nulls, as in Hudi.
 
     Raises:
-        CorruptFileError: the maps are not those of file lists.
+        CorruptFileError: the maps are not file lists.
     """
     entries = _list_entries([older, newer])
     rows, names, newest = entries
@@ -53,7 +53,7 @@ def merge_file_lists(older: pa.Array, newer: pa.Array) -> pa.Array:
 
 
 def _list_entries(lists: list[pa.Array]) -> tuple[npt.NDArray[np.int64], pa.Array, int]:
-    """Return the row and the name of each entry of both lists, and how many entries the older ones have."""
+    """Return the row and the name of each entry of both lists, and the number of entries in the older lists."""
     rows = [np.repeat(np.arange(len(each)), np.diff(_read_offsets(each))) for each in lists]
     names = []
     for each in lists:

@@ -1,14 +1,14 @@
 """PayloadMerger: the base class of mergers that follow a Java payload class.
 
-Agrees with Hudi's HoodieAvroRecordMerger. For a pair of versions, log with log and log with base:
+It agrees with Hudi's HoodieAvroRecordMerger. For a pair of versions, log with log and log with base:
 
 * If one side is a delete that commit time orders, or the older version has no data, the newer version wins.
-* Else the payload class combines the newer version with the older one's data. It returns one of them, a new record or
-  nothing. Nothing means delete: the newer version if it is a delete, else the older one if it is a delete, else a
-  delete without data that has the greater of the two ordering values.
+* Otherwise the payload class combines the newer version with the older one's data. It returns one of them, a new record
+  or nothing. Nothing means delete: the newer version if it is a delete, else the older one if it is a delete, else a
+  delete without data, with the greater of the two ordering values.
 
-A log record without base row goes through ``insert_batch``, where the payload class may see a delete that the reader
-does not. A version that the reader takes for a delete (operation D or -U) is a delete for the payload class, too.
+A log record without base row goes through ``insert_batch``, where the payload class may find a delete that the reader
+does not. A delete for the reader (operation D or -U) is a delete for the payload class, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CombineResult:
 
 
 class PayloadMerger(RecordMerger):
-    """One payload class."""
+    """The merger of one payload class."""
 
     strategy_id = PAYLOAD_STRATEGY_ID
     projection_compatible = True
@@ -69,11 +69,11 @@ class PayloadMerger(RecordMerger):
         return newer
 
     def is_deleted(self, record: Record, context: ArrowRecordContext, props: Props) -> bool:
-        """Say whether the payload class takes a version for a delete."""
+        """Say whether the payload class considers a version a delete."""
         return record.is_delete or record.record is None or is_flagged(record, context)
 
     def find_deleted(self, batch: BufferedBatch, props: Props) -> np.ndarray:
-        """Say for each record whether the payload class takes it for a delete."""
+        """Return for each record whether the payload class considers it a delete."""
         return np.asarray(batch.deletes | (batch.rows == NO_ROW) | find_flagged(batch))
 
     def mandatory_fields(self, schema: pa.Schema, config: TableConfig, props: Props) -> Sequence[str]:
@@ -136,7 +136,7 @@ def _merge_pairs(
 
 
 def _resolve_absent(older: BufferedBatch, newer: BufferedBatch, combined: CombineResult) -> BufferedBatch:
-    """Replace the results of pairs that gave nothing with deletes."""
+    """Replace the results of pairs for which the payload class returned nothing by deletes."""
     absent, result = combined.absent, combined.records
     if not absent.any():
         return result

@@ -7,7 +7,7 @@
     5      location of a record                   the newer one
     7      secondary key                          the newer one, also where it says that the key is deleted
 
-Versions of one key have one type. A delete record (a DELETE block's) deletes, and what comes after it starts anew.
+All versions of a key have one type. A delete record (from a DELETE block) deletes; later versions start anew.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _merge_column(older: BufferedBatch, newer: BufferedBatch, column: str) -> Bu
 
 
 def _check_types(older: Any, newer: Any) -> None:
-    """Refuse versions of different types, and types that are not known."""
+    """Refuse versions of different types, and unknown types."""
     unknown = np.flatnonzero(~np.isin(newer, list(_COLUMN_OF_TYPE)))
     if len(unknown):
         raise UnsupportedFeatureError(f"Records of the metadata table of type {newer[unknown[0]]}.")

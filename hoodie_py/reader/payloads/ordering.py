@@ -1,9 +1,9 @@
 """Ordering values as payload classes compare them.
 
-Agrees with Hudi's DefaultHoodieRecordPayload and OrderingValues. A payload class uses two ordering values:
+They agree with Hudi's DefaultHoodieRecordPayload and OrderingValues. A payload class uses two ordering values:
 
-* the one that the record carries, in which a null is the default;
-* the one that it reads from the row, in which a null is null and compares with nothing.
+* the value that the record carries, in which a null is the default;
+* the value that it reads from the row, in which a null is null and compares with nothing.
 
 Several fields compare one by one; the first difference decides.
 """
@@ -44,7 +44,7 @@ def list_option_ordering_fields(props: Mapping[str, str]) -> list[str]:
 
 
 def read_row_ordering(record: Record, context: ArrowRecordContext, fields: Sequence[str]) -> tuple[Any, ...]:
-    """Read one record's ordering values from its row, null as None; without row return those that it carries."""
+    """Read one record's ordering values from its row, None for null; without a row return the values it carries."""
     if record.record is not None:
         return tuple(context.get_value(record, name) for name in fields)
     return to_parts(record.ordering_value, len(fields))
@@ -70,7 +70,7 @@ def compare_fields(
 ) -> list[Comparison]:
     """Compare the ordering values of pairs field by field; the older records all have data.
 
-    Newer records without data, with ``carried`` all newer ones, are compared by the ordering value that they carry.
+    Newer records without data, with ``carried`` all newer records, are compared by the ordering value they carry.
     """
     has_data = (newer.rows != NO_ROW) & (not carried)
     steps = []
@@ -86,7 +86,7 @@ def compare_fields(
 
 
 def find_first_difference(steps: Sequence[Comparison], length: int) -> Comparison:
-    """Combine the comparisons of single fields: the first that differs or does not compare decides."""
+    """Combine the comparisons of single fields: the first that differs, or that does not compare, decides."""
     sign, stuck = np.zeros(length, np.int8), np.zeros(length, bool)
     for part_sign, part_stuck in steps:
         undecided = (sign == 0) & ~stuck
@@ -109,7 +109,7 @@ def read_ordering_field(batch: BufferedBatch, name: str) -> pa.Array:
 
 
 def select_greater(older: OrderingColumn, newer: OrderingColumn) -> OrderingColumn:
-    """Return the greater ordering value of each pair; the newer one on a tie or where they do not compare."""
+    """Return the greater ordering value of each pair; the newer one on a tie or if they do not compare."""
     sign, stuck = compare_orders(older, newer)
     return older.where((sign > 0) & ~stuck, newer)
 
@@ -130,7 +130,7 @@ def _get_part(order: OrderingColumn, index: int) -> OrderingColumn:
 
 
 def to_parts(value: Any, count: int) -> tuple[Any, ...]:
-    """Return an ordering value as one value a field."""
+    """Return an ordering value as a tuple with one value per field."""
     return value if isinstance(value, tuple) else (value,) * count
 
 

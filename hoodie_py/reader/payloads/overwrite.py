@@ -1,6 +1,6 @@
 """Payload classes in which one of the two versions wins unchanged.
 
-Agree with Hudi's OverwriteWithLatestAvroPayload, DefaultHoodieRecordPayload, EventTimeAvroPayload,
+They agree with Hudi's OverwriteWithLatestAvroPayload, DefaultHoodieRecordPayload, EventTimeAvroPayload,
 ReverseOrderHoodieRecordPayload, HoodieAvroPayload, RewriteAvroPayload, HoodieJsonPayload and EmptyHoodieRecordPayload.
 """
 
@@ -34,7 +34,7 @@ _MODEL = "org.apache.hudi.common.model"
 
 
 class OverwriteWithLatestAvroPayload(PayloadMerger):
-    """The newer version wins; if it is deleted the record is."""
+    """The newer version wins; if it is a delete, the record is deleted."""
 
     payload_classes: ClassVar[tuple[str, ...]] = (f"{_MODEL}.OverwriteWithLatestAvroPayload",)
 
@@ -46,7 +46,7 @@ class OverwriteWithLatestAvroPayload(PayloadMerger):
 
 
 class HoodieAvroPayload(OverwriteWithLatestAvroPayload):
-    """The newer version wins; a missing row is a delete, the column ``_hoodie_is_deleted`` is not read."""
+    """The newer version wins; a missing row is a delete, and ``_hoodie_is_deleted`` is not read."""
 
     payload_classes = (
         f"{_MODEL}.HoodieAvroPayload",
@@ -88,7 +88,7 @@ class OrderingPreCombinePayload(PayloadMerger):
 
 
 class DefaultHoodieRecordPayload(OrderingPreCombinePayload):
-    """The version with the greater ordering value in its row wins; on a tie the newer one, unless an option forbids it.
+    """The greater ordering value in the row wins; on a tie the newer version, unless an option forbids it.
 
     An older row with a null ordering value loses. If a delete field is configured, only its marker means delete.
     """
@@ -157,7 +157,7 @@ class ReverseOrderHoodieRecordPayload(DefaultHoodieRecordPayload):
 
 
 def compare_pair(older: Record, newer: Record, context: ArrowRecordContext) -> int:
-    """Compare the ordering values that two records carry; MergeError where they do not compare."""
+    """Compare the ordering values that two records carry; MergeError if they do not compare."""
     sign = compare_carried(older, newer, context)
     if sign is None:
         raise make_incomparable_error(

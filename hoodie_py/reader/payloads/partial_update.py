@@ -1,7 +1,7 @@
 """Payload classes that fill one version with values of the other, column by column.
 
-Agree with Hudi's OverwriteNonDefaultsWithLatestAvroPayload and PartialUpdateAvroPayload. Only top-level columns are
-compared. A row made from both versions has no operation, and its ordering value is read from the new row.
+They agree with Hudi's OverwriteNonDefaultsWithLatestAvroPayload and PartialUpdateAvroPayload. Only top-level columns
+are compared. A row made from both versions has no operation, and its ordering value is read from the new row.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OverwriteNonDefaultsWithLatestAvroPayload(OrderingPreCombinePayload):
 
 
 class PartialUpdateAvroPayload(PayloadMerger):
-    """The version with the greater ordering value wins, the newer one on a tie; its nulls are filled from the other.
+    """The greater ordering value wins, the newer version on a tie; nulls of the winner are filled from the loser.
 
     The older version wins only if both ordering values exist and have one class. Even then the meta columns come from
     the newer version. Java reads the older value from an Avro record and the newer one from a Spark row. So decimals,
@@ -113,7 +113,7 @@ class PartialUpdateAvroPayload(PayloadMerger):
 
 
 def fill_columns(base: BufferedBatch, other: BufferedBatch, takes: Mapping[str, np.ndarray]) -> BufferedBatch:
-    """Make records of the base's rows with the other's values where the column's mask is true."""
+    """Make records of the base's rows, with the other's values where the column's mask is true."""
     if not len(base):
         return base
     columns = {
@@ -152,7 +152,7 @@ def _merge_disordered_record(older: Record, newer: Record, context: ArrowRecordC
 
 
 def _may_be_later(context: ArrowRecordContext) -> bool:
-    """Say whether the ordering types have one class and unit in Java's Avro records and in Spark's rows."""
+    """Say whether the ordering types have the same class and unit in Java's Avro records and in Spark's rows."""
     return not any(
         pa.types.is_decimal(type_)
         or pa.types.is_date32(type_)
@@ -172,7 +172,7 @@ def _is_later(older: Record, newer: Record, context: ArrowRecordContext) -> bool
 
 
 def _find_later(older: BufferedBatch, newer: BufferedBatch) -> np.ndarray:
-    """Say for each pair whether the older version wins: all parts compare and the first difference is in its favour."""
+    """Return for each pair whether the older version wins: all parts compare, and the first that differs is greater."""
     if not _may_be_later(older.context):
         return np.zeros(len(newer), bool)
     steps = compare_fields(older, newer, older.context.ordering_fields, carried=True)

@@ -1,6 +1,6 @@
 """Row values as payload classes read them (flags, markers, defaults), and rows made from two versions.
 
-The rule: each question has a form for one record and a form for a batch, and both give the same answer.
+Each question has a form for one record and a form for a batch; both give the same answer.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def find_text(batch: BufferedBatch, column: str, text: str, *, ignore_case: bool
 
 
 def _has_text_form(context: ArrowRecordContext, column: str) -> bool:
-    """Say whether the table has a column and its values have a text form; bytes and nested values have none."""
+    """Say whether the table has a column whose values have a text form; bytes and nested values have none."""
     if column not in context.schema.names:
         return False
     type_ = context.schema.field(column).type
@@ -102,14 +102,14 @@ def get_default_value(context: ArrowRecordContext, column: str) -> Any:
 
 
 def equals_default(value: Any, default: Any, type_: pa.DataType) -> bool:
-    """Say whether a value is its column's default. A null equals a null default; bytes and records never match."""
+    """Say whether a value equals its column's default. A null equals a null default; bytes and records never match."""
     if default is None or value is None:
         return value is None and default is None
     return _has_equality(type_, default) and bool(value == default)
 
 
 def find_defaults(values: pa.Array, default: Any) -> np.ndarray:
-    """Say for each value whether it is its column's default."""
+    """Return for each value whether it equals its column's default."""
     type_ = values.type
     if default is None:
         return np.asarray(values.is_null())
@@ -142,7 +142,7 @@ def _has_equality(type_: pa.DataType, default: Any) -> bool:
 
 
 def make_merged_record(base: Record, values: Mapping[str, Any], key: str, context: ArrowRecordContext) -> Record:
-    """Make a record of the base's row with other values; its ordering is read from the row, it has no operation."""
+    """Make a record of the base's row with other values. Its ordering is read from the row; it has no operation."""
     changed = replace(context.replace(replace(base, record_key=key), **values), operation=None)
     return replace(changed, ordering_value=context.ordering_value(changed))
 
@@ -164,7 +164,7 @@ def make_merged_records(base: BufferedBatch, columns: Mapping[str, pa.Array]) ->
 
 
 def replace_records(whole: BufferedBatch, at: np.ndarray, part: BufferedBatch) -> BufferedBatch:
-    """Return ``whole`` with the records at the indices ``at`` replaced by those of ``part``; keys stay."""
+    """Return ``whole`` with the records at the indices ``at`` replaced by ``part``; keys stay."""
     if not len(at):
         return whole
     index = np.arange(len(whole))

@@ -1,7 +1,7 @@
 """RecordContext over Arrow rows: a record's data is a handle of the row store plus the fields that a merger changed.
 
-The rule: reading a field gathers that column once for all rows in focus (the pairs that a merge is given), not row by
-row. Replacing fields copies nothing until the merge's results are collected.
+Reading a field gathers its column once for all rows in focus (the pairs that a merge is given), not row by row.
+Replacing fields copies nothing until the merge's results are collected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Row:
 
 
 class ArrowRecordContext(TableRecordContext[Row]):
-    """Access to the rows of one file group; the store's schema is what this read loaded.
+    """Access to the rows of one file group; the store's schema has the columns that this read loaded.
 
-    ``defaults`` are column defaults other than null, ``times`` time columns with the types that the table declares
+    ``defaults``: column defaults other than null. ``times``: time columns with the types that the table declares
     (``formats.declared_times``).
     """
 
@@ -63,8 +63,8 @@ class ArrowRecordContext(TableRecordContext[Row]):
     def get_value(self, rec: BufferedRecord[Row] | Row | Mapping[str, Any] | None, field: str) -> Any:
         row = self._find_row(rec)
         self._forget_released()
-        # Most calls read a gathered column of an unchanged row: answer them here. None may mean "not gathered", and
-        # containers must be copied, so those go the general way.
+        # The fast path, as most calls read a gathered column of an unchanged row. None may mean "not gathered", and
+        # containers must be copied, so both take the general path.
         if row is not None and not row.changes:
             value = self._cells.get(field, _NOTHING).get(row.handle)
             if value is not None and not isinstance(value, (dict, list)):
@@ -72,7 +72,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         return super().get_value(row, field)
 
     def focus(self, handles: np.ndarray) -> None:
-        """Set the rows that are read next; each of their columns is then gathered in one step."""
+        """Set the rows to be read next; each of their columns is then gathered in one step."""
         self._focus = np.unique(handles[handles != NO_ROW])
         self._cells, self._lacks = {}, {}
         self._generation = self.store.generation
@@ -159,7 +159,7 @@ class ArrowRecordContext(TableRecordContext[Row]):
         return column[handle]
 
     def _forget_released(self) -> None:
-        """Drop the cached cells once the store has released rows: their handles may name other rows now."""
+        """Drop the cached cells if the store has released rows: their handles may now name other rows."""
         if self._generation != self.store.generation:
             self.focus(np.empty(0, np.int64))
 

@@ -1,7 +1,7 @@
 """BufferedBatch: many BufferedRecords as columns.
 
-The rule: row data stays in the row store until a column is read, so a merge moves integer handles, not rows. One record
-means the same here as in Hudi's BufferedRecord.
+Row data stays in the row store until a column is read, so a merge moves integer handles, not rows. A record means the
+same here as in Hudi's BufferedRecord.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hoodie_py.reader.record.table_context import make_fitting_array
 
 
 class LazyKeys:
-    """Record keys that are gathered, from the indices ``at``, on first use. A merge by row position never uses them."""
+    """Record keys that are gathered, from the indices ``at``, on first use; a merge by row position never uses them."""
 
     __slots__ = ("_at", "_keys")
 
@@ -135,7 +135,7 @@ class BufferedBatch:
         return self.context.store.column(self.rows, name)
 
     def has_values(self, name: str) -> np.ndarray:
-        """Say for each record whether its data has the column.
+        """Return for each record whether its data has the column.
 
         False for records without data, for absent values of partial rows, and for columns that the table does not have.
         """
@@ -171,7 +171,7 @@ class BufferedBatch:
         )
 
     def deleted(self, mask: np.ndarray | pa.Array) -> BufferedBatch:
-        """Return the records; those in the mask become DELETE and keep their data."""
+        """Return the records with those in the mask as DELETE; they keep their data."""
         chosen = _to_numpy_mask(mask, len(self))
         return BufferedBatch(
             self.context, self.late_keys, self.rows, self.order, np.where(chosen, np.int8(DELETE), self.codes)
@@ -268,7 +268,7 @@ class BufferedBatch:
     ) -> BufferedBatch:
         """Make a batch of rows that the store holds from the handle ``first`` on.
 
-        Without codes the rows have no operation, as base rows; without keys these are read from the rows.
+        ``codes``: None for rows without operations, such as base rows. ``keys``: None to read them from the rows.
         """
         fields = [read_field_values(batch, name) for name in context.ordering_fields]
         order = OrderingColumn.from_columns(fields, batch.num_rows)

@@ -1,8 +1,7 @@
 """RecordContext: the interface through which a merger reads and makes records.
 
-Agrees with Hudi's RecordContext (RFC-101). A merger that uses only this interface works on every kind of row. The rule:
-a null field, an absent field and a field of a null struct read as None; a field that the table does not have is an
-error.
+It agrees with Hudi's RecordContext (RFC-101). A merger that uses only this interface works on every kind of row. A null
+field, an absent field and a field of a null struct read as None; a field that the table does not have is an error.
 """
 
 from __future__ import annotations
@@ -19,8 +18,10 @@ T = TypeVar("T")
 
 
 class RecordContext(ABC, Generic[T]):
-    """Access to the records of one file group. Most methods take a BufferedRecord or bare data: that of a record, or a
-    mapping of values by column name, whose other columns are absent.
+    """Access to the records of one file group.
+
+    Most methods take a BufferedRecord or bare data: a record's data, or a mapping of values by column name, in which
+    all other columns are absent.
 
     Examples:
         >>> class AddPrices(RecordMerger):
@@ -48,8 +49,8 @@ class RecordContext(ABC, Generic[T]):
     def has_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None, field: str) -> bool:
         """Say whether the data has the field, null or not.
 
-        False for a field that a partial row lacks: an absent value keeps the older value, a null overwrites it. False
-        also for a field that the table does not have, and for a record without data.
+        False for a field that a partial row lacks: an absent value keeps the older value, while a null overwrites it.
+        Also False for a field that the table does not have, and for a record without data.
 
         Raises:
             MergeError: the table has the column but this read did not load it.
@@ -59,8 +60,8 @@ class RecordContext(ABC, Generic[T]):
     def ordering_value(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None) -> Any:
         """Return the ordering value from the data: a value, a tuple for several fields, or DEFAULT_ORDERING.
 
-        A record without data keeps its ordering value. A null gives DEFAULT_ORDERING. An int column differs, because
-        Hudi's default is the int 0: a null gives 0, and a 0 or null on a delete gives DEFAULT_ORDERING.
+        A record without data keeps its ordering value. A null gives DEFAULT_ORDERING, except in an int column, because
+        Hudi's default is the int 0: there a null gives 0, and a 0 or null on a delete gives DEFAULT_ORDERING.
         """
 
     @abstractmethod
@@ -81,8 +82,8 @@ class RecordContext(ABC, Generic[T]):
 
         Args:
             row: the data.
-            operation: what the row did, if the caller knows it. A row marked as deleted becomes a DELETE in any case,
-                unless it is an UPDATE_BEFORE.
+            operation: the row's operation, if known. A row marked as deleted becomes a DELETE in any case, unless it is
+                an UPDATE_BEFORE.
 
         Raises:
             MergeError: the table does not have a column, this read did not load it, or the row has no key.

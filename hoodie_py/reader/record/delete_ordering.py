@@ -50,7 +50,7 @@ _PLAIN = (OrderingKind.INT, OrderingKind.LONG)
 def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> list[Any]:
     """Return one ordering value per delete: a value, a tuple for several fields, ForeignValue or DEFAULT_ORDERING.
 
-    The types are those that the table declares; milliseconds in UTC are timestamp[ms, UTC].
+    ``types``: the types that the table declares; milliseconds in UTC are timestamp[ms, UTC].
 
     Raises:
         UnsupportedFeatureError: a column cannot hold a decimal.
@@ -62,10 +62,9 @@ def convert_delete_ordering(deleted: DeleteRecords, types: Sequence[pa.DataType]
 
 
 def make_delete_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataType]) -> OrderingColumn:
-    """Return the ordering values of deletes as a column.
+    """Return the ordering values of deletes as a column; arguments and errors as for ``convert_delete_ordering``.
 
-    Integers of the column's class are converted at once, without Python work for each delete. Arguments and errors are
-    those of ``convert_delete_ordering``.
+    Integers of the column's class are converted at once, without Python work for each delete.
     """
     plain = make_plain_ordering_column(deleted, types)
     if plain is not None:
@@ -86,7 +85,7 @@ def make_plain_ordering_column(deleted: DeleteRecords, types: Sequence[pa.DataTy
 
 
 def _make_integer_column(kinds: np.ndarray, numbers: np.ndarray, type_: pa.DataType) -> pa.Array | None:
-    """Return integers as a column, null for no ordering; None if some values have another class than the type."""
+    """Return integers as a column, null for no ordering; None if a value's class differs from the type's."""
     missing = kinds == OrderingKind.NONE
     plain = missing.copy()
     if missing.all():
@@ -122,7 +121,7 @@ def _convert_part(kind: int, value: Any, type_: pa.DataType) -> Any:
 
 
 def _convert_value(kind: int, value: Any, type_: pa.DataType) -> Any:
-    """Return the value for its column, times as microseconds; None where its class differs from the column's."""
+    """Return the value for its column, times as microseconds; None if its class differs from the column's."""
     if not any(is_type(type_) for is_type in _CLASSES.get(kind, ())):
         return None
     if kind == OrderingKind.DECIMAL:

@@ -1,6 +1,6 @@
 """Which log rows are deletes.
 
-Agrees with Hudi's DeleteContext. A row is a delete if one of these holds:
+They agree with Hudi's DeleteContext. A row is a delete if one of these holds:
 
 * the boolean column ``_hoodie_is_deleted`` is true;
 * the column ``_hoodie_operation`` is D or -U;
@@ -29,7 +29,9 @@ _CODES = {operation.value: operation.code for operation in HoodieOperation}
 
 @dataclass(frozen=True, slots=True)
 class DeleteRules:
-    """The delete columns of one table: which of two it has, and its delete field with the text that means delete."""
+    """The delete columns of one table: whether it has the flag and the operation column, and its delete field and
+    marker.
+    """
 
     flag: bool = False
     operation: bool = False
@@ -66,7 +68,7 @@ class DeleteRules:
         return tuple(name for name in named if name is not None)
 
     def read_operations(self, batch: pa.RecordBatch) -> np.ndarray:
-        """Return the int8 operation codes of log rows: those of the operation column, and DELETE for all other deletes.
+        """Return the int8 operation codes of log rows: from the operation column, and DELETE for all other deletes.
 
         Raises:
             MergeError: the operation column holds an unknown text.

@@ -30,7 +30,7 @@ Mask = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class ForeignValue:
-    """An ordering value of a delete block whose class is not the column's."""
+    """An ordering value of a delete block whose class differs from the column's."""
 
     kind: str
     value: Any
@@ -41,7 +41,7 @@ class ForeignValue:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The values of one ordering field: an array of the field's type, null where the entry is default or foreign."""
+    """The values of one ordering field: an array of the field's type, null for entries that are default or foreign."""
 
     values: pa.Array
     default: Mask
@@ -74,7 +74,7 @@ class OrderingColumn:
 
     @classmethod
     def from_columns(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
-        """Make a column of the ordering fields' values in rows; a null is the default."""
+        """Make a column of the ordering fields' values in rows; a null becomes the default."""
         parts = tuple(_make_part(column) for column in columns)
         if len(parts) == 1:
             return cls(parts, parts[0].default, None)
@@ -82,7 +82,9 @@ class OrderingColumn:
 
     @classmethod
     def of_deletes(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
-        """Make a column of the ordering fields' values of deletes; nulls in all fields are the default as a whole."""
+        """Make a column of the ordering fields' values of deletes; if all fields are null, the whole value is the
+        default.
+        """
         order = cls.from_columns(columns, length)
         missing = np.full(length, True)
         for column in columns:
@@ -91,8 +93,9 @@ class OrderingColumn:
 
     @classmethod
     def from_values(cls, values: Sequence[Any], types: Sequence[pa.DataType]) -> OrderingColumn:
-        """Make a column of Python values: a value, a tuple for several fields, a ForeignValue, None or
-        DEFAULT_ORDERING each.
+        """Make a column of Python values.
+
+        Each is a value, a tuple for several fields, a ForeignValue, None or DEFAULT_ORDERING.
         """
         foreign = np.array([v if isinstance(v, ForeignValue) else None for v in values], dtype=object)
         plain = [None if isinstance(v, ForeignValue) or v is DEFAULT_ORDERING else v for v in values]
@@ -156,7 +159,7 @@ class OrderingColumn:
 
     @classmethod
     def from_stored_columns(cls, columns: Mapping[str, pa.Array], foreign: np.ndarray | None) -> OrderingColumn:
-        """Make a column of what ``to_stored_columns`` returned and of the foreign values, without a copy."""
+        """Make a column from the result of ``to_stored_columns`` and the foreign values, without a copy."""
         count = sum(name.startswith("values") for name in columns)
         parts = tuple(_Part(columns[f"values{i}"], _bytes_to_mask(columns[f"default{i}"])) for i in range(count))
         return cls(parts, _bytes_to_mask(columns["default"]), foreign)
@@ -237,7 +240,7 @@ def _compare_each(older: OrderingColumn, newer: OrderingColumn) -> tuple[np.ndar
 
 
 def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
-    """Say for each pair whether the classes of the values differ, or those of any part with several fields."""
+    """Return for each pair whether the classes of the values differ; with several fields, of any part."""
     differ = np.zeros(len(older), bool)
     for mine, theirs in zip(older.parts, newer.parts, strict=True):
         if not mine.integer:
@@ -250,7 +253,7 @@ def classes_differ(older: OrderingColumn, newer: OrderingColumn) -> Mask:
 
 
 def make_sort_codes(column: OrderingColumn) -> np.ndarray | None:
-    """Return int64 codes that sort as the entries do; None where some entries do not compare."""
+    """Return int64 codes that sort as the entries do; None if some entries do not compare."""
     if column.foreign is not None:
         return None
     if not column.parts:
@@ -278,7 +281,7 @@ def _make_part(column: pa.Array) -> _Part:
 
 
 def _mask_to_bytes(mask: Mask) -> pa.Array:
-    """Return a mask as bytes: Arrow packs booleans into bits, which NumPy could not view without a copy."""
+    """Return a mask as bytes: Arrow packs booleans into bits, which NumPy cannot view without a copy."""
     return pa.array(mask.view(np.uint8))
 
 
@@ -336,7 +339,7 @@ def _compare_parts(older: _Part, newer: _Part) -> tuple[np.ndarray, Mask]:
 
 
 def _compare_foreign(older: np.ndarray, newer: np.ndarray, sign: np.ndarray, mixed: Mask) -> None:
-    """Compare the few pairs with a foreign value, in place: it compares only with a foreign value of its class."""
+    """Compare the few pairs with a foreign value, in place; it compares only with a foreign value of the same class."""
     for i in np.flatnonzero([a is not None or b is not None for a, b in zip(older, newer, strict=True)]):
         a, b = older[i], newer[i]
         mixed[i] = a is None or b is None or a.kind != b.kind

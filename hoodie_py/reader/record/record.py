@@ -1,9 +1,9 @@
 """BufferedRecord: one version of one record.
 
-Agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.
+It agrees with Hudi's BufferedRecord, HoodieOperation and OrderingValues.
 
 * The operation DELETE or UPDATE_BEFORE makes a record a delete, with or without data.
-* The default ordering value means that commit time decides. Hudi stores it as the int 0. Here it has its own type,
+* The default ordering value means that commit time decides. Hudi stores it as the int 0; here it has its own type,
   because a long 0 and an empty string are ordinary values.
 """
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class HoodieOperation(enum.Enum):
-    """What a version did to its record. Where codes are used, -1 means that no operation is known.
+    """What a version did to its record; as a code, -1 means that the operation is not known.
 
     Examples:
         >>> HoodieOperation("D")
@@ -118,7 +118,7 @@ class BufferedRecord(Generic[T]):
             DEFAULT_ORDERING, which means that commit time decides.
         record: the data, opaque: a RecordContext reads its values. None only for a delete without data.
         schema_id: ``context.decode_schema(schema_id)`` is the schema of ``record``; None without data.
-        operation: what this version did; None where it is not known.
+        operation: what this version did; None if not known.
 
     Examples:
         >>> reader = FileGroupReader(trips.file_slices(filter="city = 'sf'")[0], trips)
@@ -135,7 +135,7 @@ class BufferedRecord(Generic[T]):
 
     @classmethod
     def of_delete(cls, record_key: str, ordering_value: Any = DEFAULT_ORDERING) -> BufferedRecord[T]:
-        """Make a delete without data, as in a delete block; without ordering value, commit time orders it."""
+        """Make a delete without data, as in a delete block; without an ordering value, commit time orders it."""
         ordering = DEFAULT_ORDERING if ordering_value is None else ordering_value
         return cls(record_key, ordering, None, None, HoodieOperation.DELETE)
 

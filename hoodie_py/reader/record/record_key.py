@@ -1,16 +1,16 @@
-"""How a record's key is read from its row.
+"""Reads a record's key from its row.
 
-Agrees with Hudi's RecordContext and KeyGenUtils:
+It agrees with Hudi's RecordContext and KeyGenUtils:
 
 * A table with meta columns has the key in ``_hoodie_record_key``.
-* Else a single key field gives its value as text.
+* Otherwise a single key field gives its value as text.
 * Several key fields give ``f1:v1,f2:v2``, with ``__null__`` for a null and ``__empty__`` for an empty text.
 
-The texts of values are those of the rows that Java's readers merge: a date is its days since 1970, a timestamp its
-microseconds, floats and decimals as Java prints them. Java's writers spell dates in delete blocks otherwise
-(2026-01-31), and the key of a single field as ``field:value`` where the key generator is COMPLEX. Such deletes match no
+Values have the texts that they have in the rows that Java's readers merge: a date is its days since 1970, a timestamp
+its microseconds, floats and decimals as Java prints them. In delete blocks Java's writers spell dates otherwise
+(2026-01-31), and the key of a single field as ``field:value`` if the key generator is COMPLEX. Such deletes match no
 row by key, in Java as here; they count where rows are found by position. Java compares binary keys by identity, so its
-rows never match; here they match by content, in hex, as Java's delete blocks have them.
+rows never match; here they match by content, in hex, as in Java's delete blocks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PLAIN: tuple[Callable[[pa.DataType], bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class RecordKeys:
-    """How keys are read from rows: of the meta column alone, or computed from the key fields in configured order."""
+    """How keys are read from rows: from the meta column alone, or computed from the key fields in configured order."""
 
     columns: tuple[str, ...]
     virtual: bool
@@ -81,7 +81,7 @@ class RecordKeys:
         return str(self.read_keys(pa.RecordBatch.from_arrays(columns, list(self.columns)))[0].as_py())
 
     def find_key_values(self, key: str, schema: pa.Schema) -> dict[str, Any]:
-        """Return the column values that give a new row this key; empty where the key's text does not determine them."""
+        """Return the column values that give a new row this key; empty if the key's text does not determine them."""
         if not self.virtual:
             return {RECORD_KEY_FIELD: key}
         if len(self.columns) > 1 or self.columns[0] not in schema.names:

@@ -1,9 +1,7 @@
 """The row store: the Arrow batches of one file group, in which an integer handle names each row.
 
-The rules:
-
 * A handle is valid until its chunk is released; -1 means "no data".
-* Chunks are added and released at the end only. So the rows made for one base batch are released with it.
+* Chunks are added and released only at the end, so the rows made for one base batch are released with it.
 * Rows are copied only by ``take``. Chunks may move to spill files and are then read through memory maps; their handles
   do not change.
 
@@ -42,7 +40,7 @@ class _Chunk:
 class RowStore:
     """Record batches of one schema, appended and released at the end.
 
-    ``spill`` takes the rows for which the memory budget has no room; without, all rows stay in memory.
+    ``spill``: takes the rows that exceed the memory budget; None to keep all rows in memory.
     """
 
     def __init__(self, schema: pa.Schema, spill: Spill | None = None) -> None:
@@ -62,8 +60,7 @@ class RowStore:
     def add(self, batch: pa.RecordBatch, absent: Mapping[str, np.ndarray] | None = None) -> int:
         """Append a batch of the store's schema and return the handle of its first row.
 
-        ``absent`` has a mask for each column that some rows lack. An absent value is not null: it keeps the older
-        value.
+        ``absent``: a mask for each column that some rows lack. An absent value is not null: it keeps the older value.
 
         Raises:
             StorageError: rows could not be spilled.
@@ -77,7 +74,7 @@ class RowStore:
         return first
 
     def reserve(self, rows: int) -> int:
-        """Reserve handles for rows that are compared by handle only, and return the first handle.
+        """Reserve handles for rows that are only compared by handle, and return the first handle.
 
         These rows cannot be gathered. They must be released before other rows are added.
         """
@@ -96,7 +93,7 @@ class RowStore:
         return self._added_bytes // max(1, self._added_rows)
 
     def spill_rows(self) -> None:
-        """Move all rows to spill files; from now on spill at a smaller part of the budget.
+        """Move all rows to spill files; from now on spill at a smaller share of the budget.
 
         Raises:
             StorageError: the disk is full or fails.
@@ -106,7 +103,7 @@ class RowStore:
             self._write()
 
     def release(self, length: int) -> None:
-        """Drop every row from the handle ``length`` on; later rows get these handles again."""
+        """Drop every row from the handle ``length`` on; later rows reuse these handles."""
         self.generation += 1
         while self._starts[-1] > length:
             chunk = self._chunks.pop()
@@ -117,7 +114,9 @@ class RowStore:
                 self._append(_cut_chunk(chunk, keep), keep)
 
     def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
-        """Keep only some rows, copied ``at_once`` at a time; return their new handles. All others become invalid."""
+        """Keep only some rows, copied ``at_once`` at a time; return their new handles. All other handles become
+        invalid.
+        """
         kept = np.unique(handles[handles != NO_ROW])
         fresh: list[_Chunk] = []
         for start in range(0, len(kept), at_once):
@@ -131,7 +130,7 @@ class RowStore:
         return np.where(handles == NO_ROW, NO_ROW, np.searchsorted(kept, handles))
 
     def take(self, handles: np.ndarray, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-        """Gather rows, one per handle in any order, repeats allowed; null in every column where the handle is -1."""
+        """Gather rows, one per handle, in any order and with repeats; a handle of -1 gives null in every column."""
         names = self.schema.names if columns is None else list(columns)
         schema = pa.schema([self.schema.field(name) for name in names])
         if not names:
@@ -175,7 +174,9 @@ class RowStore:
         return missing
 
     def list_absent(self, handles: np.ndarray, but: Collection[str] = ()) -> dict[str, np.ndarray]:
-        """Return a mask, as ``add`` takes it, for each column but some that some rows lack."""
+        """Return the masks, as ``add`` takes them, of the columns that some rows lack, except the columns in
+        ``but``.
+        """
         if not self.partial:
             return {}
         found = ((name, self.find_absent(handles, name)) for name in self.schema.names if name not in but)
@@ -252,7 +253,7 @@ def _make_chunk(batch: pa.RecordBatch, absent: Mapping[str, np.ndarray]) -> _Chu
 
 
 def _cut_chunk(chunk: _Chunk, rows: int) -> _Chunk:
-    """Return the first rows of a chunk. A spilled chunk keeps its other rows, but no handle names them."""
+    """Return the first rows of a chunk. A spilled chunk keeps all its rows, but no handle names the others."""
     if chunk.batch is None:
         return chunk
     return _make_chunk(chunk.batch.slice(0, rows), {name: mask[:rows] for name, mask in chunk.absent.items()})

@@ -1,7 +1,7 @@
 """The rules that every RecordContext shares: nested fields, keys, ordering values, deletes and schema ids.
 
-Agrees with Hudi's RecordContext. A subclass adds only how it reads a field of its kind of row and how it makes a
-changed row. So a merger gets the same answers on every kind of row.
+They agree with Hudi's RecordContext. A subclass adds only how it reads a field of its kind of row and how it makes a
+changed row, so a merger gets the same answers on every kind of row.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ T = TypeVar("T")
 class TableRecordContext(RecordContext[T]):
     """The rules of one table over one kind of row.
 
-    ``schema`` has the columns that this read loaded, ``table_schema`` all, to tell "not loaded" from "does not exist".
-    ``identity`` are fields that a merge must not change.
+    ``schema``: the columns that this read loaded. ``table_schema``: all columns, to distinguish "not loaded" from "does
+    not exist". ``identity``: fields that a merge must not change.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TableRecordContext(RecordContext[T]):
 
     @abstractmethod
     def _as_row(self, row: T | Mapping[str, Any]) -> T:
-        """Return bare data as a row of this context; values by column name become a new one.
+        """Return bare data as a row of this context; a mapping of values becomes a new row.
 
         Raises:
             MergeError: the table does not have a column, or this read did not load it.
@@ -196,7 +196,7 @@ class TableRecordContext(RecordContext[T]):
         return self._schemas[schema_id] if schema_id is not None and 0 <= schema_id < len(self._schemas) else None
 
     def _locate_field(self, field: str) -> tuple[str | None, tuple[str, ...]]:
-        """Find a field: its loaded column and the path inside that column; (None, ()) if the table does not have it.
+        """Find a field: its loaded column and the path inside the column; (None, ()) if the table does not have it.
 
         Raises:
             MergeError: the table has the column, but this read did not load it.
@@ -220,13 +220,13 @@ class TableRecordContext(RecordContext[T]):
         """Check that this read loaded a column.
 
         Raises:
-            MergeError: it did not, or the table does not have the column; the message says which.
+            MergeError: it did not load it, or the table does not have the column; the message says which.
         """
         if name not in self._columns:
             raise make_unread_column_error(name) if name in self._table_columns else make_unknown_column_error(name)
 
     def _find_row(self, rec: BufferedRecord[T] | T | Mapping[str, Any] | None) -> T | None:
-        """Return the data of a record or of bare data; None for none."""
+        """Return a record's data, or bare data as a row; None without data."""
         if isinstance(rec, BufferedRecord):
             return rec.record
         return None if rec is None else self._as_row(rec)
@@ -235,7 +235,7 @@ class TableRecordContext(RecordContext[T]):
         """Return the key of a bare row.
 
         Raises:
-            MergeError: it has none.
+            MergeError: the row has no key.
         """
         lacking = [name for name in self.keys.columns if self.get_value(row, name) is None]
         if len(lacking) == len(self.keys.columns):
@@ -277,7 +277,7 @@ class TableRecordContext(RecordContext[T]):
         return self._encode_columns([*(self.schema.names if known is None else known.names), *names])
 
     def _read_field(self, rec: BufferedRecord[T] | T | Mapping[str, Any], name: str) -> Any:
-        """Return a record's value of a field; None also for one that the table lacks."""
+        """Return a record's value of a field; None if the table lacks the field."""
         return None if self._locate_field(name)[0] is None else self.get_value(rec, name)
 
     def _read_operation(self, row: T | Mapping[str, Any]) -> HoodieOperation | None:
@@ -300,7 +300,7 @@ class TableRecordContext(RecordContext[T]):
         return bool(pa.scalar(value, type_).cast(pa.string()).as_py() == self.deletes.marker)
 
     def _has_zero_default(self, index: int) -> bool:
-        """Say whether an ordering field's default is its value 0, as in int columns: Hudi's default is the int 0."""
+        """Say whether 0 is the default of an ordering field, as in int columns: Hudi's default is the int 0."""
         type_ = self.ordering_types[index]
         return type_ is not None and bool(pa.types.is_int32(type_))
 
@@ -308,8 +308,8 @@ class TableRecordContext(RecordContext[T]):
 class MappingRecordContext(TableRecordContext[dict[str, Any]]):
     """Access to rows that are dicts of Python values by column name, for tests of mergers and for tools.
 
-    A column that a dict does not have is absent, which is not null. Keys are by default those of the meta column
-    ``_hoodie_record_key``; ``table_schema`` has all columns of the table, where rows hold only some of them.
+    A column that a dict lacks is absent, not null. By default keys come from the meta column ``_hoodie_record_key``.
+    ``table_schema``: all columns of the table, if rows hold only some of them.
 
     Examples:
         >>> context = MappingRecordContext(pa.schema([("_hoodie_record_key", pa.string()), ("price", pa.float64())]))
@@ -353,7 +353,7 @@ class MappingRecordContext(TableRecordContext[dict[str, Any]]):
 
 
 def make_unread_column_error(name: str) -> MergeError:
-    """Make the error for a merger that reads a column which it did not declare."""
+    """Make the error for a merger that reads a column it did not declare."""
     return MergeError(
         "A merger asked for a column that this read did not load.",
         column=name,
@@ -362,7 +362,7 @@ def make_unread_column_error(name: str) -> MergeError:
 
 
 def make_unknown_column_error(name: str) -> MergeError:
-    """Make the error for a merger that reads a column which no row can have."""
+    """Make the error for a merger that reads a column that the table does not have."""
     return MergeError(
         "A merger asked for a column that the table does not have.",
         column=name,

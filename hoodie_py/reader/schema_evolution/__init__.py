@@ -1,1 +1,1 @@
-"""How the columns of a file become those of a read: by name, or by id."""
+"""Converts the columns of a file to those of a read, by name or by id."""

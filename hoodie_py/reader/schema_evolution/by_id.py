@@ -1,6 +1,6 @@
-"""Bring the batches of a file to the columns of a read by a mapping of ids: other names at every depth, wider types.
+"""Converts the batches of a file to the columns of a read by column ids: other names at every depth, wider types.
 
-Types change by the rules of ``conversions``, those of Hudi's schema-on-read (``SchemaChangeUtils``).
+Types change by the rules of ``conversions``, which are those of Hudi's schema-on-read (``SchemaChangeUtils``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hoodie_py.reader.schema_evolution.file_mappings import ELEMENT, VALUE, File
 
 
 class ColumnMapper:
-    """Maps the batches of files that one mapping holds for to the columns of a read.
+    """Maps the batches of files that share one mapping to the columns of a read.
 
-    ``schema`` has the columns of the read, with their types. Batches come out with those of them that the file has.
+    ``schema``: the columns of the read, with their types. Mapped batches have those of them that the file has.
     """
 
     def __init__(self, mapping: FileMapping, schema: pa.Schema) -> None:
@@ -37,19 +37,19 @@ class ColumnMapper:
         return [stored for name in names if (stored := self._sources[name].name) is not None]
 
     def rename_types(self, types: pa.Schema | None) -> pa.Schema | None:
-        """Return a schema about columns of the read under the names in the file."""
+        """Return a schema of columns of the read with the names in the file."""
         if types is None:
             return None
         fields = [_rename_field(field, self._sources[field.name]) for field in types if field.name in self._sources]
         return pa.schema([field for field in fields if field is not None])
 
     def is_same(self, name: str, stored: pa.Schema) -> bool:
-        """Say whether a column of the read that the file has needs nothing but its name."""
+        """Say whether a column of the read, which the file has, needs no change but its name."""
         source = self._sources[name]
         return not source.inner and stored.field(source.name).type.equals(self._schema.field(name).type)
 
     def map_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of the read that the batch has, with their names and types.
+        """Return the columns of the read that the batch has, with the read's names and types.
 
         Raises:
             UnsupportedFeatureError: a type change that Hudi does not know.
@@ -67,7 +67,7 @@ class ColumnMapper:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def map_column(self, name: str, array: pa.Array) -> pa.Array:
-        """Return a column of the read, made of the file's; errors as ``map_batch``."""
+        """Return a column of the read, converted from the file's; errors as for ``map_batch``."""
         field = self._schema.field(name)
         try:
             return map_array(array, field.type, self._sources[name].inner)
@@ -77,7 +77,7 @@ class ColumnMapper:
 
 
 class BlockMapper:
-    """Maps the rows of log blocks to the columns of a merge; blocks of one version of the schema share a number."""
+    """Maps the rows of log blocks to the columns of a merge; blocks of one schema version share a mapping."""
 
     def __init__(self, mappings: FileMappings, schema: pa.Schema, times: pa.Schema | None) -> None:
         self._mappings = mappings
@@ -90,7 +90,7 @@ class BlockMapper:
         return self._mappings.find_number(instant)
 
     def find(self, instant: str) -> tuple[ColumnMapper, Sequence[str], pa.Schema | None]:
-        """Return for a block of an instant what maps it, the columns to decode and their declared times."""
+        """Return for a block of an instant its mapper, the columns to decode and their declared times."""
         number = self.find_number(instant)
         made = self._made.get(number)
         if made is None:
@@ -139,7 +139,7 @@ def _find_inner(inner: Mapping[str, Source], key: str) -> Mapping[str, Source]:
 
 
 def _rename_field(field: pa.Field, source: Source) -> pa.Field | None:
-    """Return a field about a column under its name in the file; None if the file cannot have it."""
+    """Return a field with its column's name in the file; None if the file cannot have the column."""
     return None if source.name is None else pa.field(source.name, _rename_type(field.type, source.inner))
 
 

@@ -1,9 +1,8 @@
-"""Bring the batches of a file to the schema of a read: columns by name, types widened, nulls for missing columns.
+"""Converts the batches of a file to the schema of a read: columns by name, types widened, nulls for missing columns.
 
 The promotions are those of Hudi's schema-on-write evolution (AvroSchemaCompatibility, HoodieAvroUtils.rewriteRecord):
-int -> long -> float -> double (single floats by their text: 1.1 stays 1.1), numbers and dates to string,
-string <-> bytes, wider decimals, timestamps of another unit, struct fields by name at every depth. Anything else is an
-error.
+int -> long -> float -> double (single floats by their text: 1.1 stays 1.1), numbers and dates to string, string <->
+bytes, wider decimals, timestamps of another unit, struct fields by name at every depth. Anything else is an error.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ def conform_batch(
     defaults: Mapping[str, Any] | None = None,
     absent: NullColumns | None = None,
 ) -> pa.RecordBatch:
-    """Return the batch with exactly the schema's columns; those that it lacks have their default, else null.
+    """Return the batch with exactly the schema's columns; missing columns have their default, else null.
 
-    ``absent`` makes the nulls where many batches lack the same columns.
+    ``absent``: makes the nulls if many batches lack the same columns.
 
     Raises:
         UnsupportedFeatureError: a column cannot be promoted to the wanted type.
@@ -71,9 +70,9 @@ def conform_batch(
 
 
 class Conformer:
-    """Brings the batches of one file to a schema; the file's schema is compared once.
+    """Converts the batches of one file to a schema; the file's schema is compared only once.
 
-    ``loose`` batches may keep the file's metadata and non-null fields.
+    ``loose``: batches may keep the file's metadata and non-null fields.
     """
 
     def __init__(self, schema: pa.Schema, defaults: Mapping[str, Any] | None = None, *, loose: bool = False) -> None:
@@ -95,7 +94,7 @@ class Conformer:
         return pa.RecordBatch.from_arrays([batch.column(i) for i in self._same], schema=self._schema)
 
     def _find_columns(self, source: pa.Schema) -> list[int] | None:
-        """Return the places of the columns in a batch; None if one is missing or has another type."""
+        """Return the columns' indexes in a batch; None if one is missing or has another type."""
         places = [source.get_field_index(name) for name in self._schema.names]
         if not places or min(places) < 0:
             return None
@@ -104,7 +103,7 @@ class Conformer:
 
 
 def conform_column(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Promote an array to a column of the table; vectors come as bytes or as lists.
+    """Promote an array to a column of the table; stored vectors are bytes or lists.
 
     Raises:
         UnsupportedFeatureError: the promotion is not one that Hudi allows, or variants are stored shredded.
@@ -119,7 +118,7 @@ def conform_column(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def conform_array(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Promote an array to the target type; return it unchanged where the types are equal.
+    """Promote an array to the target type; return it unchanged if the types are equal.
 
     Raises:
         UnsupportedFeatureError: the promotion is not one that Hudi allows.

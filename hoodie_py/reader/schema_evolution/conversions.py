@@ -1,10 +1,11 @@
-"""Convert values of a column whose type was altered with schema-on-read (``SchemaChangeUtils.isTypeUpdateAllow``).
+"""Converts values of a column whose type was altered with schema-on-read (``SchemaChangeUtils.isTypeUpdateAllow``).
 
-Beyond what matching by name widens (``by_name``): numbers and strings to decimals, decimals to other precisions,
-strings to dates. Numbers go to decimals by way of their texts in Java, rounded half up (``HoodieAvroUtils``,
+Beyond the promotions by name (``by_name``): numbers and strings to decimals, decimals to other precisions, strings to
+dates. Numbers are converted to decimals through their texts in Java, rounded half up (``HoodieAvroUtils``,
 ``rewriteRecordWithNewSchema``); a float 1.1 becomes 1.10, not 1.10000002. Each distinct value is converted once.
 
-A value that does not fit the new type is an error: Java makes nulls of some, and a compaction would make them last.
+A value that does not fit the new type is an error: Java makes some of them null, and a compaction would make that
+permanent.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 
 
 def convert_values(array: pa.Array, target: pa.DataType, *, exact: bool = False) -> pa.Array:
-    """Return primitive values with another type. ``exact``: texts and floats are not rounded to decimals, but refused.
+    """Convert primitive values to another type. ``exact``: refuse texts and floats that decimals would round.
 
     Raises:
         UnsupportedFeatureError: Hudi does not know the change.

@@ -1,7 +1,7 @@
-"""FileMappings: under which names the files of a slice hold the columns of a read, where the table gave columns ids.
+"""FileMappings: the names of a read's columns in the files of a slice, for tables that gave columns ids.
 
-A mapping says only what differs from the columns of the read: fields that were renamed since, and fields that a file
-lacks though it has a field of their name (dropped, and added again). All else goes by name (Hudi
+A mapping holds only differences from the columns of the read: fields that were renamed since, and fields that a file
+lacks though it has a field of their name (dropped, and added again). All other fields match by name (Hudi
 ``InternalSchemaMerger``). Mappings are plain values, small enough for a task.
 """
 
@@ -22,8 +22,8 @@ class Source:
     """Where a column or nested field comes from.
 
     Attributes:
-        name: its name in the file; None if the file does not have it, whatever has its name there.
-        inner: sources of the fields inside by their names in the read, only of those that differ.
+        name: its name in the file; None if the file lacks it, even if another field there has its name.
+        inner: sources of the nested fields that differ, by their names in the read.
     """
 
     name: str | None
@@ -35,11 +35,11 @@ FileMapping = Mapping[str, Source]
 
 @dataclass(frozen=True, slots=True)
 class FileMappings:
-    """The mappings for files by the instant that wrote them.
+    """The mappings of files, by the instant that wrote them.
 
     Attributes:
         starts: the first instant of each mapping, as a number, rising; the first is 0.
-        mappings: a mapping holds up to the start of the next one.
+        mappings: each holds up to the start of the next.
     """
 
     starts: tuple[int, ...]
@@ -49,7 +49,7 @@ class FileMappings:
         """Return the number of the mapping for files of an instant.
 
         Raises:
-            InvalidTableError: the instant is no number, so that no version of the schema can be told.
+            InvalidTableError: the instant is no number, so it has no version of the schema.
         """
         return max(0, bisect_right(self.starts, _to_number(instant)) - 1)
 
@@ -58,13 +58,15 @@ class FileMappings:
         return self.mappings[self.find_number(instant)]
 
     def cut(self, instants: Iterable[str]) -> FileMappings:
-        """Return what files of the earliest of some instants and of later ones need; errors as ``find_number``."""
+        """Return the mappings that files of the earliest of some instants, and later files, need; errors as
+        ``find_number``.
+        """
         low = min(map(self.find_number, instants), default=0)
         return FileMappings(self.starts[low:], self.mappings[low:])
 
 
 def join_equal(starts: Sequence[int], mappings: Sequence[FileMapping]) -> FileMappings:
-    """Make mappings of those of each version of the schema; neighbours that are equal become one."""
+    """Make mappings of the mapping of each schema version; equal neighbours become one."""
     kept_starts: list[int] = []
     kept: list[FileMapping] = []
     for start, mapping in zip(starts, mappings, strict=True):

@@ -1,12 +1,12 @@
 """The process that decodes Lance files: answers requests of ``process`` on its standard input.
 
-The lance library checks little of what a file says. On a damaged page it may panic where no exception can leave it, or
-ask for all memory, and either ends the process. So no other process imports it.
+The lance library checks little of a file. On a damaged page it may panic where no exception can be raised, or request
+all memory; both end the process. So no other process imports it.
 
-A request is a line of JSON. The answer is a row of frames: a letter, the length as eight bytes, the content.
+A request is a line of JSON. The answer is a sequence of frames: a letter, the length as eight bytes, the content.
 
     S   the schema of the file, or of the batches to come, as Arrow IPC
-    B   a batch; another follows when the asker writes "+", and "." ends the answer
+    B   a batch; the client answers "+" for the next one, and "." to end
     Z   the end
     E   the error as JSON, and the end
 """
@@ -35,9 +35,9 @@ _SOURCE_PLACE = re.compile(r",? ?/\S+\.rs:\d+(:\d+)?")  # where in the library's
 
 
 def main(decoded_bytes: int) -> None:
-    """Answer requests until there are none; a process that nobody asks for two minutes ends."""
+    """Answer requests until standard input closes, or until no request comes for two minutes."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # the library prints there
+    os.dup2(2, 1)  # the library prints to standard output, where answers go
     with suppress(ValueError, OSError):  # a limit that is lower stays
         resource.setrlimit(resource.RLIMIT_DATA, (decoded_bytes + _SPARE_BYTES,) * 2)
     requests = os.fdopen(0, "rb", buffering=0)

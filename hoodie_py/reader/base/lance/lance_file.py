@@ -1,13 +1,12 @@
 """LanceFileReader: reads a Lance base file in batches, only the columns that a read needs.
 
 A base file is one Lance *file* of format 2, not a dataset (Hudi ``HoodieSparkLanceWriter``). Its layout is checked
-here. Its pages are decoded by the lance library in another process (``process``). A local file is opened where it lies;
-of a remote one a read copies the pages of its columns first (``local_copy``).
+here; its pages are decoded by the lance library in another process (``process``). A local file is opened in place. For
+a remote file the pages of the wanted columns are copied first (``local_copy``).
 
-The library cannot filter: rows are filtered when they are read. A file has no statistics of its columns, but the
-range and the bloom filter of its keys, as other base files have.
-
-Format 2.0, which Hudi 1.2 writes, cannot say that a struct is null (``null_structs``).
+The library cannot filter: rows are filtered after reading. A file has no column statistics, but it has the range and
+the bloom filter of its keys, like other base files. Format 2.0, which Hudi 1.2 writes, cannot store null structs
+(``null_structs``).
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ _BATCH_BYTES = 64 << 20  # bytes of the file that a batch may come from, however
 class LanceFileReader:
     """One open Lance file; arguments and errors as for ``BaseFileReader``.
 
-    ``directory`` is for copies of remote files, None for the system's directory for temporary files.
+    ``directory``: for copies of remote files; None for the system's temporary directory.
 
     Raises:
-        UnsupportedFeatureError: the lance library is missing, or the file has another version or a type of its own.
+        UnsupportedFeatureError: the lance library is missing, or the file's version or a type is not supported.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class LanceFileReader:
 
     @property
     def group_rows(self) -> Sequence[int]:
-        """The number of rows of each part: Lance has no row groups, and finds any row."""
+        """The number of rows of each part; parts are arbitrary, as Lance has no row groups and can find any row."""
         whole, rest = divmod(self.num_rows, _GROUP_ROWS)
         return [_GROUP_ROWS] * whole + [rest] * bool(rest)
 
@@ -109,7 +108,7 @@ class LanceFileReader:
         coded: Collection[str] = (),
         column_threads: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows in file order with the schema's columns; as ``OpenBaseFile``."""
+        """Read rows in file order with the schema's columns; as for ``OpenBaseFile``."""
         return self._read(schema, batch_rows, row_groups)
 
     def _read(self, schema: pa.Schema, rows: int, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
@@ -133,7 +132,7 @@ class LanceFileReader:
         return batch if self._layout.has_null_structs else restore_batch(batch, schema)
 
     def _find_rows(self, groups: Sequence[int] | None) -> list[tuple[int, int]]:
-        """Return where the rows of some groups begin and end; groups in a row are one range."""
+        """Return where the rows of some groups begin and end; adjacent groups become one range."""
         if groups is None:
             return [(0, self.num_rows)]
         ranges: list[tuple[int, int]] = []
@@ -146,7 +145,7 @@ class LanceFileReader:
         return ranges
 
     def _open(self, names: Collection[str]) -> AbstractContextManager[str]:
-        """Give the path of a local file with the pages of some columns."""
+        """Return a context manager with the path of a local file that has the pages of some columns."""
         local = self._files.local_path(self.path)
         if local is not None:
             return nullcontext(local)
@@ -157,7 +156,7 @@ class LanceFileReader:
 
 
 def _read_layout(files: TableFiles, path: str, size: int) -> tuple[bytes, LanceLayout]:
-    """Read the layout, and return it with the bytes that it came from."""
+    """Read the layout; return it after the bytes that it was read from."""
     needed = min(size, _TAIL)
     tail = files.read_range(path, size - needed, size)
     footer = read_footer(tail, size)

@@ -1,7 +1,7 @@
-"""A local copy of the parts of a remote Lance file that a read needs, as the lance library opens files by itself.
+"""A local copy of the parts of a remote Lance file that a read needs, as the lance library opens only paths.
 
-The copy has the file's size and holes where the pages of other columns are. So a read fetches no more than its columns,
-by this package's own storage, and no credentials go to the library.
+The copy has the file's size, and holes where the pages of other columns are. So a read fetches only its columns,
+through this package's own storage, and the library gets no credentials.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _GAP = 64 << 10  # parts that are closer come in one request
 def copy_parts(
     files: TableFiles, path: str, size: int, parts: Sequence[Range], tail: bytes, directory: str | None
 ) -> Iterator[str]:
-    """Give the path of a copy with some ranges, ascending, and the last bytes of a file; remove it afterwards.
+    """Return a context manager with the path of a copy, which is removed at the end.
+
+    ``parts``: the ranges to copy, ascending. ``tail``: the file's last bytes, already read.
 
     Raises:
         StorageError: the file cannot be read, or the disk is full.
@@ -51,13 +53,13 @@ def copy_parts(
 
 
 def _fetch(files: TableFiles, path: str, parts: Sequence[Range], end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the bytes of ranges up to ``end``, some of them fetched at a time."""
+    """Yield the bytes of ranges up to ``end``; several ranges are fetched at a time."""
     for step in _divide(_join(parts, end)):
         yield from zip((start for start, _ in step), files.read_ranges(path, step), strict=True)
 
 
 def _join(parts: Sequence[Range], end: int) -> Iterator[Range]:
-    """Join ranges that are close, and cut long ones."""
+    """Join ranges that are close to each other, and cut long ones."""
     joined: list[Range] = []
     for start, stop in parts:
         if joined and start - joined[-1][1] <= _GAP:

@@ -1,7 +1,7 @@
-"""Null structs of Lance files of format 2.0, which stores no struct as null: its fields are null instead.
+"""Null structs of Lance files of format 2.0, which cannot store a null struct: its fields are null instead.
 
-Where the table requires a field of a struct and the file has a null there, the struct itself was null. Elsewhere nobody
-can tell, and the struct keeps its null fields, as in Java. (Java 1.2.0 fails on a null BLOB.)
+Where the table requires a field of a struct and the file has null there, the struct itself was null. Elsewhere the two
+cases cannot be distinguished, and the struct keeps its null fields, as in Java. (Java 1.2.0 fails on a null BLOB.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hoodie_py.arrow.fields import is_any_list
 
 
 def restore_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of a file with the null structs that the fields of ``schema`` tell of."""
+    """Return the rows of a file, with null structs wherever a required field of ``schema`` is null."""
     for at, name in enumerate(batch.schema.names):
         wanted = schema.field(name).type
         if _has_required(wanted):
@@ -23,7 +23,7 @@ def restore_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def restore_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return a column with null structs, of the type that it has; unchanged if ``wanted`` is of another kind."""
+    """Return a column of the same type with null structs; unchanged if ``wanted`` is of another kind."""
     if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
         return _restore_struct(array, wanted)
     if pa.types.is_list(array.type) and is_any_list(wanted) and _has_required(wanted):

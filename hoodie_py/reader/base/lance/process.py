@@ -1,8 +1,8 @@
-"""Ask another process to decode a Lance file, and take its batches. What they say to each other is in ``child``.
+"""Decodes Lance files in other processes and receives their batches; ``child`` describes the protocol.
 
-A process serves one request at a time. It is kept for the next one for as long as it lives, so that the library is not
-loaded for every file. A request that ends early takes it along only if it does not answer. Processes are not shared
-with forked children: those start their own.
+A process serves one request at a time. It is kept for later requests while it lives, so that the library is not loaded
+for every file. A request that ends early ends the process only if it does not answer. Processes are not shared with
+forked children, which start their own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hoodie_py.reader.base.lance.child import BATCH, END, ENOUGH, ERROR, HEAD, I
 _INSTALL = "pip install 'hoodie_py[lance]'"
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 _MOST_IDLE = 8
-_SMALL_MESSAGE = 1 << 20  # a schema or an error of more bytes is none
-_THREADS = {"LANCE_CPU_THREADS": "2", "LANCE_IO_THREADS": "2"}  # each slice that is read has its process
+_SMALL_MESSAGE = 1 << 20  # a longer schema or error is refused
+_THREADS = {"LANCE_CPU_THREADS": "2", "LANCE_IO_THREADS": "2"}  # few, as each slice that is read has its own process
 
 _idle: list[_Process] = []
 _lock = Lock()
@@ -55,10 +55,10 @@ def read_schema(path: str) -> pa.Schema:
 def read_batches(
     path: str, columns: Sequence[str], start: int, rows: int, batch_rows: int
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield batches of a local file, valid ones, with the columns in the order of the file.
+    """Yield validated batches of a local file, with the columns in the order of the file.
 
     Raises:
-        CorruptFileError: the library cannot decode the file, or dies of it.
+        CorruptFileError: the library cannot decode the file, or its process dies.
         UnsupportedFeatureError: the library is missing.
     """
     if not rows:
@@ -117,7 +117,7 @@ class _Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it takes another request for certain: it ends by itself when nobody asks for long."""
+        """Whether the process surely takes another request: it ends by itself after idling for ``IDLE_SECONDS``."""
         return self._popen.poll() is None and time.monotonic() - self.used < IDLE_SECONDS / 2
 
     def ask(self, **request: object) -> None:
@@ -131,7 +131,7 @@ class _Process:
             raise self.fail() from None
 
     def receive(self) -> tuple[bytes, pa.Buffer]:
-        """Return the next frame's letter and content; an error raises."""
+        """Return the next frame's letter and content; an error frame is raised."""
         kind, length = HEAD.unpack(self._read(HEAD.size))
         if kind not in (SCHEMA, BATCH, END, ERROR) or length > self._get_most(kind):
             raise self.fail()
@@ -158,7 +158,7 @@ class _Process:
         return buffer
 
     def fail(self) -> CorruptFileError:
-        """End the process, and return the error that it died of."""
+        """End the process, and return an error that says how it ended."""
         self.is_usable = False
         if not self._dies_soon():
             self._popen.kill()
@@ -184,14 +184,14 @@ class _Process:
         self.forget()
 
     def forget(self) -> None:
-        """Close the pipes only: the process belongs to another one."""
+        """Close the pipes only: after a fork the process belongs to the parent."""
         self._input.close()
         self._output.close()
 
 
 @contextmanager
 def _borrow() -> Generator[_Process, None, None]:
-    """Give a process that is idle, or a new one."""
+    """Return a context manager with an idle process, or a new one."""
     process = _take_idle() or _Process()
     try:
         yield process
