@@ -1,4 +1,4 @@
-"""The bytes of blobs: those in the rows, and those in files that rows refer to (Hudi's SQL function ``read_blob``).
+"""The bytes of blobs: stored in the rows, or in files that rows refer to (Hudi's SQL function ``read_blob``).
 
 A reference comes from the table and is not trusted. It is opened only below the places that the caller allows, with the
 same scheme and host (``hoodie_storage.location.Place``).
@@ -41,12 +41,12 @@ def read_blob(
     Args:
         column: structs as a scan gives them (``type``, ``data``, ``reference``).
         allow: folders, by URI or local path, below which references are opened; none by default.
-        storage_options: for the stores of ``allow`` that are not local, as for ``HoodieTable.open``.
+        storage_options: for those of ``allow`` that are not local, as for ``HoodieTable.open``.
         memory_limit: most bytes of the result; read fewer rows at a time for more.
 
     Raises:
-        InvalidQueryError: the column has no blobs, a reference is not below an allowed folder, or the bytes are more
-            than the limit; ``where`` names the row.
+        InvalidQueryError: the column has no blobs, a reference is not below an allowed folder, or the bytes exceed the
+            limit; ``where`` names the row.
         InvalidTableError: a blob without a type, a reference without a path, or a range outside its file; or a link
             leads out of an allowed folder.
         FileMissingError: there is no such file.
@@ -112,7 +112,9 @@ class _Allowed:
 
 @dataclass(slots=True)
 class _File:
-    """A file that rows refer to: their numbers, and the ranges that they ask for, None for the end of the file."""
+    """A file that rows refer to, with the row numbers and their ranges; None as the end of a range is the
+    file's end.
+    """
 
     allowed: _Allowed
     path: str
@@ -121,7 +123,7 @@ class _File:
 
 
 class _Reading:
-    """Collects what the rows of a column refer to, and reads it file by file."""
+    """Collects the references of a column's rows, and reads them file by file."""
 
     def __init__(self, allowed: Sequence[_Allowed], memory_limit: int) -> None:
         self._allowed = sorted(allowed, key=lambda allowed: -len(allowed.place.segments))
@@ -130,7 +132,7 @@ class _Reading:
         self._files: dict[tuple[int, str], _File] = {}
 
     def add(self, row: int, blob: Mapping[str, Any] | None) -> bytes | None:
-        """Return the bytes of a row that has them; note a reference, and return None."""
+        """Return the bytes of a row that stores them; note a reference, and return None."""
         if blob is None:
             return None
         kind, data, reference = blob["type"], blob["data"], blob["reference"]
@@ -150,7 +152,7 @@ class _Reading:
         return None
 
     def fetch(self, values: list[bytes | None]) -> None:
-        """Read what was noted, and put it where its rows are."""
+        """Read the references that were noted, and put the bytes into ``values`` at their rows."""
         files = list(self._files.values())
         if not files:
             return

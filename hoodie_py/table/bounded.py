@@ -1,6 +1,6 @@
-"""Read whole files with a limit on their size, so that a damaged or hostile file cannot fill the memory.
+"""Reads whole files up to a size limit, so that a damaged or hostile file cannot fill the memory.
 
-The rule: at most one byte more than the limit is read, and a larger file is an error.
+At most one byte more than the limit is read; a larger file is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 def read_bounded(files: TableFiles, path: str, limit: str = "metadata_bytes") -> bytes:
     """Return a whole file.
 
-    ``limit`` names the field of ``Limits`` with the largest size in bytes.
+    ``limit``: name of the field of ``Limits`` with the largest size in bytes.
 
     Raises:
         CorruptFileError: the file is larger.

@@ -53,7 +53,7 @@ COMPACTION_PLAN = pa.schema({
 class TableInspect:
     """Facts about one loaded table; every method returns a ``pyarrow.Table``.
 
-    ``view`` has what is in the folders, ``planned`` what reads plan from; None if that is the same.
+    ``view`` shows what is in the folders. ``planned`` shows what reads plan from; None if that is the same.
 
     Examples:
         >>> trips.inspect.timeline().select(["action", "state"]).to_pylist()
@@ -74,8 +74,8 @@ class TableInspect:
     def timeline(self, *, archived: bool = False, limit: int | None = None, before: str | None = None) -> pa.Table:
         """Return the instants of the active timeline, oldest first; with ``archived`` also archived ones.
 
-        With ``limit`` there are only the newest ones, and less of the archive is read; with ``before``, a request time,
-        only those requested before it. So the first row's time gives the page before.
+        ``limit`` keeps only the newest instants, and less of the archive is read. ``before``, a request time, keeps
+        only instants requested before it; so the first row's time gives the previous page.
 
         Raises:
             CorruptFileError: the archive is damaged.
@@ -90,7 +90,7 @@ class TableInspect:
         return pa.Table.from_pylist(rows, TIMELINE)
 
     def files(self) -> pa.Table:
-        """Return the partitions' base and log files, and whether a snapshot query reads them now."""
+        """Return the base and log files of the partitions, and whether a snapshot query reads them now."""
         read: set[str] = set()
         for each in self._planned.list_named_slices():
             read.update(log.path for log in each.log_files)
@@ -112,7 +112,9 @@ class TableInspect:
         return pa.Table.from_pylist(rows, FILES)
 
     def slices(self, instant: str | None = None) -> pa.Table:
-        """Return the file slices that a snapshot query reads now, or those of a request time that cleans have left."""
+        """Return the file slices that a snapshot query reads now, or what cleans have left of those at a
+        request time.
+        """
         rows = [
             {
                 "partition_path": each.partition_path,
@@ -128,7 +130,8 @@ class TableInspect:
         return pa.Table.from_pylist(rows, SLICES)
 
     def stats(self) -> pa.Table:
-        """Return write statistics: a row for each file of a completed write of the active timeline, oldest first.
+        """Return write statistics: a row for each file that a completed write of the active timeline wrote, oldest
+        first.
 
         Raises:
             CorruptFileError: a commit's metadata is damaged.
@@ -155,10 +158,10 @@ class TableInspect:
         return pa.Table.from_pylist(rows, STATS)
 
     def log_blocks(self, path: str) -> pa.Table:
-        """Return the blocks of a log file by its path in the table, also damaged ones (``problem`` says what is wrong).
+        """Return the blocks of a log file, given by its path in the table; ``problem`` describes damage.
 
         Raises:
-            InvalidQueryError: the path is not that of a log file.
+            InvalidQueryError: the path does not name a log file.
             CorruptFileError: the file does not consist of blocks.
             StorageError: the file cannot be read.
         """
@@ -192,7 +195,7 @@ class TableInspect:
 
 
 def make_log_block_table(data: bytes) -> pa.Table:
-    """Return the blocks of a log file's bytes, a row each; columns as in ``TableInspect.log_blocks``.
+    """Return the blocks in a log file's bytes, one row each; columns as in ``TableInspect.log_blocks``.
 
     Raises:
         CorruptFileError: the bytes do not consist of blocks.
@@ -226,7 +229,7 @@ def _iterate_block_rows(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def count_records(block: LogBlock) -> int | None:
-    """Count the records of Avro, HFile and delete blocks; None for other types, which tell only when decoded."""
+    """Count the records of Avro, HFile and delete blocks; None for other types, which must be decoded to count."""
     if block.type is BlockType.DELETE:
         return len(decode_deletes(block.content).keys)
     if block.type is BlockType.HFILE_DATA:

@@ -1,14 +1,12 @@
 """The history of one key in a table: which commits inserted, updated and deleted it, with its values and files.
 
-The rules:
-
 * It needs no change data. It compares what a snapshot shows of the key after each commit that wrote it, from the file
-  slices that are still there. Slices of replaced file groups count as long as their files exist.
-* Commits are in the order of their request times, as in time travel. Unfinished ones do not count.
-* Where the files before the first known version were cleaned, nobody knows whether the commit that wrote it inserted or
-  updated the key. Such an event is "written". What was cleaned may also have had an earlier life of the key, so after a
+  slices that still exist. Slices of replaced file groups count as long as their files exist.
+* Commits are in the order of their request times, as in time travel. Unfinished commits do not count.
+* If the files before the first known version were cleaned, it is unknown whether the commit that wrote it inserted or
+  updated the key. Such an event is "written". Cleaned files may also have held an earlier life of the key, so after a
   clean no history is complete.
-* In partitions of the same table the key may stand for different records; each has its own events.
+* In different partitions of a table the key may stand for different records; each has its own events.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices, make_slice
 
 INSERTED, UPDATED, DELETED = "inserted", "updated", "deleted"
-WRITTEN = "written"  # inserted or updated: the files that would tell are gone
+WRITTEN = "written"  # inserted or updated: the files that would show which are gone
 MOVED = "moved"  # to another file group, with the same values
 OUTDATED = "outdated"  # a version that lost against an older one
 
@@ -46,11 +44,12 @@ class KeyEvent:
 
     Attributes:
         commit: request time of the commit.
-        completed: its completion time; None where the table stores none, or it is not known any more.
-        operation: its operation in capitals, such as UPSERT; None where it is not known any more.
+        completed: its completion time; None if the table stores none, or if it is no longer known.
+        operation: its operation in capitals, such as UPSERT; None if it is no longer known.
         change: "inserted", "updated", "deleted", "written", "moved" or "outdated".
         partition_path, file_id: where the key lies, or lay.
-        file: path of the file with the new version, or that lacks a deleted key; None if the file group was replaced.
+        file: path of the file with the new version, or of the file that lacks a deleted key; None if the file group
+            was replaced.
         values: the row after the commit, or the version that lost; None for a delete.
     """
 
@@ -69,8 +68,8 @@ class KeyHistory:
     """The events of one key, oldest first.
 
     Attributes:
-        was_cleaned: whether files were cleaned, which may have told more.
-        kept_since: the request time since which cleans kept all files, where they say it.
+        was_cleaned: whether files were cleaned that may have shown more events.
+        kept_since: the request time since which cleans kept all files, if cleans record it.
         is_complete: whether the history surely begins with the key's first version.
     """
 
@@ -87,7 +86,7 @@ class KeyHistory:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a snapshot shows of the key in a file group, and the file with the version that the last commit wrote."""
+    """What a snapshot shows of the key in a file group, with the version that the last commit wrote and its file."""
 
     row: Row | None
     file: str | None
@@ -96,7 +95,7 @@ class _State:
 
 @dataclass(slots=True)
 class _Group:
-    """A file group that has the key, or had it, and the times at which that may have changed."""
+    """A file group that has or had the key, and the times at which the key may have changed."""
 
     files: FileGroup
     times: set[str] = field(default_factory=set)
@@ -112,7 +111,7 @@ def trace_key_history(
     merger: Merger | None = None,
     watch: Watch = iter,
 ) -> KeyHistory:
-    """Trace a key through all commits whose files are there.
+    """Trace a key through all commits whose files still exist.
 
     Args:
         snapshot: the table, in its current state.
@@ -155,7 +154,7 @@ class _Tracer:
         self._visibility = snapshot.view.visibility
 
     def search(self, files: FileGroup) -> _Group | None:
-        """Return a file group with the times that matter; None if none of its slices has the key."""
+        """Return a file group with the relevant times; None if none of its slices has the key."""
         if not self._snapshot.config.is_merge_on_read:
             files = replace(files, log_files=())
         group, has_key = _Group(files), False
@@ -192,7 +191,7 @@ class _Tracer:
     def _compare(
         self, time: str, partition: str, shown: Mapping[str, Row], states: Mapping[str, _State], searched: set[str]
     ) -> Iterator[KeyEvent]:
-        """Yield what changed at a time; ``searched`` are the groups of which an earlier state is known."""
+        """Yield what changed at a time; ``searched`` are the groups with a known earlier state."""
         gone = [file_id for file_id, state in states.items() if state.row is None and file_id in shown]
         for file_id, state in states.items():
             before, after = shown.get(file_id), state.row
@@ -214,7 +213,7 @@ class _Tracer:
     def _make_first_event(
         self, time: str, partition: str, file_id: str, state: _State, row: Row, *, known: bool
     ) -> KeyEvent:
-        """Return the event of a key that was not there before, as far as files tell."""
+        """Return the event of a key that was not there before, as far as files show."""
         written_by = row.get(COMMIT_TIME_FIELD) or time
         is_first = written_by == time and (known or self._begins_group(time, partition, file_id))
         return self._make_event(written_by, INSERTED if is_first else WRITTEN, partition, file_id, state, row)
@@ -249,7 +248,7 @@ class _Tracer:
         return trace_record_history(file_slice, info, self._key, self._options, self._merger)
 
     def _begins_group(self, time: str, partition: str, file_id: str) -> bool:
-        """Say whether a commit made a file group with new rows, so that there was no earlier version in it."""
+        """Say whether a commit created a file group with new rows, so that the group held no earlier version."""
         metadata = self._read_metadata(time)
         if metadata is None or metadata.moves_rows:
             return False
@@ -258,7 +257,7 @@ class _Tracer:
 
     @cached_property
     def _log_compacted(self) -> dict[tuple[str, str], set[str]]:
-        """The delta commits that wrote to each file group with a log compaction."""
+        """The delta commits that wrote to each file group that has a log compaction."""
         writes = self._snapshot.timeline.select_writes().select_actions(DELTA_COMMIT).instants
         written: dict[tuple[str, str], set[str]] = {}
         compacted: set[tuple[str, str]] = set()
@@ -285,7 +284,7 @@ class _Tracer:
 
 
 def _find_writer(before: Row, after: Row, time: str) -> str:
-    """Return the commit that changed a row by ``time``: an earlier one if its own file was cleaned."""
+    """Return the commit that changed a row by ``time``: an earlier commit, if the file it wrote was cleaned."""
     written_by = str(after.get(COMMIT_TIME_FIELD) or time)
     return written_by if written_by < time and written_by != before.get(COMMIT_TIME_FIELD) else time
 

@@ -1,4 +1,4 @@
-"""Find the tables below a folder: folders that have a ``.hoodie`` folder. Nothing below a table is looked at."""
+"""Finds the tables below a folder: folders that have a ``.hoodie`` folder. Nothing below a table is searched."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def find_tables(
 ) -> list[str]:
     """Return the base paths of the tables at or below a folder, sorted.
 
-    Folders whose names begin with ``.`` or ``_`` are passed over, and so are symbolic links.
+    Folders whose names begin with ``.`` or ``_`` are skipped, and so are symbolic links.
 
     Args:
         uri: a local path or anything fsspec knows.
         storage_options: as for ``HoodieTable.open``.
-        depth: how many levels below the folder are looked at.
+        depth: how many levels below the folder are searched.
 
     Raises:
         InvalidQueryError: there are more than 50,000 folders.

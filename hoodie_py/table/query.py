@@ -1,6 +1,6 @@
-"""Choose the query that Java Hudi's options ask for: a snapshot, base files alone, incremental, changes.
+"""Chooses the query that Java Hudi's options ask for: snapshot, base files alone, incremental or changes.
 
-Hudi's ``DefaultSource``.
+It agrees with Hudi's ``DefaultSource``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def make_query(
     options: Mapping[str, Any] | None = None,
     **arguments: Unpack[ScanArguments],
 ) -> Scan:
-    """Return the scan of the type that ``query_type``, or else the options, ask for; others as ``make_query_scan``.
+    """Return a scan of the type given by ``query_type``, or else by the options; other arguments as
+    ``make_query_scan``.
 
     Raises:
         InvalidQueryError: a range without a start, or an argument or option that is not valid.

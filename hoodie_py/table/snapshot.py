@@ -1,6 +1,6 @@
 """Snapshot: a table at one instant, with its properties, timeline, schema and file slices.
 
-The rule: a snapshot reads the timeline once, and its answers stay the same while the table changes.
+A snapshot reads the timeline once, and its answers stay the same while the table changes.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def open_snapshot(
 ) -> Snapshot:
     """Open a table in its current state, or as of an instant.
 
-    ``timezone`` is the zone of naive times, where the table does not say UTC. ``earlier`` is a snapshot of the same
-    table: what it knows of the timeline, and what cannot have changed, is not read again.
+    ``timezone``: zone of naive times, unless the table says UTC. ``earlier``: a snapshot of the same table, so that
+    known parts of the timeline that cannot have changed are not read again.
 
     Raises:
         TableNotFoundError: there is no table.
         InvalidTableError: the table's metadata is broken.
         UnsupportedFeatureError: a table version or format that is not handled.
-        InvalidQueryError: ``as_of`` is no instant, or the table can no longer show it.
+        InvalidQueryError: ``as_of`` is not an instant, or the table can no longer show it.
     """
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
     config = load_config(files)
@@ -74,8 +74,8 @@ def open_snapshot(
 class Snapshot:
     """A table at one instant; its answers stay the same while the table changes.
 
-    ``timezone`` is the zone of naive times. ``view`` has file slices that the caller knows already, and ``schema`` is
-    known, too; without them the table's files are listed, and the schema is read when it is needed.
+    ``timezone``: zone of naive times. ``view``: file slices that the caller already knows; without it the table's files
+    are listed. ``schema``: the schema, if known; without it the schema is read when needed.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class Snapshot:
         return self.__dict__.get("schema", self._schema)
 
     def take_over(self, later: Snapshot) -> Snapshot:
-        """Return this snapshot's files and columns with the properties and the timeline of a later look."""
+        """Return this snapshot's files and columns with the properties and the timeline of a later snapshot."""
         return self.evolve(config=later.config, timeline=later.timeline, view=self.view, schema=self._known_schema)
 
     def forget_files(self, files: TableFiles) -> Snapshot:
-        """Return the same snapshot with nothing listed yet, that reaches the table's files through ``files``."""
+        """Return the same snapshot with nothing listed yet, which reaches the table's files through ``files``."""
         return self.evolve(files=files, schema=self.schema)
 
     @property
@@ -168,7 +168,7 @@ class Snapshot:
         return self._schema if self._schema is not None else resolve_schema(self.timeline, self._as_of)
 
     def find_columns(self) -> tuple[pa.Schema | None, str | None]:
-        """Return the columns for who only looks at the table; None, and why, where they are unknown or not handled."""
+        """Return the columns for inspection; None and the reason if they are unknown or not handled."""
         try:
             return self.schema.arrow, None
         except (ConflictError, CorruptFileError, InvalidTableError, UnsupportedFeatureError) as error:
@@ -176,15 +176,15 @@ class Snapshot:
 
     @property
     def times(self) -> pa.Schema | None:
-        """Columns with times in their declared types (``declared_times``); None without a schema or such columns."""
+        """Time columns with their declared types (``declared_times``); None without a schema or such columns."""
         if not self.config.create_schema and not self.timeline.list_completed_writes():
             return None
         return self.schema.times
 
     def choose_view(self, options: ReadOptions | None = None) -> FileSystemView:
-        """Return the view that a read plans from: the metadata table lists its files, where the table has one.
+        """Return the view that a read plans from: the metadata table lists its files, if the table has one.
 
-        Without ``options`` it is that of a read without any. Writers use ``view``, which lists folders.
+        Without ``options`` it is the view of a read without options. Writers use ``view``, which lists folders.
         """
         if self._lists_folders or FILES_PARTITION not in self.config.metadata_partitions:
             return self.view
@@ -217,7 +217,7 @@ class Snapshot:
     ) -> list[FileSlice]:
         """Return the slices that a query reads, without partitions that cannot hold wanted rows.
 
-        ``query_type`` is "snapshot" or "read_optimized". ``options`` as for ``choose_view``.
+        ``query_type``: "snapshot" or "read_optimized". ``options``: as for ``choose_view``.
         """
         view = self.choose_view(options)
         found = self._list_kind(view, query_type, self._list_partitions(view, predicate))
@@ -227,7 +227,7 @@ class Snapshot:
     def iterate_file_slices(
         self, query_type: str = "snapshot", predicate: Predicate | None = None, options: ReadOptions | None = None
     ) -> Iterator[list[FileSlice]]:
-        """Yield the slices of ``file_slices`` in parts, for who may not need all: folders are listed as they come."""
+        """Like ``file_slices``, but lazily: folders are listed as the iterator advances."""
         view = self.choose_view(options)
         seen: set[str] = set()
         for part in view.iterate_partitions(self.schema.arrow, *self._make_partition_filter(predicate)):
@@ -251,7 +251,7 @@ class Snapshot:
         return view.list_slices(self._as_of, paths)
 
     def list_slices(self, predicate: Predicate | None = None) -> list[FileSlice]:
-        """Return the slices of a snapshot query for who only looks at them: what cannot be read is listed, too.
+        """List the slices of a snapshot query for inspection, including unreadable ones.
 
         Without a filter this needs no columns, so it opens no data file.
         """
@@ -263,7 +263,7 @@ class Snapshot:
         return view.add_known_sources(found)
 
     def _check_not_cleaned(self, found: Sequence[FileSlice], wanted: Callable[[str], bool]) -> None:
-        """Check that cleans left the slices of an instant of the past in the partitions that are wanted."""
+        """Check that cleans left the slices of an instant of the past, in the wanted partitions."""
         if self._cleaned is not None:
             self._cleaned.check(found, self.view.visibility, wanted)
 
@@ -275,7 +275,7 @@ class Snapshot:
     ) -> None:
         """Check that all files exist that commits name for a query; arguments as for ``file_slices``.
 
-        The folders tell what is there, and where the metadata table lists files it must have them, too.
+        The folders show which files exist. If the metadata table lists files, it must list these, too.
 
         Raises:
             FileMissingError: a file is missing.
@@ -292,7 +292,9 @@ class Snapshot:
         return view.list_partitions(self.schema.arrow, *self._make_partition_filter(predicate))
 
     def _make_partition_filter(self, predicate: Predicate | None) -> tuple[Keep | None, MayLead | None]:
-        """Return which partitions may hold rows that pass a filter, and which folders may lead to them; None: all."""
+        """Return which partitions may hold rows that pass a filter, and which folders may lead to them; None
+        for all.
+        """
         if predicate is None:
             return None, None
         from hoodie_py.table.view.partition_filter import PartitionFilter
@@ -318,7 +320,7 @@ class Snapshot:
     def read_info(self, file_slice: FileSlice, *, strict: bool = False, predicate: Predicate | None = None) -> ReadInfo:
         """Return the facts that reading one slice needs; small and picklable.
 
-        ``strict`` makes the reader check file sizes; ``predicate`` is the query's filter.
+        ``strict``: make the reader check file sizes. ``predicate``: the query's filter.
         """
         key = (file_slice.partition_path, self._names_partition(predicate))
         info = self._partition_infos.get(key)

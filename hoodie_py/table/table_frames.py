@@ -1,7 +1,7 @@
-"""TableFrames: the rows of a table as what dataframe libraries take, in one call.
+"""TableFrames: the rows of a table as the objects of dataframe libraries, in one call.
 
-Each method is a scan of the state that the table object shows. ``scan`` has more arguments: a time of the past,
-...
+Each method is a scan of the state that the table object shows. ``scan`` takes more arguments, such as a time of the
+past.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class TableFrames(TableQueries):
         integrity: str = "default",
         options: Mapping[str, Any] | None = None,
     ) -> polars.LazyFrame:
-        """Make a polars LazyFrame; nothing is read until it is collected, and then what the query needs.
+        """Make a polars LazyFrame; nothing is read until it is collected, and then only what the query needs.
 
-        Columns, slices and the conditions that mean the same in both libraries are pushed down. Arguments and errors as
-        for ``scan``.
+        Columns, slices and the conditions that mean the same in both libraries are pushed down. Arguments and errors
+        are those of ``scan``.
 
         Examples:
             >>> import polars as pl
@@ -111,7 +111,7 @@ class TableFrames(TableQueries):
         filter: str | pc.Expression | None = None,  # noqa: A002
         merger: Merger | None = None,
     ) -> pa.Table:
-        """Return the first rows that are found, in no order; no more is read than they need.
+        """Return the first rows found, in no order; no more is read than they need.
 
         Args:
             n: most rows.

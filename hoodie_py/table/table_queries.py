@@ -80,7 +80,7 @@ class TableQueries:
             batch_rows: most rows of a batch; by default 65536, and fewer of more than two columns, but at least 16384.
             integrity: "strict" refuses corrupt log blocks, files whose size differs from their commit's statistics, and
                 missing files that commits name. It reads all commits.
-            options: Hudi's reader options, for settings without an argument; an argument wins.
+            options: Hudi's reader options, for settings without an argument; an argument takes precedence.
 
         Raises:
             InvalidQueryError: an unknown or repeated column, a bad filter, instant or number.
@@ -122,8 +122,8 @@ class TableQueries:
     ) -> Scan:
         """Make a scan of the rows that commits after ``start`` and up to ``end`` wrote, in their state at the end.
 
-        Deleted records are not in it. Both times compare with the commits' completion times, up to table version 6 with
-        their request times.
+        Deleted records are not included. Both times are compared with the commits' completion times; up to table
+        version 6 with their request times.
 
         Args:
             start: exclusive; "earliest" for the beginning, a commit (what a write returned, an instant of ``timeline``,
@@ -186,15 +186,15 @@ class TableQueries:
         * ``ts_ms``: the commit, by its request time;
         * ``before``, ``after``: the row before and after the commit, null where there is none.
 
-        The changes of a file group come in the order of the commits. Where a record moves to another partition, or its
-        file group is overwritten, its old row is a delete and its new one an insert of the same commit. Both times
-        compare with the commits' completion times, up to table version 6 with their request times.
+        The changes of a file group come in the order of the commits. If a record moves to another partition, or its
+        file group is overwritten, its old row is a delete and its new one an insert of the same commit. Both times are
+        compared with the commits' completion times; up to table version 6 with their request times.
 
         Args:
             start: exclusive; "earliest" for the beginning, a commit (what a write returned, an instant of ``timeline``,
                 or the digits of either of its times), other digits, or any form of ``as_of``.
             end: inclusive, in any of these forms; None for now.
-            as_structs: give rows as structs of the table's columns, in place of the JSON texts that Java Hudi gives.
+            as_structs: return rows as structs of the table's columns, instead of JSON texts as in Java Hudi.
             columns: some of the four columns.
             filter: on the four columns.
             limit: most changes.
@@ -206,7 +206,7 @@ class TableQueries:
 
         Raises:
             InvalidQueryError: the table has no change data, a bad range or argument, or the range's files are gone; the
-                message names the range that can be had.
+                message names the range that is available.
 
         Examples:
             >>> updates = trips.changes(
@@ -249,25 +249,25 @@ class TableQueries:
         integrity: str = "default",
         options: Mapping[str, Any] | None = None,
     ) -> TableFollower:
-        """Iterate over the rows of commits as they land, each batch with the token to go on from.
+        """Iterate over the rows of commits as they land, each batch with the token to continue from.
 
-        The commits that are new come as ``incremental`` reads them: together if there are several, each row in the
-        state that the last of them left it in, without deleted records. With ``changes`` they come one by one as
-        ``changes`` reads them. ``batch.token`` moves with the last batch of what comes together (``batch.is_last``);
-        until then it is the token from before. So a consumer that stores the token together with what it did with the
-        rows loses none and doubles none.
+        New commits are read as ``incremental`` reads them: several commits form one step, with each row in the state
+        that the last of them left it in, without deleted records. With ``changes`` commits are read one by one, as
+        ``changes`` reads them. ``batch.token`` moves with the last batch of a step (``batch.is_last``); until then it
+        is the token from before. So a consumer that stores the token together with the result of its work on the rows
+        neither loses rows nor doubles them.
 
         Args:
             start: a token; or "earliest" for all rows, "latest" for what lands after the state of this object, or a
                 time as for ``incremental``.
             poll: seconds between looks at the table; None ends the iteration when there is nothing new.
-            changes: give changes, of a table that has change data, in place of rows.
+            changes: return changes instead of rows; the table must have change data.
             as_structs: as for ``changes``.
             columns: as for ``scan``, like all arguments after ``max_commits``.
-            filter: on the rows that commits wrote. A batch without rows tells of commits that wrote none for it.
-            max_commits: most commits to take together. 1 gives each commit's rows by themselves, and is the default for
-                changes, so that those of a record come in order. Then commits whose files were cleaned are an error;
-                without it they come with what the table has now.
+            filter: on the rows that commits wrote. A batch without rows stands for commits that wrote no such row.
+            max_commits: most commits of a step. 1 returns each commit's rows separately, and is the default for
+                changes, so that the changes of a record come in order. Commits whose files were cleaned are then an
+                error; without ``max_commits`` their rows come as the table has them now.
             merger: merges in place of the table's merge mode.
             memory_limit: most bytes of memory for log records.
             batch_rows: most rows of a batch.
@@ -275,8 +275,8 @@ class TableQueries:
             options: Hudi's reader options, also those of incremental queries.
 
         Raises:
-            InvalidQueryError: a token of another table, or of a commit that this one does not have (any more), or
-                another bad argument; while it iterates, if commits can no longer be had without a gap.
+            InvalidQueryError: a token of another table, or of a commit that this table does not have (any more), or
+                another bad argument; during the iteration, if commits can no longer be read without a gap.
             UnsupportedFeatureError: the table has no meta fields.
 
         Examples:

@@ -7,7 +7,7 @@ logging mode that wrote it (F4.15):
     DATA_BEFORE          op, record_key, before
     DATA_BEFORE_AFTER    op, ts_ms, before, after
 
-Nothing else has these changes. So a damaged block is an error here, whatever the integrity asked for.
+No other file has these changes, so a damaged block is an error here, whatever the ``integrity`` of the read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 def read_change_log(
     file: LogFile, info: ReadInfo, options: ReadOptions, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a change log in file order, with those of some columns that it has.
+    """Yield the records of a change log in file order, with those of ``columns`` that it has.
 
     Raises:
         CorruptFileError: the file is shorter than its commit says, or a block is damaged.
@@ -74,7 +74,7 @@ def _read_blocks(file: LogFile, info: ReadInfo, spill: Spill, columns: Collectio
 
 
 def _make_mapper(info: ReadInfo, mappings: FileMappings, block: LogBlock) -> ColumnMapper:
-    """Return what brings images to the columns of a read, where columns match by id."""
+    """Return the mapper from images to the columns of a read, for tables that match columns by id."""
     return ColumnMapper(mappings.find(block.instant_time or ""), info.schema)
 
 

@@ -16,5 +16,5 @@ def make_change_schema(table: pa.Schema, *, as_structs: bool) -> pa.Schema:
 
 
 def list_image_fields(table: pa.Schema) -> pa.Schema:
-    """Return the columns of an image: those of the table without Hudi's own."""
+    """Return the columns of an image: the table's columns without Hudi's own."""
     return make_nullable(field for field in table if field.name not in META_FIELDS_WITH_OPERATION)

@@ -1,11 +1,11 @@
-"""Compare the rows of a file group before and after a commit, where nothing tells what it changed.
+"""Compares the rows of a file group before and after a commit, if no file records what it changed.
 
 Copy-on-write files that Java writes while change data is enabled need this in one case: a commit that deletes all old
-rows of a file and inserts others logs nothing, and Java's query shows the inserts alone. It also covers commits from
-before change data was enabled, and logs on a base file that repeats a key.
+rows of a file and inserts others logs nothing, and Java's query shows only the inserts. The comparison also covers
+commits from before change data was enabled, and logs on a base file that repeats a key.
 
-A row that stays has the same key and meta columns, which name the commit that wrote it and the row's number there.
-Without meta columns all columns are the same. The other rows pair by key, in their order: they are updates. Rows
+A row that stays has the same key and meta columns, which name the commit that wrote it and the row's number there;
+without meta columns all columns are the same. The other rows pair by key, in their order: they are updates. Rows
 without a pair are deletes and inserts. A state may have a key several times.
 """
 
@@ -34,7 +34,7 @@ _META = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD)
 
 
 def list_compared_columns(info: ReadInfo, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that a comparison reads for changes with some columns."""
+    """Return the columns that a comparison reads to find changes of ``columns``."""
     return tuple(dict.fromkeys((*columns, *(_META if info.config.populate_meta_fields else info.schema.names))))
 
 
@@ -66,7 +66,7 @@ def compare_slices(
 
 
 def _identify(batch: pa.RecordBatch, keys: pa.Array) -> pa.Array:
-    """Return a text for each row that is the same where the row has stayed."""
+    """Return a text for each row, which is equal in both states if the row stayed."""
     if COMMIT_TIME_FIELD in batch.schema.names:
         parts = [batch.column(name).fill_null("") for name in _META]
     else:
@@ -108,7 +108,7 @@ class _Rows:
 
 
 class _Left:
-    """Rows that no later row has taken away, by their identities."""
+    """The old rows that no new row has matched yet, by their identities."""
 
     def __init__(self, identities: pa.Array) -> None:
         encoded = identities.dictionary_encode()
@@ -117,7 +117,9 @@ class _Left:
         self._counts = np.bincount(self._codes, minlength=len(self._values))
 
     def take_away(self, identities: pa.Array) -> np.ndarray:
-        """Take away the rows with some identities; return the indices of those that nothing is left of."""
+        """Remove one old row for each new row of the same identity; return the indices of new rows without
+        an old row.
+        """
         codes = to_numbers(index_in(identities, self._values), -1).astype(np.int64)
         known = np.flatnonzero(codes >= 0)
         stays = known[rank_values(codes[known]) < self._counts[codes[known]]]
@@ -132,7 +134,7 @@ class _Left:
 
 
 def rank_values(codes: np.ndarray) -> np.ndarray:
-    """Return for each value how many equal ones come before it."""
+    """Return for each value how many equal values come before it."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(codes) else ordered

@@ -1,13 +1,11 @@
 """GroupStates: the slice that a file group's rows were read from, before and after each commit.
 
-The rules:
-
 * The files are those of the listing, sliced as snapshots are (``view.slicing``). So a state is what a snapshot of the
   past would read now, after compactions that have completed since.
-* The slice of a pending compaction has no base file yet: the slice below it belongs to it.
-* Of the log files those count whose commit came before. Up to table version 6 a log file may have blocks of several
-  commits; there the reader leaves out later blocks. A table that was upgraded since has such log files, too: they have
-  the base file's instant in their names.
+* The slice of a pending compaction has no base file yet, so the slice below it belongs to it.
+* Log files count if their commit came before. Up to table version 6 a log file may have blocks of several commits;
+  there the reader leaves out later blocks. A table that was upgraded since has such log files, too: they have the base
+  file's instant in their names.
 """
 
 from __future__ import annotations
@@ -25,7 +23,10 @@ from hoodie_py.table.view.slicing import make_all_slices
 
 
 class GroupStates:
-    """The states of one listed file group; positions are completion times or, as the range says, request times."""
+    """The states of one listed file group.
+
+    Positions are completion times, or request times with ``by_request_time``.
+    """
 
     def __init__(
         self, group: FileGroup, view: FileSystemView, timeline: TableTimeline, *, by_request_time: bool
@@ -46,12 +47,12 @@ class GroupStates:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of all files that are there."""
+        """The names of all files that exist."""
         paths = (*(each.path for each in self._group.base_files), *(each.path for each in self._group.log_files))
         return frozenset(path.rpartition("/")[2] for path in paths)
 
     def find_before(self, instant: str, position: str) -> State | None:
-        """Return the state that the group had before a commit that began a new one, or ended the group."""
+        """Return the group's state before a commit that began a new slice or ended the group."""
         older = [number for number, each in enumerate(self._slices) if each.base_instant < instant]
         if not older:
             return None
@@ -59,7 +60,7 @@ class GroupStates:
         return self._make_state(found, position, inclusive=False)
 
     def find_log_state(self, paths: Sequence[str], position: str) -> tuple[str, State] | None:
-        """Return the slice with log files of a commit, as it was when the commit completed, and the slice's key.
+        """Return the slice that has some log files of a commit, as it was when the commit completed, after its key.
 
         None if one of the files is gone.
         """
@@ -69,7 +70,9 @@ class GroupStates:
         return None
 
     def _complete(self, number: int) -> FileSlice:
-        """Return a slice; one without a base file above another slice belongs to a pending compaction."""
+        """Return a slice; joined with the slice below if it has no base file, as it then belongs to a pending
+        compaction.
+        """
         found = self._slices[number]
         if found.base_file is not None or not number:
             return found

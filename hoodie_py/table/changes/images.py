@@ -1,7 +1,4 @@
-"""Images: changed rows on their way out, and which of their sides came from a change log.
-
-Make the columns of change data: op, ts_ms, before, after.
-"""
+"""Images: changed rows in the form that queries return, with the columns op, ts_ms, before and after."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class Images:
 
 
 def make_change_batch(images: Images, schema: pa.Schema) -> pa.RecordBatch:
-    """Return changes with the columns of a schema, some of those of ``make_change_schema``."""
+    """Return changes with the columns of a schema, which has some of the columns of ``make_change_schema``."""
     changes = images.changes
     count = len(changes.codes)
     if not schema.names:

@@ -1,13 +1,13 @@
-"""Write rows as JSON texts, in the two styles of Java Hudi's change data.
+"""Writes rows as JSON texts, in the two styles of Java Hudi's change data.
 
-The styles (Hudi ``CDCFileGroupIterator``): images out of a change log are printed by Avro's ``GenericData.toString``,
-all others by Jackson (``InternalRowToJsonStringConverter``):
+Images from a change log are printed by Avro's ``GenericData.toString``, all others by Jackson
+(``InternalRowToJsonStringConverter``; Hudi ``CDCFileGroupIterator``):
 
-    AVRO     {"id": "k1", "price": null}     with spaces and nulls; bytes are Latin-1 text
-    JACKSON  {"id":"k1"}                     without; nulls in lists stay; bytes are Base64
+    AVRO     {"id": "k1", "price": null}  with spaces and nulls; bytes are Latin-1 text
+    JACKSON  {"id":"k1"}                  without; nulls in lists stay; bytes are Base64
 
 Both print dates as days and times as microseconds since 1970, and NaN and infinities as texts. Decimals are numbers
-here: Java prints their bytes, or nothing of use.
+here; Java prints their bytes, or nothing useful.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How texts look."""
+    """The details in which the styles differ."""
 
     comma: str
     colon: str
@@ -47,7 +47,7 @@ def write_json(array: pa.Array, style: JsonStyle) -> pa.Array:
 
 
 def _write_values(array: pa.Array, style: JsonStyle) -> pa.Array:
-    """Return texts; whatever stands for nulls is replaced by the caller."""
+    """Return texts; the caller replaces those of nulls."""
     type_ = array.type
     if isinstance(array, pa.DictionaryArray):
         return _write_values(array.dictionary_decode(), style)
@@ -160,7 +160,7 @@ def _quote(texts: pa.Array) -> pa.Array:
 
 
 def _escape(texts: pa.Array) -> pa.Array:
-    """Escape what JSON strings do not take as it is."""
+    """Escape the characters that JSON strings do not allow."""
     if not pc.any(pc.match_substring_regex(texts, _SPECIAL)).as_py():
         return texts
     texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
@@ -172,7 +172,7 @@ def _escape(texts: pa.Array) -> pa.Array:
 
 
 def _to_latin1(array: pa.Array) -> pa.Array:
-    """Return bytes as the text that has them as its Latin-1 form."""
+    """Return the texts whose Latin-1 encoding is the given bytes."""
     data, lengths = _read_bytes(array)
     wide = data >= 128
     sizes = wide.astype(np.int64) + 1

@@ -1,4 +1,4 @@
-"""SliceRows: the rows of a file slice with their record keys. KeyedRows: those of some keys, which may spill."""
+"""The rows of a file slice with their record keys (``SliceRows``), and the rows of some keys (``KeyedRows``)."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class SliceRows:
 
 
 class KeyedRows:
-    """The rows of some distinct keys; ``at`` has for each the handle of its row, -1 for none. To be closed.
+    """The rows of some distinct keys; they may spill, so close it.
 
-    Of a key that repeats in the slice the first row counts.
+    ``at`` has the row handle of each key, -1 for none. If a key repeats in the slice, its first row counts.
     """
 
     def __init__(self, rows: SliceRows, options: ReadOptions, keys: pa.Array) -> None:

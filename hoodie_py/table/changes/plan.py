@@ -1,12 +1,13 @@
-"""Plan what to read for the changes of a range: steps for each file group that its commits touched.
+"""Plans the reads for the changes of a range: steps for each file group that its commits touched.
 
 The rules (Hudi ``HoodieCDCExtractor``; F4.15):
 
-* Commits count that change data. Compactions, log compactions and clusterings only move rows.
+* Only commits that change data count. Compactions, log compactions and clusterings only move rows.
 * The write statistics of a commit say what it did to a file group: it wrote a change log, a new base file, or log
   files. A replace commit deletes the rows of the groups that it replaced.
-* Commits follow each other as the range compares them: by completion times, up to table version 6 by request times.
-* Folders are listed only where rows before a commit are needed.
+* Commits are in the order in which the range compares them: by completion times, up to table version 6 by request
+  times.
+* Folders are listed only if rows before a commit are needed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Touch:
 
 
 class ChangesPlan:
-    """The steps for a range of commits of a snapshot; ``options`` are those of the read.
+    """The steps for a range of commits of a snapshot. ``options``: of the read.
 
     Raises:
         InvalidQueryError: a commit of the range is archived, or its files are gone.
@@ -65,7 +66,7 @@ class ChangesPlan:
         self._check_active()
 
     def make_steps(self) -> Iterator[tuple[GroupKey, tuple[Step, ...]]]:
-        """Yield the steps of each file group, sorted by partition and file id; very many steps come in parts."""
+        """Yield the steps of each file group, sorted by partition and file id; a large number of steps is split."""
         touches = self._find_touches()
         states = self._list_states(touches)
         for key in sorted(touches):
@@ -75,7 +76,7 @@ class ChangesPlan:
 
     @cached_property
     def available(self) -> str:
-        """Which changes can be had, as the remedy for files that are gone."""
+        """Which changes are available, as a hint if files are gone."""
         timeline, by_request_time = self._snapshot.timeline, self._range.by_request_time
         since = find_kept_since(timeline)
         if since is None:
@@ -128,7 +129,7 @@ class ChangesPlan:
         return touches
 
     def _changes_data(self, action: str, metadata: CommitMetadata) -> bool:
-        """Say whether a commit changes rows. On merge-on-read tables only compactions are plain commits."""
+        """Say whether a commit changes rows. On merge-on-read tables only compactions have the action ``commit``."""
         if metadata.operation_type == "UNKNOWN" and action == "commit" and self._snapshot.config.is_merge_on_read:
             return False
         return not metadata.moves_rows and metadata.operation_type not in _CHANGES_NO_ROWS
@@ -220,7 +221,7 @@ class ChangesPlan:
 
     @cached_property
     def _cleaning(self) -> Mapping[GroupKey, Sequence[_CleanedFile]]:
-        """The files of each group that cleans remove that have begun, but not finished."""
+        """The files of each group that unfinished cleans remove."""
         timeline = self._snapshot.timeline
         begun = [each for each in timeline.select_actions(CLEAN) if each.state == INFLIGHT]
         plans = (timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes) for each in begun)
@@ -228,9 +229,9 @@ class ChangesPlan:
 
     @cached_property
     def _cleaned(self) -> Mapping[GroupKey, Sequence[_CleanedFile]]:
-        """The files of each group that cleans have removed, or remove, since the start of the range.
+        """The files of each group that cleans have removed, or are removing, since the start of the range.
 
-        Of a replaced group an older slice may be left, which a savepoint kept.
+        A replaced group may still have an older slice that a savepoint kept.
         """
         cleans = read_cleans(self._snapshot.timeline, self._range.commits[0].request_time)
         return _list_cleaned_files(each.files for each in cleans)
@@ -245,7 +246,7 @@ class ChangesPlan:
 
 @dataclass(slots=True)
 class _OpenLog:
-    """Commits that wrote to the log of one slice, so far."""
+    """The commits so far that wrote to the log of one slice."""
 
     key: str | None = None
     instants: list[str] = field(default_factory=list)
@@ -273,7 +274,7 @@ def _list_cleaned_files(cleans: Iterable[Mapping[str, Sequence[str]]]) -> dict[G
 
 
 def _lacks(state: State, states: GroupStates, cleaned: Iterable[_CleanedFile]) -> bool:
-    """Say whether cleaned files that are gone belong to a slice, or to a later one."""
+    """Say whether missing cleaned files belong to a slice, or to a later one."""
     base = state.file_slice.base_file
     gone = (instant for name, instant in cleaned if name not in states.names)
     return any(base is None or instant >= base.instant for instant in gone)
@@ -284,7 +285,7 @@ def _is_base_file(stat: WriteStat) -> bool:
 
 
 def _is_row_file(name: str) -> bool:
-    """Say whether a file that a log's statistics list belongs to a slice: they list change logs, too."""
+    """Say whether a file in a log's statistics belongs to a slice: they list change logs, too."""
     parsed = parse_log_file_name(name) if name else None
     return bool(name) and (parsed is None or not parsed.is_cdc)
 
@@ -302,7 +303,7 @@ def _make_change_file(path: str, size: int) -> LogFile:
 
 
 def _split(steps: list[Step]) -> Iterator[tuple[Step, ...]]:
-    """Split steps into parts that are small when they are pickled."""
+    """Split steps into parts whose pickles are small."""
     if len(steps) > _MANY_STEPS and len(pickle.dumps(steps)) > _MOST_BYTES:
         middle = len(steps) // 2
         yield from _split(steps[:middle])

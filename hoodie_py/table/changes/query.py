@@ -1,4 +1,4 @@
-"""Make the scan of the changes that a range of commits made (Hudi's CDC query, ``CDCRelation``)."""
+"""Makes the scan of the changes that a range of commits made (Hudi's CDC query, ``CDCRelation``)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def make_changes_scan(
 
 @dataclass(frozen=True)
 class ChangesQuery:
-    """The changes of a range of commits; with ``as_structs`` images are structs, not texts."""
+    """The changes of a range of commits. ``as_structs``: images are structs, not texts."""
 
     commit_range: CommitRange
     as_structs: bool = False

@@ -1,7 +1,7 @@
 """StepReader: reads the changes of one step as rows before and after.
 
-The rules (Hudi ``CDCFileGroupIterator``): a change log gives the operations, and those images that it has. The others
-are looked up by key, rows before in the slice below the commit, rows after in the file that it wrote.
+A change log gives the operations, and the images that it has. Other images are looked up by key: rows before in the
+slice below the commit, rows after in the file that it wrote (Hudi ``CDCFileGroupIterator``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODES = np.array([INSERT, UPDATE, DELETE], np.int8)
 
 
 class StepReader:
-    """Reads steps of one file group; ``sides`` are the images that are wanted, "before" and "after"."""
+    """Reads steps of one file group. ``sides``: the wanted images, "before" and "after"."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class StepReader:
                         raise
 
     def _read_log(self, step: MergedLog) -> Iterator[RowChanges]:
-        """Yield the changes of a log, by key; where the base file repeats a key, by whole states."""
+        """Yield the changes of a log, by key; if the base file repeats a key, by comparing whole states."""
         info = self._limit_info(step.instants[-1], step.state, originals=True)
         try:
             yield from LogChangeReader(
@@ -100,7 +100,8 @@ class StepReader:
     def _limit_info(self, last: str, state: State, *, originals: bool = False) -> ReadInfo:
         """Return the facts for reading a state as of a commit.
 
-        Where log files are of one commit each, the slice has the right ones. Up to table version 6 blocks count.
+        If each log file belongs to one commit, the slice already has the right files. Up to table version 6 blocks must
+        be selected.
         """
         rules = self._info.rules
         limited = replace(
@@ -172,7 +173,7 @@ class StepReader:
         return rows
 
     def _look_up(self, step: ChangeLog, batch: pa.RecordBatch, codes: np.ndarray) -> RowChanges:
-        """Take the images that a change log leaves out from the slices before and after the commit."""
+        """Take the images that a change log lacks from the slices before and after the commit."""
         if KEY not in batch.schema.names:
             raise CorruptFileError("A change log has neither the rows after its changes nor their keys.")
         keys = batch.column(KEY)
@@ -206,7 +207,7 @@ class StepReader:
 
 
 def make_one_sided(instant: str, rows: pa.RecordBatch, *, is_insert: bool) -> RowChanges:
-    """Return rows as inserted or deleted ones."""
+    """Return rows as inserted or as deleted rows."""
     codes = np.full(rows.num_rows, INSERT if is_insert else DELETE, np.int8)
     return RowChanges(instant, codes, rows, rows)  # the side that does not count is never read
 

@@ -19,7 +19,7 @@ from hoodie_py.reader.file_slice import FileSlice, LogFile
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A slice at a moment of the past: log blocks of the commits ``without`` do not count."""
+    """A slice at a moment of the past; log blocks of the commits in ``without`` do not count."""
 
     file_slice: FileSlice
     without: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLog:
-    """Change logs of one commit; ``before`` and ``after`` have the rows that the logs may leave out."""
+    """Change logs of one commit; ``before`` and ``after`` have the rows that the logs may lack."""
 
     instant: str
     files: tuple[LogFile, ...]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class ChangesTask:
     """The changes of one file group that a scan asks for.
 
-    ``columns`` are those of the result, ``limit`` is its most rows, ``merger`` merges in place of the table's merge
-    mode. ``available`` says which changes can be had if a file is gone.
+    ``columns``: the columns of the result. ``limit``: its most rows. ``merger``: replaces the table's merge mode.
+    ``available``: which changes are available, for the error if a file is gone.
     """
 
     steps: tuple[Step, ...]
@@ -62,7 +62,7 @@ class ChangesTask:
         return make_nullable(whole.field(name) for name in self.columns)
 
     def to_batches(self, gate: FoldGate | None = None) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the changes, commit by commit; empty batches are left out.
+        """Yield the changes, commit by commit, without empty batches.
 
         Raises:
             FileMissingError: a file is gone.
@@ -109,7 +109,9 @@ class ChangesTask:
                         yield batch
 
     def _select(self, images: Images, needed: list[str]) -> pa.RecordBatch:
-        """Make the rows of some changes, keep those that pass the filter, and drop columns that only it needs."""
+        """Make the rows of some changes, keep those that pass the filter, and drop columns that only the
+        filter needs.
+        """
         batch = self._make_batch(images, needed)
         if self.predicate is not None:
             from hoodie_py.table.filter.evaluate import evaluate

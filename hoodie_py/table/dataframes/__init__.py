@@ -1,1 +1,1 @@
-"""Rows of scans for dataframe libraries, with their projections and filters pushed down; each is imported when used."""
+"""Scans for dataframe libraries, with projections and filters pushed down; each library is imported when used."""

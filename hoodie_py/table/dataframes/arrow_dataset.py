@@ -1,11 +1,11 @@
-"""ScanDataset: a scan behind pyarrow's dataset interface, for engines that push columns and conditions into one.
+"""ScanDataset: a scan behind pyarrow's dataset interface, for engines that push down columns and conditions.
 
-DuckDB and DataFusion call ``scanner`` and ``get_fragments`` of a subclass, and trust that the rows it gives pass the
-filter. A table with log files is no set of Parquet files, so what reads a dataset below this interface, in Arrow's own
-C++, is refused: the dataset that Arrow sees has one file, and opening it is the error.
+DuckDB and DataFusion call ``scanner`` and ``get_fragments`` of a subclass, and trust that the returned rows pass the
+filter. A table with log files is not a set of Parquet files, so reads below this interface, in Arrow's own C++, are
+refused: the dataset that Arrow sees has one file, and opening it raises the error.
 
-Arrow compares floats as IEEE does. DataFusion sends Arrow's expressions but means NaN to be the greatest number:
-``nan_is_greatest`` makes filters mean that.
+Arrow compares floats as IEEE does. DataFusion sends Arrow's expressions, but in its semantics NaN is the greatest
+number: ``nan_is_greatest`` gives filters that meaning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Columns = Sequence[str] | dict[str, pc.Expression] | None
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
-    """The rows of a scan as a ``pyarrow.dataset.Dataset``; every read is one of the same snapshot."""
+    """The rows of a scan as a ``pyarrow.dataset.Dataset``; every read is of the same snapshot."""
 
     def __init__(self, source: RowSource, nan_is_greatest: bool = False) -> None:
         self._source = source
@@ -45,13 +45,14 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     @property
     def files(self) -> list[str]:
-        """Refuse to name files: rows are merged from several."""
+        """Refuse to name files: rows are merged from several files."""
         raise AttributeError("files")
 
     def scanner(self, columns: _Columns = None, filter: pc.Expression | None = None, **_: Any) -> ds.Scanner:  # noqa: A002
         """Return a scanner of some columns of the rows that pass a filter; it reads once."""
         plain = None if isinstance(columns, dict) else columns
         if filter is not None and self._source.limit is not None:
+            # The limit comes before the filter, so Arrow filters the limited rows.
             return ds.Scanner.from_batches(_make_reader(self._source), columns=columns, filter=filter)
         found = self._source.narrow(plain, self._bind(filter))
         return ds.Scanner.from_batches(_make_reader(found), columns=columns if isinstance(columns, dict) else None)
@@ -61,7 +62,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return ScanDataset(self._source.narrow(None, self._bind(expression)), self._nan_is_greatest)
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[ScanFragment]:  # noqa: A002
-        """Yield the file slices that may have rows for a filter, each to be read by itself."""
+        """Yield the file slices that may have rows for a filter, each readable separately."""
         if self._source.limit is not None:  # holds for all slices together
             yield ScanFragment(self, self._source, is_pushed=False)
             return
@@ -91,7 +92,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return self.scanner(columns, filter).head(num_rows)
 
     def take(self, indices: object, **_: Any) -> pa.Table:
-        """Refuse places of rows: rows have no order."""
+        """Refuse row positions: rows have no order."""
         raise UnsupportedFeatureError("Rows of a table by their places: they have no order.", hint="Use a filter.")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -106,17 +107,17 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return as_predicate(expression, self.schema, nan_is_greatest=self._nan_is_greatest)
 
     def bind_more(self, expression: pc.Expression | None, known: Predicate | None) -> Predicate | None:
-        """Bind a filter that is not known to hold already."""
+        """Bind a filter unless it is already applied."""
         predicate = self._bind(expression)
         return None if predicate == known else predicate
 
 
 @dataclass(frozen=True)
 class ScanFragment:
-    """A file slice of a dataset, as engines read it: ``predicate`` is what its task filters by already.
+    """A file slice of a dataset, as engines read it.
 
-    Without ``is_pushed`` Arrow filters the rows, as they are fewer than their slices have. Fragments of one query share
-    ``gate``.
+    ``predicate``: the filter that its task applies already. ``is_pushed``: whether filters go to the task; if not,
+    Arrow filters the rows, as a limit applies first. ``gate``: shared by the fragments of one query.
     """
 
     dataset: ScanDataset
@@ -154,7 +155,7 @@ def _make_reader(rows: TaskSource | RowSource, gate: FoldGate | None = None) -> 
 
 
 class _NoFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """A store without files, which says so when one is opened."""
+    """A store without files; opening one raises an error that says so."""
 
     def get_type_name(self) -> str:
         return "hudi"

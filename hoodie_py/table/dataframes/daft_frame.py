@@ -1,7 +1,7 @@
 """A scan as a Daft DataFrame: one task for each file slice, with columns and conditions pushed down.
 
-Daft filters the rows again, so a condition that does not become Arrow's only leaves out no files. Callers import Daft
-by name first.
+Daft filters the rows again, so a condition that Arrow cannot express is only not used to skip files. Callers import
+Daft by name first.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HudiSource(DataSource):  # type: ignore[misc]
 
 
 def _bind(condition: Any, schema: pa.Schema) -> Predicate | None:
-    """Return a condition of Daft as a filter; None where there is none, or Arrow has no such expression."""
+    """Return a condition of Daft as a filter; None if there is none, or Arrow has no such expression."""
     if condition is None:
         return None
     try:

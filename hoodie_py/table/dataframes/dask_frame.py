@@ -1,4 +1,4 @@
-"""A scan as a Dask DataFrame: one partition for each file slice, and columns that are not used are not read."""
+"""A scan as a Dask DataFrame: one partition for each file slice; unused columns are not read."""
 
 from __future__ import annotations
 

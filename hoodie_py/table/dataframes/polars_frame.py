@@ -1,4 +1,4 @@
-"""A scan as a polars LazyFrame: columns, conditions and a number of rows are pushed down when it is collected."""
+"""A scan as a polars LazyFrame: columns, conditions and a number of rows are pushed down on collect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_lazy_frame(source: RowSource) -> polars.LazyFrame:
     """Return a LazyFrame of a scan.
 
     Raises:
-        UnsupportedFeatureError: polars is missing, or has no sources of others' making.
+        UnsupportedFeatureError: polars is missing, or too old to take sources from other packages.
     """
     pl = import_extra("polars")
     try:
@@ -47,7 +47,7 @@ def make_lazy_frame(source: RowSource) -> polars.LazyFrame:
 
 
 class _Source:
-    """What polars calls for the rows of a scan."""
+    """The function that polars calls for the rows of a scan."""
 
     def __init__(self, source: RowSource) -> None:
         self._source = source
@@ -55,7 +55,7 @@ class _Source:
     def __call__(
         self, columns: list[str] | None, predicate: polars.Expr | None, rows: int | None, _: int | None
     ) -> Iterator[polars.DataFrame]:
-        """Yield frames of some columns, of rows that pass the predicate; of ``rows`` rows before it."""
+        """Yield frames with some columns, of the rows that pass the predicate; ``rows`` limits the rows before it."""
         pl = import_extra("polars")
         pushed, is_all = None, predicate is None
         if predicate is not None and rows is None and self._source.limit is None:

@@ -1,9 +1,9 @@
-"""A polars expression as nodes of a filter, as far as both mean the same.
+"""Translates a polars expression to nodes of a filter, as far as both mean the same.
 
-polars hands a source the predicate with its types resolved: literals have their columns' types, and casts are written
-out. Its JSON form is read. polars and Spark agree on nulls (three-valued logic), NaN (equal to itself and above all
-other numbers), -0.0 (equal to 0.0) and text (ordered by bytes). What is not known here has no node, and polars applies
-the predicate again.
+polars hands a source the predicate with its types resolved: literals have their columns' types, and casts are explicit.
+Its JSON form is read. polars and Spark agree on nulls (three-valued logic), NaN (equal to itself and above all other
+numbers), -0.0 (equal to 0.0) and text (ordered by bytes). Unknown parts have no node, and polars applies the predicate
+again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORM_ERRORS = (KeyError, IndexError, TypeError, ValueError, AttributeError, Rec
 
 
 def push_down(expression: polars.Expr, schema: pa.Schema) -> tuple[Predicate | None, bool]:
-    """Return the conditions that nodes can say, None for none, and whether they are the whole expression."""
+    """Return the conditions that nodes can express, None for none, and whether they are the whole expression."""
     try:
         tree = json.loads(_serialize(expression))
     except (ValueError, import_extra("polars").exceptions.PolarsError):
@@ -66,7 +66,7 @@ class _Reader:
         self._schema = schema
 
     def read_conjuncts(self, tree: Any) -> tuple[list[Node], bool]:
-        """Return nodes of the parts between ANDs, and whether these are all of them."""
+        """Return nodes for the parts joined by AND, and whether all parts have one."""
         found: list[Node] = []
         is_all, pending = True, [tree]
         while pending:
@@ -138,7 +138,7 @@ class _Reader:
 
 
 def _read_literal(tree: Any) -> pa.Array | None:
-    """Return the value of a literal, or the members of a list, with the type that polars gives them."""
+    """Return the value of a literal, or the members of a list, with the type that polars gave it."""
     polars = import_extra("polars")
     try:
         expression = polars.Expr.deserialize(io.BytesIO(json.dumps(tree).encode()), format="json")

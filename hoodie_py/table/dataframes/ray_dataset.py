@@ -1,6 +1,6 @@
 """A scan as a Ray dataset: one read task for each file slice, which Ray schedules.
 
-Raises ModuleNotFoundError where Ray is missing; callers import it by name first.
+Importing it raises ModuleNotFoundError if Ray is missing; callers import Ray by name first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class HudiDatasource(ray.data.Datasource):  # type: ignore[misc]
         return "Hudi"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Return the size of the files in bytes; rows in memory are more."""
+        """Return the size of the files in bytes; rows in memory take more."""
         return sum(task.size for task in self._tasks)
 
     def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[ray.data.ReadTask]:

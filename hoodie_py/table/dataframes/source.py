@@ -1,4 +1,4 @@
-"""RowSource: what these modules know of a scan."""
+"""RowSource: what the modules of this folder require of a scan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RowSource(Protocol):
 
     @property
     def limit(self) -> int | None:
-        """Most rows; then no filter can be pushed down, for a limit comes first."""
+        """Most rows. With a limit no filter can be pushed down, as the limit applies first."""
         ...
 
     def narrow(
@@ -75,7 +75,7 @@ class RowSource(Protocol):
 
 
 def import_extra(package: str, extra: str | None = None) -> ModuleType:
-    """Import a package, or one of its modules, that an extra installs, by default one of the same name.
+    """Import a package, or a module of it, that an extra installs; by default the extra has the package's name.
 
     Raises:
         UnsupportedFeatureError: it is not installed.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def register_in_duckdb(
     source: RowSource, name: str, connection: duckdb.DuckDBPyConnection | None
 ) -> duckdb.DuckDBPyConnection:
-    """Register a scan as a view of a connection, by default a new one, and return the connection."""
+    """Register a scan as a view of a connection, by default of a new one, and return the connection."""
     module = import_extra("duckdb")
     from hoodie_py.table.dataframes.arrow_dataset import ScanDataset
 
@@ -29,7 +29,7 @@ def register_in_duckdb(
 def register_in_datafusion(
     source: RowSource, name: str, context: datafusion.SessionContext | None
 ) -> datafusion.SessionContext:
-    """Register a scan as a table of a context, by default a new one, and return the context."""
+    """Register a scan as a table of a context, by default of a new one, and return the context."""
     module = import_extra("datafusion")
     from hoodie_py.table.dataframes.arrow_dataset import ScanDataset
 

@@ -1,4 +1,4 @@
-"""What a worker of a distributed engine does with a task of a scan. Functions, so that they travel by name."""
+"""What the worker of a distributed engine does with a task of a scan; plain functions, so that they pickle by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def narrow_task(task: TaskSource, columns: Sequence[str] | None, predicate: Predicate | None = None) -> TaskSource:
-    """Return a task for some of the columns, None for all of them, and of the rows that pass another filter as well."""
+    """Return a task for some columns (None: all), of the rows that pass another filter as well."""
     changed: Any = task  # every task is a dataclass with its columns, filter and settings
     wanted = changed.columns if columns is None else tuple(columns)
     narrowed: TaskSource = replace(

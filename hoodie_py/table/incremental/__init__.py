@@ -1,1 +1,1 @@
-"""Queries of the rows that a range of commits wrote."""
+"""Incremental queries: the rows that a range of commits wrote."""

@@ -3,11 +3,12 @@
 The rules (Hudi ``IncrementalQueryAnalyzer``, ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14):
 
 * The start is exclusive, the end inclusive. Times are digits and compare as text, so ``000`` comes before all.
-* From table version 8 on the range is one of completion times, up to version 6 of request times.
-* With request times an unfinished commit may be older than completed ones. Its rows would come into a range that was
-  read already, so the query fails, or ends before that commit (``hoodie.read.timeline.holes.resolution.policy``).
-* From version 8 on, commits of the archive count, too. The archive is read only if the range may reach it. Up to
-  version 6 a range begins with the active timeline, and its rows may be of older commits.
+* From table version 8 on ranges are of completion times, up to version 6 of request times.
+* With request times an unfinished commit may be older than completed ones. When it completes, its rows belong to a
+  range that was read already. So the query fails, or ends before that commit
+  (``hoodie.read.timeline.holes.resolution.policy``).
+* From version 8 on, archived commits count, too. The archive is read only if the range may reach it. Up to version 6 a
+  range begins with the active timeline, and its rows may be of older commits.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hoodie_py.options.read import HOLES_POLICY, RANGE_END, RANGE_START, RANGE_T
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_instant
 
-EARLIEST, LATEST = "earliest", "latest"  # where followers and streams begin; ranges know the first only
+EARLIEST, LATEST = "earliest", "latest"  # where followers and streams begin; ranges accept only the first
 
 _LONGEST_COMMIT = datetime.timedelta(days=1)  # as in Java: no commit takes longer
 _LONGEST_TIME = 32
@@ -67,7 +68,7 @@ class CommitRange:
 
     @property
     def position(self) -> str:
-        """The start of the range that continues after this one; a hole and what comes after it stay outside."""
+        """The start of the range that continues this one; a hole and later commits stay outside."""
         times = (get_time(each.instant, self.by_request_time) for each in self.commits)
         return max((time for time in times if self.hole is None or time < self.hole), default=self.start)
 
@@ -92,12 +93,12 @@ def resolve_range(
     options: Mapping[str, str] | None = None,
     zone: datetime.tzinfo = datetime.UTC,
 ) -> CommitRange:
-    """Return the commits between two times; ``zone`` is that of naive times.
+    """Return the commits between two times; ``zone`` is the zone of naive times.
 
-    ``start`` may be "earliest" (also None). Times need not be those of commits. A range may be empty.
+    ``start``: "earliest" or None for the beginning. No commit needs to have these times. A range may be empty.
 
     Raises:
-        InvalidQueryError: a time that is none, an end before the start, or a hole up to table version 6.
+        InvalidQueryError: an invalid time, an end before the start, or a hole up to table version 6.
         UnsupportedFeatureError: a comparison for which the table has no times.
     """
     given = options or {}
@@ -116,7 +117,7 @@ def resolve_range(
 
 
 def compares_request_times(config: TableConfig, options: Mapping[str, str]) -> bool:
-    """Say whether ranges of a table are ones of request times: up to version 6, or as the options say.
+    """Say whether ranges of a table compare request times: up to version 6, or as the options say.
 
     Raises:
         UnsupportedFeatureError: the options ask for completion times that the table does not store.
@@ -133,12 +134,12 @@ def compares_request_times(config: TableConfig, options: Mapping[str, str]) -> b
 
 
 def is_asked_as_java(options: Mapping[str, str]) -> bool:
-    """Say whether a range is given by Java Hudi's options: then it has Java's answer."""
+    """Say whether Java Hudi's options give the range; then the answer is Java's, too."""
     return RANGE_START.find_text(options) is not None or RANGE_END.find_text(options) is not None
 
 
 def parse_time(value: AsOf, zone: datetime.tzinfo) -> str:
-    """Return an end of a range in digits. Digits stand for themselves, whatever their number.
+    """Return an end of a range in digits. Text of digits stays as it is, whatever its length.
 
     Raises:
         InvalidQueryError: the value is no time.
@@ -163,7 +164,7 @@ def _names_milliseconds(value: AsOf) -> bool:
 
 
 def describe_available(timeline: TableTimeline, by_request_time: bool) -> str:
-    """Return the remedy for a range that cannot be had: the times of the first and last commit."""
+    """Return the hint for a range that is not available: the times of the first and last commit."""
     times = [get_time(each, by_request_time) for each in timeline.list_completed_writes()]
     if not times:
         return "The table has no commits."
@@ -208,8 +209,8 @@ def _is_inside(start: str, end: str | None, by_request_time: bool, commit: Range
 def _list_archived(timeline: TableTimeline, start: str) -> Iterable[RangeCommit]:
     """Return the archived commits that may have completed after a time.
 
-    An archived commit was requested before the active timeline begins, and completed within a day of that. Later ones
-    were archived since the timeline was listed: they are in its commits, or came after it.
+    An archived commit was requested before the active timeline begins, and completed within a day of that. Later
+    archived commits were archived after the timeline was listed: they are in its commits, or are newer than it.
     """
     first = timeline.first_active_time
     if first is None or not _may_reach(first, start):
@@ -244,7 +245,7 @@ def _find_by_request_time(
 def _find_hole(timeline: TableTimeline, start: str, end: str | None, options: Mapping[str, str]) -> str | None:
     """Return the unfinished commit that the options allow before completed ones (``handleHollowCommitIfNeeded``).
 
-    ``BLOCK`` leaves later base files out, but not later log files, as in Java 1.2.0.
+    ``BLOCK`` leaves out later base files, but not later log files, as in Java 1.2.0.
 
     Raises:
         InvalidQueryError: a completed write is newer than an unfinished one.
@@ -274,7 +275,8 @@ def _find_hole(timeline: TableTimeline, start: str, end: str | None, options: Ma
 def find_first_pending(timeline: TableTimeline) -> str | None:
     """Return the request time of the first unfinished write that adds rows; None without one.
 
-    Compactions and clusterings only move rows. Up to version 6 only its plan tells a clustering from an overwrite.
+    Compactions and clusterings only move rows. Up to version 6 only its plan distinguishes a clustering from an
+    overwrite.
 
     Raises:
         InvalidTableError: a plan is gone.

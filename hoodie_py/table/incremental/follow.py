@@ -1,18 +1,17 @@
-"""TableFollower: the rows of commits as they land, with tokens to go on after a restart.
+"""TableFollower: the rows of commits as they land, with tokens to continue after a restart.
 
-The rules:
-
-* A step is a range of commits: all that are new, or ``max_commits`` of them in order. It is read as an incremental
-  query, so a row that several commits of a step wrote comes once, as the last of them left it.
+* A step is a range of commits: all new ones, or ``max_commits`` of them in order. It is read as an incremental query,
+  so a row that several commits of a step wrote comes once, as the last of them left it.
 * The token moves when the last rows of a step are handed out. Until then it is the token before the step. So rows and
   token that are stored together are neither lost nor doubled, whatever happens in between.
-* On table version 6 a step ends before the first unfinished write: its rows come with an older time when it completes.
-* Where commits were archived, or their files cleaned, a step without ``max_commits`` reads the latest rows of these
-  commits. With ``max_commits``, and of changes, that is an error.
-* Before each step the table is loaded again. A step that finds files deleted under its feet starts again, as long as
-  none of its rows were handed out.
+* On table version 6 a step ends before the first unfinished write: when it completes, its rows have an older time.
+* If commits were archived, or their files cleaned, a step without ``max_commits`` reads the latest rows of these
+  commits. With ``max_commits``, and for changes, that is an error.
+* Before each step the table is loaded again. A step whose files were deleted meanwhile starts again, as long as none
+  of its rows were handed out.
 * Log compactions are hidden, and a step ends with one at the latest (``hidden_commits`` says why).
-* A commit that shows up behind the position is an error: writers without a common lock, or with clocks that differ.
+* A commit that appears behind the position is an error: it comes from writers without a common lock, or with clocks
+  that differ.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 
 _AFTER_ALL = "9" * 32
-_ATTEMPTS = 3  # of a step whose files were deleted before it began to read them
+_ATTEMPTS = 3  # tries of a step whose files were deleted before it began to read them
 
 # Makes the scan of the commits after a time, up to another (None: now), with reader options.
 MakeScan = Callable[[Snapshot, str, str | None, Mapping[str, str]], Scan]
@@ -67,10 +66,10 @@ class FollowedBatch:
     """Some rows of a step, and the token to store with them.
 
     Attributes:
-        rows: the rows; none, in the only batch of a step, if its commits wrote no row that was asked for.
-        token: what ``start`` takes to go on: after this batch if it is the last of its step, else before the step.
+        rows: the rows; the only batch of a step is empty if its commits wrote no wanted row.
+        token: the ``start`` to continue with: after this batch if it is the last of its step, else before the step.
         is_last: whether the step ends with this batch, so that the token has moved.
-        commits: the step's commits, as their rows have them in ``_hoodie_commit_time``, in order.
+        commits: the step's commits in order, as their rows have them in ``_hoodie_commit_time``.
 
     Examples:
         >>> batch = list(trips.follow(start=trips.timeline.instants[0].completion_time, poll=None))[-1]
@@ -90,7 +89,7 @@ class FollowedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A range of commits to read: ``time`` is the position after it, ``seen`` the commits up to there."""
+    """A range of commits to read. ``position``: the place after it. ``seen``: the commits up to there."""
 
     scan: Scan
     commits: tuple[str, ...]
@@ -129,7 +128,7 @@ class TableFollower(Iterator[FollowedBatch]):
         self._make_scan = make_scan
         self._poll = _check_poll(poll)
         self._most = _check_most(max_commits)
-        # The latest rows stand for those of commits whose files are gone, except where each commit's rows are wanted.
+        # The latest rows replace those of commits whose files are gone, unless each commit's own rows are wanted.
         whole = "true" if max_commits is None else "false"
         self._options = {HOLES_POLICY: "BLOCK", FALLBACK_TO_FULL_SCAN: whole, **(options or {})}
         self._closed = Event()
@@ -159,7 +158,7 @@ class TableFollower(Iterator[FollowedBatch]):
         self.close()
 
     def close(self) -> None:
-        """End the iteration and release what it holds."""
+        """End the iteration and release its resources."""
         self._closed.set()
         with suppress(ValueError):  # another thread runs it, and ends it
             self._batches.close()
@@ -171,7 +170,7 @@ class TableFollower(Iterator[FollowedBatch]):
         """Return the position of a start, and the time after which commits are new.
 
         Raises:
-            InvalidQueryError: no start, or one that the table does not have.
+            InvalidQueryError: the start is missing, or the table does not have it.
         """
         snapshot = self._snapshot
         timeline = snapshot.timeline
@@ -191,7 +190,7 @@ class TableFollower(Iterator[FollowedBatch]):
         return Position(identify_table(snapshot.config), reached, by_request_time), after
 
     def _find_commit(self, start: RangeEnd) -> AsOf:
-        """Return the time of a commit, also of one that came after the follower's table was loaded."""
+        """Return the time of a commit, which may be newer than the follower's loaded table."""
         timeline = self._snapshot.timeline
         newest = timeline.last
         if isinstance(start, str) and start.isdecimal() and newest is not None and start > newest.request_time:
@@ -259,16 +258,16 @@ class TableFollower(Iterator[FollowedBatch]):
         )
 
     def _find_log_compactions(self, timeline: TableTimeline, found: CommitRange) -> dict[Instant, str]:
-        """Return the log compactions among new commits, with their times. Changes know them by themselves.
+        """Return the log compactions among new commits, with their times; none for changes, which handle them.
 
-        Where archived commits are new, the latest rows of all commits are read, and nothing is hidden.
+        If archived commits are new, the latest rows of all commits are read, and nothing is hidden.
         """
         if self._changes or found.has_archived or found.starts_archived:
             return {}
         return {each: get_time(each, found.by_request_time) for each in find_log_compactions(timeline, found)}
 
     def _locate(self, snapshot: Snapshot, by_request_time: bool) -> str:
-        """Return the time after which commits are new, in the terms of the loaded table."""
+        """Return the time after which commits are new, in the kind of time that the loaded table compares."""
         if identify_table(snapshot.config) != self._position.table:
             parse_position(self.token, snapshot.config)  # raises
         located = locate_position(self._position, snapshot.timeline, by_request_time)
@@ -276,7 +275,7 @@ class TableFollower(Iterator[FollowedBatch]):
         return max(located, self._after) if self._position.by_request_time == by_request_time else located
 
     def _has_archived(self, timeline: TableTimeline, after: str) -> bool:
-        """Say whether archived commits are new, which ranges of request times only have with a full scan.
+        """Say whether archived commits are new; ranges of request times read them only with a full scan.
 
         Raises:
             InvalidQueryError: the options forbid that.
@@ -291,7 +290,9 @@ class TableFollower(Iterator[FollowedBatch]):
         return bool(archived)
 
     def _check_nothing_late(self, timeline: TableTimeline, after: str, by_request_time: bool) -> None:
-        """Refuse a commit that was not there when the position moved past its time; compactions add no rows."""
+        """Refuse a commit that was missing when the position moved past its time; services, which add no rows, are
+        allowed.
+        """
         if self._seen is None:
             return
         for request_time, instant in _list_up_to(timeline, after, by_request_time).items():
@@ -344,14 +345,14 @@ def _list_up_to(timeline: TableTimeline, time: str, by_request_time: bool) -> di
 
 
 def _find_newest(timeline: TableTimeline, by_request_time: bool) -> str:
-    """Return the time of the last commit before any unfinished one that may come to lie behind it."""
+    """Return the time of the last commit before any unfinished one that could complete behind it."""
     hole = find_first_pending(timeline) if by_request_time else None
     times = (get_time(each, by_request_time) for each in timeline.list_completed_writes())
     return max((each for each in times if hole is None or each < hole), default="")
 
 
 def _find_reached(timeline: TableTimeline, limit: str, by_request_time: bool) -> str:
-    """Return the time of the last commit that is not after a limit; empty if there is none."""
+    """Return the time of the last commit not after a limit; empty if there is none."""
     reached = find_last_time((get_time(each, by_request_time) for each in timeline.list_completed_writes()), limit)
     if reached:
         return reached

@@ -1,9 +1,9 @@
-"""Hide commits: show a timeline as if some of its commits had not completed.
+"""Hides commits: shows a timeline as if some of its commits had not completed.
 
-Readers of commits as they land need it for log compactions. These give their own commit time to the rows that they
-rewrite, where compactions and clusterings keep it. A range with a log compaction, but not with all commits that it
-joined, has rows of earlier commits again. So followers and streams hide the log compactions of a range, and end it
-there: base files that are made of their rows later do not tell which commit wrote these.
+Readers of commits as they land need this for log compactions, which give their own commit time to the rows that they
+rewrite, while compactions and clusterings keep it. A range with a log compaction, but without all commits that it
+joined, would return rows of earlier commits again. So followers and streams hide the log compactions of a range, and
+end it there: base files made later from their rows do not show which commit wrote these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def find_log_compactions(timeline: TableTimeline, commit_range: CommitRange) -> 
 def hide_later(
     timeline: Timeline, position: str, by_request_time: bool, without: AbstractSet[Instant] = frozenset()
 ) -> Timeline:
-    """Return a timeline as it was at a position: writes that completed later are unfinished, and those ``without``."""
+    """Return a timeline as it was at a position: later writes, and those in ``without``, are unfinished."""
 
     def hide(instant: Instant) -> Instant:
         later = instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position

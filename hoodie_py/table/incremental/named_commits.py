@@ -1,8 +1,8 @@
-"""Take a commit for its time, as the start or end of a range: what a write returned, an instant, or its request time.
+"""Resolves a commit given as the start or end of a range: the result of a write, an instant, or its request time.
 
-From table version 8 on ranges compare completion times. A request time in their place would let the commit itself in
-again, as it completed later: so does Java 1.2.0, and so do its options here. In arguments the request time of a commit
-means that commit, as does an object that has its times. A time at which a commit completed stays that time, also where
+From table version 8 on ranges compare completion times. A request time in their place would include the commit itself,
+as it completed later. Java 1.2.0 does so, and so do its options here. In arguments the request time of a commit means
+that commit, and so does an object that has its times. A time at which a commit completed stays that time, even if
 another commit was requested in the same millisecond: rows may come again there, but none is left out.
 """
 
@@ -21,7 +21,7 @@ _SHORTEST = 14  # digits of an instant; shorter numbers, such as 000, stand for 
 
 
 class CommitResult(Protocol):
-    """What a change of the table returned: it has the commit's request time and its completion time."""
+    """What a change of the table returned, with the commit's request time and completion time."""
 
     @property
     def instant(self) -> str | None:
@@ -49,7 +49,7 @@ RangeEnd = AsOf | Commit
 
 
 def find_time(timeline: TableTimeline, value: RangeEnd | None, options: Mapping[str, str]) -> AsOf | None:
-    """Return the time that ranges of the table compare for a commit; other values as they are.
+    """Return the time of a commit that the table's ranges compare; other values unchanged.
 
     Raises:
         InvalidQueryError: a result without a commit, an instant that has not completed, or something else.
@@ -72,7 +72,7 @@ def find_time(timeline: TableTimeline, value: RangeEnd | None, options: Mapping[
 
 
 def _find(timeline: TableTimeline, value: str | int | datetime.date) -> AsOf:
-    """Return the completion time of the commit that was requested at a time; the time where there is none."""
+    """Return the completion time of the commit requested at a time; the time itself if there is none."""
     text = str(value)
     if not (text.isascii() and text.isdecimal()):
         return value

@@ -1,7 +1,7 @@
-"""Match the paths of file slices with a glob of Hadoop (``org.apache.hadoop.fs.GlobPattern``).
+"""Matches the paths of file slices with a Hadoop glob (``org.apache.hadoop.fs.GlobPattern``).
 
-``*`` stands for any text, also with slashes, ``?`` for one character, ``[a-c]`` and ``[^a]`` for one of a set,
-``{x,y}`` for one of several texts. A backslash takes the next character as it is.
+``*`` matches any text, slashes included, ``?`` one character, ``[a-c]`` and ``[^a]`` one of a set, ``{x,y}`` one of
+several texts. A backslash makes the next character literal.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Position: how far a consumer has read a table, as a short text that it stores.
 
-The rules:
-
 * A position names the table and the time of a commit. All commits up to that time have been read, none after it.
 * The time is a completion time or, up to table version 6, a request time, as in ranges of commits.
-* The commit must still be known to the table, on its timeline or in the archive. So a position of a table that was
-  deleted and made again, or restored to an earlier state, is an error, and not a gap in the rows.
+* The commit must still be in the table's timeline or archive. So a position of a table that was deleted and made again,
+  or restored to an earlier state, is an error rather than a gap in the rows.
 * A position survives compaction, clustering, cleaning, archiving and an upgrade, which keeps request times.
 
 The text is ``trips@completed:20260102030405678``, ``trips@requested:...`` or, before any commit, ``trips@start``.
@@ -31,8 +29,8 @@ _TEXT = re.compile(rf"([^@\s]{{1,2000}})@(?:{_START}|({_COMPLETED}|{_REQUESTED})
 class Position:
     """A place between two commits of a table.
 
-    ``table`` is its name with its database. ``time`` is that of the last commit before the place; empty before the
-    first commit. ``by_request_time`` says which time of the commit it is.
+    ``table``: the table's name with its database. ``time``: of the last commit before the place; empty before the first
+    commit. ``by_request_time``: whether it is the commit's request time.
     """
 
     table: str
@@ -40,7 +38,7 @@ class Position:
     by_request_time: bool = False
 
     def to_text(self) -> str:
-        """Return the text of ``parse_position``: printable, in one line and without blanks."""
+        """Return the text that ``parse_position`` reads: printable, on one line and without blanks."""
         table = quote(self.table, safe="")
         if not self.time:
             return f"{table}@{_START}"
@@ -48,7 +46,7 @@ class Position:
 
 
 def identify_table(config: TableConfig) -> str:
-    """Return what positions call a table: its name, after the name of its database if there is one."""
+    """Return the table's name in positions: after its database, if it has one."""
     return f"{config.database}.{config.name}" if config.database else config.name
 
 
@@ -61,7 +59,7 @@ def parse_position(text: str, config: TableConfig) -> Position:
     """Read the text of a position of the table.
 
     Raises:
-        InvalidQueryError: another text, or a position of another table.
+        InvalidQueryError: the text is not a position, or a position of another table.
     """
     match = _TEXT.fullmatch(text)
     if match is None:
@@ -82,10 +80,10 @@ def parse_position(text: str, config: TableConfig) -> Position:
 def locate_position(position: Position, timeline: TableTimeline, by_request_time: bool) -> str:
     """Return the start of the range of commits that continues at a position; empty for the beginning.
 
-    ``by_request_time`` says which times the range compares. They differ from the position's after an upgrade.
+    ``by_request_time``: which times the range compares. They differ from the position's after an upgrade.
 
     Raises:
-        InvalidQueryError: the position's commit is not one of the table, or an upgrade put commits in another order.
+        InvalidQueryError: the table does not have the position's commit, or an upgrade changed the order of commits.
     """
     if not position.time:
         return ""
@@ -117,10 +115,10 @@ def _is_known(position: Position, timeline: TableTimeline) -> bool:
 
 
 def _find_completion_time(position: Position, timeline: TableTimeline) -> str:
-    """Return the completion time up to which the commits are those up to the position's request time.
+    """Return the completion time that separates the same commits as the position's request time.
 
     Raises:
-        InvalidQueryError: there is no such time. Commits completed in another order than they were requested in.
+        InvalidQueryError: there is none, as commits completed in another order than they were requested in.
     """
     times = {each.request_time: get_time(each, False) for each in timeline.list_completed_writes()}
     if position.time not in times:
@@ -147,5 +145,5 @@ def _leave_out_services(times: Mapping[str, str], timeline: TableTimeline) -> di
 
 
 def find_last_time(times: Iterable[str], limit: str) -> str:
-    """Return the greatest time that is not after a limit; empty if there is none."""
+    """Return the greatest time not after a limit; empty if there is none."""
     return max((each for each in times if each <= limit), default="")

@@ -1,15 +1,14 @@
-"""Make the scan of the rows that a range of commits wrote (Hudi's incremental query).
+"""Makes the scan of the rows that a range of commits wrote (Hudi's incremental query).
 
 The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F4.14a):
 
 * Only files that the range's commits wrote are read, and they merge only with each other (``touched_slices``). Rows of
-  earlier commits in a base file do not merge either.
-  Partial updates are the exception (``range_task``).
+  earlier commits in a base file do not merge either. Partial updates are the exception (``range_task``).
 * A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
-* Where a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
-  same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8
-  on. They are the latest ones, or, for a range with an end, what is left of those at its end (``remaining_slices``).
-  Java reads the latest ones where any file is gone that a commit of the range wrote, and so do its options here.
+* If a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
+  same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
+  They are the latest slices or, for a range with an end, what is left of the slices at its end (``remaining_slices``).
+  Java reads the latest slices if any file is gone that a commit of the range wrote, and so do its options here.
 """
 
 from __future__ import annotations
@@ -76,7 +75,9 @@ def make_incremental_scan(
     options: Mapping[str, Any] | None = None,
     **arguments: Unpack[ScanArguments],
 ) -> Scan:
-    """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote; others as ``make_query_scan``.
+    """Return a scan of the rows that commits after ``start`` and up to ``end`` wrote.
+
+    Other arguments as for ``make_query_scan``.
 
     Raises:
         InvalidQueryError: a bad range, or an argument that is not valid.
@@ -86,7 +87,7 @@ def make_incremental_scan(
     check_range_readable(snapshot, texts)
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
     written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
-    # Positions are those in the whole base file, of which only the rows of some commits are read.
+    # Positions count the rows of the whole base file, but only rows of some commits are read.
     settings = {**texts, MERGE_USE_POSITIONS: "false"}
     made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
     filters = _parse_filters(RANGE_FILTERS.read(texts), written, arguments.get("sql"))
@@ -127,8 +128,8 @@ class RangeSlices:
 
     Attributes:
         slices: sorted by partition and file id.
-        are_whole: whether they are slices of the table, with all of their files; else they have files of the range.
-        rules: which of their log blocks count; None for those of the snapshot.
+        are_whole: whether they are slices of the table with all their files; else they have only files of the range.
+        rules: which of their log blocks count; None for the snapshot's rules.
     """
 
     slices: list[FileSlice]
@@ -137,10 +138,10 @@ class RangeSlices:
 
 
 def _show_stored_values(task: ScanTask, config: TableConfig) -> ScanTask:
-    """Return a task whose rows show partition values as files have them, if readers decode those of the path.
+    """Return a task whose rows show partition values as files store them, where readers decode those of the path.
 
     Java's ranges do so: conditions on partition columns alone choose partitions, by the decoded values of their paths,
-    and rows show what files have.
+    while rows show the values in the files.
     """
     names = list_decoded_fields(config, task.file_slice.partition_path)
     decoded = {name: value for name, value in task.info.constants.items() if name in names}
@@ -154,8 +155,10 @@ def _show_stored_values(task: ScanTask, config: TableConfig) -> ScanTask:
 
 
 def _find_last_time(snapshot: RangeSnapshot) -> str:
-    """Return the completion time after which no commit counts: that of the range's last commit. For a range of request
-    times that of the last commit that is known, as one may complete later and still be in the range.
+    """Return the completion time after which commits do not count: that of the range's last commit.
+
+    For a range of request times it is the time of the last known commit, as a commit may complete later and still be in
+    the range.
     """
     span = snapshot.commit_range
     if span.commits and not span.by_request_time:
@@ -165,7 +168,7 @@ def _find_last_time(snapshot: RangeSnapshot) -> str:
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:
-    """Refuse a range of a table or with options that cannot have one.
+    """Refuse a range if the table or the options cannot have one.
 
     Raises:
         InvalidQueryError: the options, or the snapshot, ask for an instant of the past.
@@ -181,7 +184,7 @@ def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None
 
 
 class RangeSnapshot(Snapshot):
-    """The rows that a range of commits wrote, in place of a table's rows at an instant."""
+    """The rows that a range of commits wrote, in the role of a table's rows at an instant."""
 
     def __init__(self, base: Snapshot, commit_range: CommitRange, options: Mapping[str, str]) -> None:
         super().__init__(base.files, base.config, base.timeline, timezone=base.timezone, view=base.view)
@@ -240,7 +243,7 @@ class RangeSnapshot(Snapshot):
         return self.find_slices(predicate, options).slices
 
     def find_slices(self, predicate: Predicate | None = None, options: ReadOptions | None = None) -> RangeSlices:
-        """Return the slices of ``file_slices``, and what stands in for files that are gone."""
+        """Return the slices as ``file_slices``, and the slices that replace files that are gone."""
         self._warn_of_archived()
         if self.instants is None:
             return RangeSlices([])
@@ -256,11 +259,11 @@ class RangeSnapshot(Snapshot):
         predicate: Predicate | None = None,
         options: ReadOptions | None = None,
     ) -> None:
-        """Do nothing: files that may be gone are looked up when slices are made, and all sizes are checked later."""
+        """Do nothing: missing files are looked up when slices are made, and all sizes are checked later."""
 
     @property
     def _falls_back(self) -> bool:
-        """Whether slices of the table may be read in place of files that are gone."""
+        """Whether slices of the table may be read instead of files that are gone."""
         allowed = FALLBACK_TO_FULL_SCAN.read_given(self._options)
         return not self.commit_range.by_request_time if allowed is None else allowed
 
@@ -289,7 +292,7 @@ class RangeSnapshot(Snapshot):
         return RangeSlices([self.view.make_readable(each) for each in slices])
 
     def _warn_of_archived(self) -> None:
-        """Warn where a range of request times leaves out archived commits, as in Java, which says nothing."""
+        """Warn if a range of request times leaves out archived commits, as Java does silently."""
         span = self.commit_range
         if not span.starts_archived or self._falls_back:
             return
@@ -303,7 +306,7 @@ class RangeSnapshot(Snapshot):
             warnings.warn(HoodieWarning(text), stacklevel=2)
 
     def _find_table_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
-        """Return the latest slices or, for a range with an end, what is left of those at its end."""
+        """Return the latest slices or, for a range with an end, what is left of the slices at its end."""
         span = self.commit_range
         if span.end is None:
             return RangeSlices(super().file_slices("snapshot", predicate, options), are_whole=True)
@@ -323,7 +326,9 @@ class RangeSnapshot(Snapshot):
         return RangeSlices(remaining.list_slices(paths), are_whole=True, rules=remaining.rules)
 
     def _find_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
-        """Return the latest slices, as Java reads them: of their Parquet blocks only those of the range's commits."""
+        """Return the latest slices, as Java reads them: Parquet blocks count only if they are of the range's
+        commits.
+        """
         rules = self.view.make_block_rules()
         columnar = None if self.commit_range.by_request_time else self.instants
         found = super().file_slices("snapshot", predicate, options)
@@ -344,7 +349,7 @@ def _list_paths(file_slice: FileSlice) -> list[str]:
 
 
 def _get_path(file_slice: FileSlice) -> str:
-    """Return the path that Java compares with a glob: the base file's, or the latest log file's."""
+    """Return the path that Java matches with a glob: the base file's, or the latest log file's."""
     if file_slice.base_file is not None:
         return file_slice.base_file.path
     return file_slice.log_files[-1].path

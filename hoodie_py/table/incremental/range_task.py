@@ -1,9 +1,9 @@
 """RangeTask: the rows of one file slice that a range of commits wrote.
 
 Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
-range. Only the log blocks tell, so the task finds out when it reads them; then it reads the whole slice as of the
-range's last commit with the same filter. (Java 1.2.0 fails there, or shows nulls.) Where slices of the table stand in
-for files that are gone, that is the slice as it is.
+range. Only the log blocks show this, so the task finds out when it reads them; it then reads the whole slice as of the
+range's last commit, with the same filter. (Java 1.2.0 fails there, or shows nulls.) If slices of the table stand in for
+files that are gone, it reads the slice as it is.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RangeTask(ScanTask):
-    """The rows of a slice of a range's files; the predicate has the range's filter.
+    """The rows of a slice of a range's files; the predicate includes the range's filter.
 
-    ``planned`` is a completion time: commits that completed later do not count. It is that of the range's last commit,
-    as others may have been requested before it; or else that of the latest commit that was known when the range was
-    planned, or a range that is read twice could have other rows. None: the slice is one of the table.
+    ``planned``: a completion time; commits that completed later do not count. It is the time of the range's last
+    commit, as others may have been requested before it, or else of the latest commit known when the range was planned;
+    otherwise a range read twice could have different rows. None if the slice is one of the table.
     """
 
     planned: str | None = None
 
     @classmethod
     def from_task(cls, task: ScanTask, planned: str | None, rules: BlockRules | None) -> RangeTask:
-        """Return the task for the same slice and rows; ``rules`` say which log blocks count, None: as they did."""
+        """Return the task for the same slice and rows. ``rules``: which log blocks count; None to keep the task's
+        rules.
+        """
         made = cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
         if rules is None:
             return made

@@ -1,15 +1,13 @@
-"""Find what is left of the file slices that a table had at the end of a range, where files of the range are gone.
+"""Finds what is left of the file slices that a table had at the end of a range, if files of the range are gone.
 
-The rules:
-
-* Of each file group the slice at the range's end counts, if no clean removed files of it; else the oldest later one
-  that is whole. What completed after the range is left out of it: log files, and blocks of log files that several
-  commits wrote. So rows that were changed after the range are there as long as some file has them. (Java 1.2.0 reads
-  the latest slices, where they are missing.)
-* A clustering after the range moved rows, which keep their commit times. Either the groups that it read count or those
+* Of each file group the slice at the range's end counts, if no clean removed files of it; else the oldest later slice
+  that is whole. Everything that completed after the range is left out of it: log files, and blocks of log files that
+  several commits wrote. So rows that were changed after the range are found as long as some file has them. (Java 1.2.0
+  reads the latest slices, which lack them.)
+* A clustering after the range moved rows, which keep their commit times. Either the groups that it read count, or those
   that it wrote. Groups that clusterings join, one after another, are judged together: the older ones count if all of
-  them are there.
-* Groups that an overwrite replaced after the range count as far as they are there.
+  them exist.
+* Groups that an overwrite replaced after the range count as far as they exist.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from hoodie_py.table.view.visibility import GroupKey, Visibility
 
 
 class PastVisibility(Visibility):
-    """Which instants counted when those up to a time had completed, and no later ones."""
+    """Which instants counted at the time ``end``, when later ones had not completed."""
 
     def __init__(self, timeline: TableTimeline, end: str, *, by_request_time: bool) -> None:
         hidden = hide_later(timeline, end, by_request_time)
@@ -40,7 +38,7 @@ class PastVisibility(Visibility):
         self._by_request_time = by_request_time or not timeline.config.has_logs_named_by_commit
 
     def is_committed(self, instant: str) -> bool:
-        """Say whether files written by ``instant`` counted; the archive is read for an instant that is in it."""
+        """Say whether files written by ``instant`` counted; reads the archive if the instant is in it."""
         if instant > self._end or not super().is_committed(instant):
             return False
         if self._by_request_time or not self._now.is_archived_before(instant):
@@ -49,7 +47,7 @@ class PastVisibility(Visibility):
 
 
 class RemainingSlices:
-    """What is left of a table's slices at the time ``end``, which is inclusive; ``view`` is that of now.
+    """What is left of a table's slices at the time ``end``, inclusive. ``view``: the current view.
 
     Raises:
         CorruptFileError, InvalidTableError: the timeline is damaged.
@@ -65,7 +63,7 @@ class RemainingSlices:
 
     @property
     def rules(self) -> BlockRules | None:
-        """Which log blocks counted; None where log files have blocks of one commit only."""
+        """Which log blocks counted; None if each log file has blocks of one commit only."""
         if not self._view.config.may_mix_commits_in_logs:
             return None
         return self._then.make_block_rules(self._end)
@@ -87,7 +85,7 @@ class RemainingSlices:
         return group if self._view.config.is_merge_on_read else replace(group, log_files=())
 
     def _choose(self, group: FileGroup) -> FileSlice | None:
-        """Return the slice of the range's end, or the oldest later one that is whole, or the latest one."""
+        """Return the slice at the range's end, or the oldest later slice that is whole, or the latest one."""
         found = make_slice(group, self._then)
         if found is not None and found.base_instant > self._find_gone(group.key):
             return found
@@ -107,11 +105,11 @@ class RemainingSlices:
         return replace(file_slice, log_files=logs) if logs or file_slice.base_file is not None else None
 
     def _find_gone(self, key: GroupKey) -> str:
-        """Return the newest time in the names of removed files that counted at the range's end; empty without one."""
+        """Return the newest time in the names of removed files that counted at the range's end; empty if none did."""
         return max(filter(self._then.is_committed, self._removed.get(key, ())), default="")
 
     def _existed(self, key: GroupKey, groups: Mapping[GroupKey, FileGroup]) -> bool:
-        """Say whether a group had files at the range's end; one of which nothing is known may have had."""
+        """Say whether a group had files at the range's end; yes for an unknown group, which may have had some."""
         group = groups.get(key)
         if group is not None and make_slice(group, self._then) is not None:
             return True
@@ -120,7 +118,9 @@ class RemainingSlices:
     def _find_moved(
         self, groups: Mapping[GroupKey, FileGroup], chosen: Mapping[GroupKey, FileSlice | None], paths: set[str]
     ) -> set[GroupKey]:
-        """Return the groups whose rows are in others that count, as clusterings after the range moved them."""
+        """Return the groups to leave out, as clusterings after the range moved their rows from or to groups
+        that count.
+        """
         left_out: set[GroupKey] = set()
         for members in self._join_groups(paths):
             older = {key for key in members if self._existed(key, groups)}

@@ -1,8 +1,8 @@
-"""Say which rows a range of commits wrote: those whose ``_hoodie_commit_time`` is the request time of one of them.
+"""Which rows a range of commits wrote: rows whose ``_hoodie_commit_time`` is the request time of one of its commits.
 
 Up to table version 6, Java compares with the first and the last commit (``MergeOnReadIncrementalRelationV1``); from
-version 8 on, with the set of the commits (``V2``). A set of many commits is written as an interval with exceptions, so
-that it stays small: rows only have request times of committed writes.
+version 8 on, with the set of the commits (``V2``). A set of many commits is written as an interval with exceptions,
+which is small and equivalent, as rows only have request times of committed writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIME = Column((COMMIT_TIME_FIELD,), _TEXT)
 def make_instant_range(commit_range: CommitRange, committed: Collection[str]) -> InstantRange:
     """Return the request times of a range's rows; ``committed`` has the request times of all known writes.
 
-    A range has commits, or it is one of request times with both ends in the archive.
+    The range must have commits, or compare request times with both ends in the archive.
     """
     times = [each.request_time for each in commit_range.commits]
     if commit_range.by_request_time:

@@ -1,14 +1,14 @@
-"""Build the file slices that a range of commits wrote (Hudi ``MergeOnReadIncrementalRelationV2``).
+"""Builds the file slices that a range of commits wrote (Hudi ``MergeOnReadIncrementalRelationV2``).
 
 The rules (F4.13, F4.14a):
 
-* Only the files that the write statistics of the range's commits name are in the slices. So log files merge with a base
-  file only if the range wrote both.
-* File groups that were replaced until the last commit of the range, by request time, are left out.
+* Slices have only files that the write statistics of the range's commits name. So log files merge with a base file only
+  if the range wrote both.
+* File groups that were replaced up to the last commit of the range, by request time, are left out.
 * A commit that completed after a compaction was planned wrote to the slice of that compaction, which may be later than
-  all commits of the range. That slice is read, too. (Hudi 1.2.0 leaves it out, and the rows of the commit with it.)
-* No folder is listed. Files that cleans may have removed are looked up once, and up to table version 6 all files, as
-  log files grow there. The others have the size that the statistics say.
+  all commits of the range. That slice is read, too. (Hudi 1.2.0 leaves it out, and with it the rows of the commit.)
+* No folder is listed. Files that cleans may have removed are looked up once; up to table version 6 all files are, as
+  log files grow there. The others have the size in the statistics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FilesByPartition = Mapping[str, Sequence[FileInfo]]
 def find_written_files(commits: Iterable[CommitMetadata], keep: Callable[[str], bool]) -> dict[str, dict[str, int]]:
     """Return the paths of the files that commits wrote, with their size in the statistics, by partition.
 
-    ``keep`` says whether a partition may hold wanted rows.
+    ``keep``: whether a partition may hold wanted rows.
     """
     found: dict[str, dict[str, int]] = {}
     for metadata in commits:
@@ -71,7 +71,7 @@ def look_up_files(
 ) -> tuple[FilesByPartition, set[str]]:
     """Look up the files that commits wrote. Return all of them by partition, and the paths of the missing ones.
 
-    Missing files, and ``certain`` ones, which are not looked up, have the size that the statistics say.
+    Missing files, and those in ``certain``, which are not looked up, have the size in the statistics.
 
     Raises:
         StorageError: the store refused.
@@ -88,10 +88,10 @@ def look_up_files(
 def make_touched_slices(
     listing: FilesByPartition, visibility: Visibility, last_commit: str, *, merge_on_read: bool, hole: str | None = None
 ) -> list[FileSlice]:
-    """Return the slices of a range's files, sorted by partition and file id; ``last_commit`` is its last request time.
+    """Return the slices of a range's files, sorted by partition and file id.
 
-    Base files that were requested after ``hole`` do not count. Those of a metadata-only bootstrap still need their
-    source (``FileSystemView.make_readable``).
+    ``last_commit``: the range's last request time. ``hole``: base files requested after it do not count. Base files of
+    a metadata-only bootstrap still need their source (``FileSystemView.make_readable``).
     """
     slices: list[FileSlice] = []
     for partition in sorted(listing):

@@ -1,1 +1,1 @@
-"""The metadata table as reads ask it: which files there are, and which of them a query can skip."""
+"""The metadata table as reads use it: which files exist, and which of them a query can skip."""

@@ -1,7 +1,8 @@
-"""bloom_filters, expr_index_* of bloom filters: leave out file slices without log files that have none of some values.
+"""Bloom filter indexes (bloom_filters, some expr_index_*): leave out file slices whose base file has none of some
+values.
 
 The bloom filter of a base file has its record keys (Hudi ``BloomFiltersIndexSupport``), or the values of an expression.
-Log files have no filter. A file that the index does not know may have any value.
+Log files have no filter, so slices with log files are kept. A file that the index does not know may have any value.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from hoodie_py.table.indexes.index import FilterRequest, Mask, SliceFilter
 from hoodie_py.table.indexes.ranges import find_expression, list_expression_indexes, may_be_judged
 from hoodie_py.table.indexes.view import KEY
 
-_MOST = 1_000  # values that are looked up in filters
-_AT_ONCE = 64  # each filter may have half a megabyte
+_MOST = 1_000  # values to look up in filters
+_AT_ONCE = 64  # filters, as each may have half a megabyte
 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilters:
-    """Leaves out slices whose base file has none of some ``texts``, by an index of bloom filters."""
+    """Leaves out slices whose base file has none of ``texts``, by an index of bloom filters."""
 
     request: FilterRequest
     name: str
@@ -39,7 +40,7 @@ class BloomFilters:
 
     @property
     def least_slices(self) -> int:
-        """From how many slices on it pays to ask the index."""
+        """The number of slices from which asking the index pays."""
         return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
@@ -58,7 +59,7 @@ class BloomFilters:
         return file_slice.base_file is not None and not file_slice.log_files and may_be_judged(self.request, file_slice)
 
     def _look_up(self, slices: Sequence[FileSlice]) -> Mask:
-        """Say which base files may have one of the texts."""
+        """Return which base files may have one of the texts."""
         partitions = list(dict.fromkeys(each.partition_path for each in slices))
         number = {path: at for at, path in enumerate(partitions)}
         places = from_numpy(np.array([number[each.partition_path] for each in slices], np.int64))
@@ -73,7 +74,7 @@ class BloomFilters:
 
 
 def _may_contain(bloom: bytes, kind: str, texts: pa.Array) -> bool:
-    """Say whether a filter may have one of the texts; one of an unknown kind may."""
+    """Say whether a filter may have one of the texts; a filter of an unknown kind may."""
     try:
         return bool(BloomFilter.from_text(bloom.decode("latin-1"), kind).may_contain(texts).any())
     except UnsupportedFeatureError:
@@ -81,7 +82,7 @@ def _may_contain(bloom: bytes, kind: str, texts: pa.Array) -> bool:
 
 
 def make_bloom_filters(request: FilterRequest) -> list[SliceFilter]:
-    """Return the filters of the indexes of bloom filters that know something of a scan's filter."""
+    """Return the filters of those bloom filter indexes that can use a scan's filter."""
     found: list[SliceFilter] = []
     keys = None
     if request.view.has(BLOOM_FILTERS):

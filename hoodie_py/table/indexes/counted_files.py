@@ -1,8 +1,8 @@
-"""CountedFiles: the files of a metadata table; counts requests and bytes, and keeps what was read from a remote store.
+"""CountedFiles: the files of a metadata table; counts requests and bytes, and caches reads of a remote store.
 
-Look-ups come back to the same places: the end of an HFile, its index, the log files of a file group. No writer reuses
-the name of a metadata table's file, and a view reads the sizes that it has listed. So bytes that were read once serve
-every later look-up. Some megabytes are kept, those asked for last.
+Look-ups return to the same places: the end of an HFile, its index, the log files of a file group. No writer reuses the
+name of a metadata table's file, and a view reads the sizes that it has listed, so bytes once read stay valid. A few
+megabytes are kept, the last used ones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _Place = tuple[str, int, int]  # path, start, stop; a whole file stops at -1
 class CountedFiles(TableFiles):
     """The files of another ``TableFiles``; threads may share it.
 
-    ``calls`` and ``bytes`` count the requests to the store and what they read. A copy in another process is a plain
-    ``TableFiles``.
+    ``calls`` and ``bytes`` count the requests to the store and the bytes that they read. A copy in another process is a
+    plain ``TableFiles``.
     """
 
     def __init__(self, files: TableFiles) -> None:
@@ -81,7 +81,7 @@ class CountedFiles(TableFiles):
         return self._files.exists(path)
 
     def _keep(self, place: _Place, read: Callable[[], bytes]) -> bytes | memoryview:
-        """Return bytes that are kept, or read and keep them; threads that ask at once may read them twice."""
+        """Return cached bytes, or read and cache them; threads that ask at once may read them twice."""
         with self._lock:
             known = self._kept.get(place)
             if known is not None:
@@ -91,6 +91,7 @@ class CountedFiles(TableFiles):
         self._count(len(data))
         if len(data) <= _MOST_OF_ONE:
             with self._lock:
+                # Another thread may have read and counted the same bytes meanwhile.
                 if self._kept.setdefault(place, data) is data:
                     self._size += len(data)
                 while self._size > _MOST_KEPT:

@@ -1,4 +1,4 @@
-"""The records of the metadata table's partition ``files``: the partitions of the table, and the files of each."""
+"""The records of the metadata table's partition ``files``: the partitions of the table, and each one's files."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def read_file_lists(
     view: MetadataView, keys: Sequence[str] | None
 ) -> tuple[list[str] | None, dict[str, list[FileInfo]]]:
-    """Read the records of some partitions, or of all. Return the paths of all partitions, if their record is there, and
-    the files by path.
+    """Read the records of some partitions, or of all (``keys`` None).
+
+    Return the paths of all partitions, or None if their record was not read or is missing, and the files by path.
 
     Raises:
         CorruptFileError, FileMissingError, InvalidTableError: the metadata table cannot be read.

@@ -1,8 +1,8 @@
-"""Read the statistics of files, and join those of a slice's files (Hudi ``ColumnStatsIndexSupport``).
+"""Reads the statistics of files, and joins those of each slice's files (Hudi ``ColumnStatsIndexSupport``).
 
-The rule: every value of a merged row is in some file of its slice. So the ranges of the base file and of all log files,
-joined, bound the column. A file without statistics of a column makes the column unknown. A log file that only deletes
-adds nothing. Blocks of a log file that do not count only make its range wider.
+Every value of a merged row is in some file of its slice. So the joined ranges of the base file and of all log files
+bound the column. A file without statistics of a column makes the column unknown. A log file that only deletes adds
+nothing. Log blocks that do not count only widen the range.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _YEAR_10000_MILLIS = 253_402_300_800_000
 
 @dataclass(frozen=True, slots=True)
 class SliceFiles:
-    """The files of some slices, and the number of the slice of each; ascending."""
+    """The files of some slices, with the number of each file's slice; ascending."""
 
     partitions: Sequence[str]
     names: Sequence[str]
@@ -56,8 +56,8 @@ def read_bounds(
 ) -> dict[str, ColumnBounds]:  # fmt: skip
     """Return the bounds of columns in ``count`` slices, from an index with keys of column, partition and file.
 
-    ``columns`` has the types of columns in results. ``millis`` are those that the table declares as times in
-    milliseconds. ``of_expressions``: the index is one over an expression.
+    ``columns``: the columns with their types in results. ``millis``: columns that the table declares as times in
+    milliseconds. ``of_expressions``: whether the index is over an expression.
     """
     keys = _make_keys(files, list(columns))
     found = view.read_keys(index, [key for each in keys.values() for key in each.to_pylist()], [STATISTICS_COLUMN])
@@ -88,12 +88,12 @@ def _make_keys(files: SliceFiles, columns: Sequence[str]) -> dict[str, pa.Array]
 def read_ranges(
     statistics: pa.Array, type_: pa.DataType, *, millis: bool = False, of_partitions: bool = False
 ) -> TrustedRanges:
-    """Return what holds by statistics of one column; nulls say nothing.
+    """Return what the statistics of one column prove; nulls prove nothing.
 
-    Besides the rules of ``trusted_ranges``, in statistics of version 1:
+    Besides the rules of ``trusted_ranges``, for statistics of version 1:
 
-    * A long does not name the unit of a time, and a file may have another one than the table. It counts as
-      microseconds where it would be a time after the year 9999 as milliseconds.
+    * A long does not name the unit of a time, and a file may have another unit than the table. It counts as
+      microseconds if it would be a time after the year 9999 as milliseconds.
     * Dates before 1582-10-25 may be others (``julian_days``).
     * Log files of decimals and of bytes may seem to have no values.
     """
@@ -117,14 +117,16 @@ def read_ranges(
 
 
 def _find_unnamed_kinds(statistics: pa.Array) -> Mask:
-    """Say which statistics are there and do not name the kind of their values: those of version 1."""
+    """Return which statistics exist and do not name the kind of their values: those of version 1."""
     there = is_valid(statistics)
     at = statistics.type.get_field_index("valueType")
     return there if at < 0 else there & ~is_valid(statistics.flatten()[at])
 
 
 def join_ranges(ranges: TrustedRanges, slices: _Numbers, count: int) -> ColumnBounds:
-    """Return the bounds of ``count`` slices from the ranges of their files; ``slices`` are their numbers, ascending."""
+    """Return the bounds of ``count`` slices from the ranges of their files; ``slices`` has each file's slice,
+    ascending.
+    """
     says = ~ranges.no_rows
     valued = says & ~ranges.all_null
     no_nulls = _hold_all(ranges.no_nulls, slices, count)
@@ -138,13 +140,13 @@ def join_ranges(ranges: TrustedRanges, slices: _Numbers, count: int) -> ColumnBo
 
 
 def _hold_all(mask: Mask, slices: _Numbers, count: int) -> Mask:
-    """Say for each slice whether something holds for all of its files."""
+    """Return for each slice whether something holds for all of its files."""
     failing: Mask = np.bincount(slices[~mask], minlength=count) > 0
     return ~failing
 
 
 def _join_ends(ends: pa.Array, valued: Mask, slices: _Numbers, count: int, *, least: bool) -> pa.Array:
-    """Return the least, or the greatest, bound of each slice; null where a file with values has none."""
+    """Return the least or greatest bound of each slice; null if a file with values has no bound."""
     known = is_valid(ends)
     complete = _hold_all(known | ~valued, slices, count)
     at = np.flatnonzero(valued & known & complete[slices])
@@ -152,5 +154,5 @@ def _join_ends(ends: pa.Array, valued: Mask, slices: _Numbers, count: int, *, le
         ordered = to_numbers(call("array_sort_indices", take(ends, from_numpy(at)))).astype(np.int64)
         at = at[ordered[::-1] if least else ordered]
     chosen = np.full(count, -1, np.int64)
-    chosen[slices[at]] = at  # the last one of a slice stays
+    chosen[slices[at]] = at  # NumPy assigns in order, so the last, outermost bound of a slice stays
     return take(ends, from_numpy(np.maximum(chosen, 0), chosen < 0)) if len(ends) else pa.nulls(count, ends.type)

@@ -1,10 +1,10 @@
-"""MetadataListings: partitions and files of a table from its metadata table (Hudi ``BaseTableMetadata``).
+"""MetadataListings: partitions and files of a table, listed from its metadata table (Hudi ``BaseTableMetadata``).
 
 The record ``__all_partitions__`` names the partitions, and the record of a partition its files with their sizes. So a
-filter that names a partition of ten thousand reads two records. The rules:
+filter that names one partition of ten thousand reads two records.
 
-* The metadata table is checked first (``soundness``). If it is behind or broken, the folders are listed in its place
-  and a warning says so, or with ``strict`` it is an error. So no reader gets fewer rows in silence.
+* The metadata table is checked first (``soundness``). If it is behind or broken, the folders are listed instead and a
+  warning says so; with ``strict`` it is an error. So no reader silently gets fewer rows.
 * A partition without a record of its own is listed as a folder. A record without a partition is a contradiction.
 * A file that is listed but gone is an error of the read that opens it.
 """
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 
 _FEW_PARTITIONS = 64
-_LOOKUPS_OF_A_SCAN = 8  # looking up this many records takes as long as reading all of them does for each
+_LOOKUPS_OF_A_SCAN = 8  # looking up one record takes as long as reading eight in a scan of all
 _BROKEN = (CorruptFileError, FileMissingError, InvalidTableError, MergeError, UnsupportedFeatureError)
 _T = TypeVar("_T")
 
 
 class MetadataListings:
-    """Listings of a table from its metadata table; threads may share it. Each lists folders where it is not sound."""
+    """Listings of a table from its metadata table, or from its folders if that is not sound; threads may share it."""
 
     def __init__(
         self, source: MetadataSource, around: TableTimeline, folders: FolderListings, *, strict: bool = False
@@ -69,14 +69,14 @@ class MetadataListings:
     def discover(
         self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
     ) -> list[PartitionListing]:
-        """List the partitions of a table, sorted by path; else as ``discover_partitions``."""
+        """List the partitions of a table, sorted by path; arguments as for ``discover_partitions``."""
         found = self._discover(schema, keep)
         return self._folders.discover(schema, keep, judge, may_lead) if found is None else found
 
     def iterate(
         self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
     ) -> Iterator[list[PartitionListing]]:
-        """Yield all partitions at once, as few calls tell them; else as ``iterate_partitions``."""
+        """Yield all partitions at once, as a few calls list them; from folders as ``iterate_partitions``."""
         found = self._discover(schema, keep)
         if found is None:
             yield from self._folders.iterate(schema, keep, judge, may_lead)
@@ -84,7 +84,7 @@ class MetadataListings:
             yield found
 
     def _discover(self, schema: pa.Schema, keep: Keep | None) -> list[PartitionListing] | None:
-        """Return the partitions that the metadata table lists; None where it is not sound."""
+        """Return the partitions that the metadata table lists; None if it is not sound."""
 
         def find(view: MetadataView) -> list[PartitionListing]:
             if keep is None:
@@ -101,11 +101,11 @@ class MetadataListings:
         return self._try(find, lambda: None)
 
     def list_files(self, paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
-        """List the files of partitions; one that the metadata table does not have is listed as a folder."""
+        """List the files of partitions; a partition that the metadata table lacks is listed as a folder."""
         return self._try(lambda view: self._find_files(view, paths), lambda: self._folders.list_files(paths))
 
     def _try(self, read: Callable[[MetadataView], _T], otherwise: Callable[[], _T]) -> _T:
-        """Read the metadata table if it is sound, else the folders."""
+        """Read the metadata table if it is sound; otherwise call ``otherwise``."""
         with self._lock:
             if self._is_usable:
                 try:
@@ -144,7 +144,10 @@ class MetadataListings:
         known: Sequence[str] = (),
         found: Mapping[str, Sequence[FileInfo]] | None = None,
     ) -> list[Sequence[FileInfo]]:
-        """Return the files of some partitions of ``known`` ones, in their order; ``found`` has those that were read."""
+        """Return the files of some partitions, in their order.
+
+        ``known``: all partitions. ``found``: the files read so far, by partition.
+        """
         if not found:
             many = len(known) > _FEW_PARTITIONS and len(paths) * _LOOKUPS_OF_A_SCAN > len(known)
             _, found = read_file_lists(view, None if many else [path or NO_PARTITION for path in paths])
@@ -156,10 +159,11 @@ class MetadataListings:
         return [listed[path] for path in paths]
 
     def _check_last_commit(self, found: Mapping[str, Sequence[FileInfo]]) -> None:
-        """Check that the files of the table's last write are listed: its metadata is read anyway, for the columns."""
+        """Check that the files of the table's last write are listed."""
         writes = self._around.list_completed_writes()
         if not writes:
             return
+        # A cheap check: this metadata is read anyway, for the columns.
         for partition, stats in self._around.read_metadata(writes[-1]).write_stats.items():
             if partition in found:
                 there = {each.path for each in found[partition]}
@@ -169,8 +173,9 @@ class MetadataListings:
                     raise InvalidTableError("The metadata table does not list a file of the last commit.", path=lacking)
 
     def _is_rolled_back(self, path: str) -> bool:
-        """Whether a log file was named after an instant that is gone: a resize of buckets that a write went along with,
-        and that was rolled back later.
+        """Whether a log file is named after an instant that is gone.
+
+        That is a resize of buckets beside which a write took place, and which was rolled back later.
         """
         named, timeline = parse_log_file_name(path.rpartition("/")[2]), self._around
         return named is not None and timeline.find(named.instant) is None and not timeline.is_committed(named.instant)

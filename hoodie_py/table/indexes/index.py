@@ -1,7 +1,7 @@
-"""SliceFilter: an index of the metadata table that tells which file slices can hold no row that passes a filter.
+"""SliceFilter: an index of the metadata table that finds file slices without rows that pass a filter.
 
-The rule: a slice is left out only where that cannot change the rows of the result. An index that is not sure keeps the
-slice. Each index is one class; ``skipping`` asks them one after the other.
+A slice is left out only if that cannot change the rows of the result; an index that is not sure keeps it. Each index is
+one class; ``skipping`` asks them one after another.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class FilterRequest:
         columns: the columns of the scan's table.
         predicate: the filter.
         is_current: whether the scan shows the table's state now, not one of the past.
-        merges_values: whether a merged row has no other values than versions of the row have. Mergers that users write
-            may compute new ones.
+        merges_values: whether each value of a merged row comes from a version of the row. Mergers that users write may
+            compute new ones.
         strict: whether statistics that contradict a file are errors.
         options: the user's reader options, by Hudi's keys.
     """
@@ -56,9 +56,9 @@ class FilterRequest:
 
     @property
     def least_slices(self) -> int:
-        """From how many slices on statistics of files are looked up, as opening the files would cost more.
+        """The number of slices from which looking up statistics of files costs less than opening the files.
 
-        Measured: a look-up takes about ten requests and 25 ms of processor time, and 0.02 ms a slice. A file that its
+        Measured: a look-up takes about ten requests and 25 ms of processor time, and 0.02 ms per slice. A file that its
         footer excludes takes one or two requests and 0.5 ms.
         """
         return _LEAST_LOCAL if self.files.is_local else _LEAST_REMOTE
@@ -74,11 +74,11 @@ class SliceFilter(Protocol):
 
     @property
     def least_slices(self) -> int:
-        """From how many slices on it pays to ask the index."""
+        """The number of slices from which asking the index pays."""
         ...
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
-        """Return for each slice whether it may hold rows that pass; None where the index can tell nothing.
+        """Return for each slice whether it may hold rows that pass; None if the index cannot say.
 
         Raises:
             HoodieError: the metadata table is damaged, or the store refused.
@@ -87,14 +87,14 @@ class SliceFilter(Protocol):
 
 
 MakeFilters = Callable[[FilterRequest], Sequence[SliceFilter]]
-"""Makes the filters of one kind of index; none where the table has no such index, or it knows nothing of the filter."""
+"""Makes the filters of one kind of index; none if the table has no such index, or the filter cannot use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """What one index did for a scan, for ``explain``: slices that it looked at, and slices that it left out.
+    """What one index did for a scan, for ``explain``: how many slices it considered, and how many it left out.
 
-    ``calls`` and ``bytes`` are requests to the store, and what they read. ``note`` says why it was not of use.
+    ``calls`` and ``bytes``: requests to the store, and the bytes that they read. ``note``: why the index was of no use.
     """
 
     name: str

@@ -1,27 +1,17 @@
-"""Where records are, by the record index of a table's metadata table (Hudi ``HoodieBackedTableMetadata``).
+"""Indexes of record keys: where records are, and the only file groups with rows of some keys.
 
-A global index has a key once, in the file group that its hash names. A partitioned index has file groups for each
-partition of the table, and a key once in each partition that has it. Deleted keys have no location.
+The record index maps record keys to locations (Hudi ``HoodieBackedTableMetadata``). A global index has a key once, in
+the file group that its hash names. A partitioned index has file groups for each partition of the table, and a key once
+in each partition that has it. Deleted keys have no location. A secondary index maps the values of another column to
+record keys (``SecondaryIndexKeyUtils``), which are then looked up in the record index. So a filter on keys or such
+values finds its file groups before any file is listed (``RecordLevelIndexSupport``, ``SecondaryIndexSupport``).
 
-Few keys are looked up in the blocks that may have them; for many, a file group is read whole and its keys compared.
-
-Record keys of a column's values, by a secondary index of the metadata table (Hudi ``SecondaryIndexKeyUtils``).
-
-The keys of the index begin with the value. All keys of a value are in one file group from version 2 of the index on, in
-version 1 they are in all of them.
-
-Find the only file groups that have rows of some keys, before any file is listed (Hudi ``RecordLevelIndexSupport``,
-``SecondaryIndexSupport``).
-
-Record keys that a filter lists are looked up in the record index. Values of another column are looked up in a secondary
-index, which has the record keys of each value. The rules:
-
-* Both know the newest state of the table, with all logs merged. They say nothing of the past, nor of what base files
-  still have.
-* Record keys are unique: in the whole table where the index is global, else in each partition. Hudi's writers see to
-  that, and the index has no more than one location for a key.
+* Both kinds know the newest state of the table, with all logs merged. They say nothing of the past, nor of what base
+  files still have.
+* Record keys are unique: in the whole table if the index is global, else in each partition. Hudi's writers ensure that,
+  and the index has at most one location for a key.
 * A record of a secondary index that the record index lacks is a contradiction, and so is a location without a file
-  group. Then neither is used.
+  group. Then neither index is used.
 """
 
 from __future__ import annotations
@@ -67,7 +57,9 @@ LOCATIONS = pa.schema([
 ])  # fmt: skip
 """A row for each location: ``instant`` is the time of the commit that added the key, in milliseconds since 1970."""
 
-_FEW = 1_000  # keys of one file group that are looked up block by block
+# Most keys of one file group that are looked up in the blocks that may have them; for more, the whole file group is
+# read and its keys are compared.
+_FEW = 1_000
 _THREADS = 16
 _Job = tuple[FileSlice, pa.Array]
 
@@ -77,11 +69,11 @@ def find_record_locations(
 ) -> pa.Table:
     """Return the locations of record keys, in no order, with the columns of ``LOCATIONS``.
 
-    A key that the table does not have is left out, one that several partitions have comes for each. ``partition_paths``
-    are the only partitions of interest, None for all.
+    A key that the table does not have is left out; a key in several partitions comes once for each.
+    ``partition_paths``: the only partitions of interest; None for all.
 
     Raises:
-        InvalidTableError: there is no record index, or its file groups or records are not those of one.
+        InvalidTableError: there is no record index, or its file groups or records are invalid.
         CorruptFileError, FileMissingError: the metadata table is damaged.
         StorageError: the store refused.
     """
@@ -97,7 +89,9 @@ def find_record_locations(
 
 
 def _list_groups(view: MetadataView, partition_paths: Collection[str] | None) -> Iterable[list[FileSlice]]:
-    """Return the file groups among which a key's hash chooses: all of a global index, or those of each partition."""
+    """Return the lists of file groups in which a key's hash chooses one: a global index's list, or one per
+    partition.
+    """
     by_partition: dict[str | None, list[FileSlice]] = {}
     for group in view.list_groups(RECORD_INDEX):
         partition, number = parse_group_id(group.file_id)
@@ -115,7 +109,7 @@ def _list_groups(view: MetadataView, partition_paths: Collection[str] | None) ->
 
 
 def _divide(keys: pa.Array, groups: Sequence[FileSlice]) -> list[_Job]:
-    """Give each file group the keys that its number is the hash of."""
+    """Give each file group the keys whose hash is its number."""
     if len(groups) == 1:
         return [(groups[0], keys)] if len(keys) else []
     numbers = find_file_groups(keys, len(groups))
@@ -126,7 +120,7 @@ def _divide(keys: pa.Array, groups: Sequence[FileSlice]) -> list[_Job]:
 
 
 def _run(view: MetadataView, read: Callable[[_Job], pa.Table], jobs: Sequence[_Job]) -> list[pa.Table]:
-    """Read the file groups of jobs, those of a remote table at once."""
+    """Read the file groups of jobs; those of a remote table in parallel."""
     if len(jobs) < 2 or view.is_local:
         return [read(job) for job in jobs]
     with ThreadPoolExecutor(min(_THREADS, len(jobs)), "hoodie-record-index") as pool:
@@ -147,7 +141,7 @@ def _read_group(view: MetadataView, group: FileSlice, keys: pa.Array) -> pa.Tabl
 
 
 def _make_locations(records: pa.Table, group: FileSlice) -> pa.Table:
-    """Return the locations that records of the index tell."""
+    """Return the locations in records of the index."""
     if not records.num_rows:
         return LOCATIONS.empty_table()
     stored = join_chunks(records[RECORD_INDEX_COLUMN])
@@ -166,7 +160,7 @@ def _make_locations(records: pa.Table, group: FileSlice) -> pa.Table:
 
 _MOST_VALUES = 1_000
 _MOST_KEYS = 100_000  # beyond, rows are likely to be in most file groups
-_UNESCAPED = r"[\\$\x00]"  # characters that early writers of secondary indexes may not have escaped
+_UNESCAPED = r"[\\$\x00]"  # characters that early writers of secondary indexes may have left unescaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +172,10 @@ class KeysByValue:
 
 
 def find_keys_by_value(request: FilterRequest) -> KeysByValue | None:
-    """Look up the values that a filter allows, in the first secondary index that can tell; None if none can.
+    """Look up the values that a filter allows, in the first secondary index that can answer; None if none can.
 
     Raises:
-        InvalidTableError: the index's keys are not those of one.
+        InvalidTableError: the keys of the index are invalid.
         CorruptFileError, FileMissingError: the metadata table, or the file of index definitions, is damaged.
         StorageError: the store refused.
     """
@@ -193,7 +187,7 @@ def find_keys_by_value(request: FilterRequest) -> KeysByValue | None:
 
 
 def _list_indexes(request: FilterRequest) -> Iterator[tuple[IndexDefinition, pa.Array]]:
-    """Yield the definitions of indexes with the texts of all values of their columns that can pass."""
+    """Yield the definitions of usable indexes, with the texts of all values of their column that can pass."""
     path = find_definitions_path(request.config)
     if path is None:
         return
@@ -208,7 +202,7 @@ def _list_indexes(request: FilterRequest) -> Iterator[tuple[IndexDefinition, pa.
 
 
 def _list_texts(request: FilterRequest, column: str) -> pa.Array | None:
-    """Return the texts of the only values of a column that can pass; None if they are not certain."""
+    """Return the texts of the only values of a column that can pass; None if that is not certain."""
     values = find_allowed_values(request.predicate, column)
     if values is None or len(values) > _MOST_VALUES:
         return None
@@ -223,7 +217,7 @@ def _list_texts(request: FilterRequest, column: str) -> pa.Array | None:
 
 
 def _are_certain(texts: pa.Array, definition: IndexDefinition) -> bool:
-    """Whether texts are in the keys of an index as they are made here; a definition without version is an early one."""
+    """Whether the keys of an index spell the texts as here; a definition without version comes from an early writer."""
     return definition.version is not None or not pc.any(pc.match_substring_regex(texts, _UNESCAPED)).as_py()
 
 
@@ -232,6 +226,7 @@ def _read_keys(view: MetadataView, definition: IndexDefinition, texts: pa.Array)
     prefixes = pc.binary_join_element_wise(escape_secondary_values(texts), "", "$")
     groups = view.list_groups(definition.name)
     numbers = find_file_groups(prefixes, len(groups))
+    # Keys begin with the value. From version 2 on all keys of a value are in one file group, in version 1 in any.
     by_value = (definition.version or 1) > 1
     found: list[pa.Array] = []
     count = 0
@@ -253,7 +248,7 @@ GroupId = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LocatedGroups:
-    """The only file groups that may have rows that pass; ``index`` is the metadata table's partition that tells."""
+    """The only file groups that may have rows that pass; ``index`` is the metadata table's partition that was asked."""
 
     index: str
     groups: frozenset[GroupId]
@@ -264,7 +259,7 @@ class LocatedGroups:
         return sorted({path for path, _ in self.groups})
 
     def select(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
-        """Return those of all slices of ``partitions`` that are of the groups.
+        """Return the slices of these groups, from all slices of ``partitions``.
 
         Raises InvalidTableError if a group has no slice.
         """
@@ -280,7 +275,7 @@ class LocatedGroups:
 
 
 def may_locate(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> bool:
-    """Say whether a table has an index of records that may tell about a filter."""
+    """Say whether a table has an index of records that may be able to use a filter."""
     if RECORD_INDEX not in config.metadata_partitions:
         return False
     if find_allowed_keys(config, schema, predicate) is not None:
@@ -291,10 +286,10 @@ def may_locate(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> 
 
 
 def locate_groups(request: FilterRequest) -> LocatedGroups | None:
-    """Return the only file groups that may have rows that pass a filter; None if no index of records tells.
+    """Return the only file groups that may have rows that pass a filter; None if no index of records can say.
 
     Raises:
-        InvalidTableError: the indexes contradict each other, or are not what they should be.
+        InvalidTableError: the indexes contradict each other, or are invalid.
         CorruptFileError, FileMissingError: the metadata table is damaged.
         StorageError: the store refused.
     """

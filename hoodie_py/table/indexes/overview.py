@@ -1,4 +1,4 @@
-"""What indexes a table has: the partitions of its metadata table, as facts to look at."""
+"""Which indexes a table has: the partitions of its metadata table, for inspection."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class IndexInfo:
 
     Attributes:
         name: of the partition.
-        kind: files, column_stats, partition_stats, bloom_filters, record_index (``partitioned record_index`` where each
+        kind: files, column_stats, partition_stats, bloom_filters, record_index (``partitioned record_index`` if each
             partition of the table has its own), secondary_index or expression_index.
-        columns: those that are indexed; empty where there are none to name.
+        columns: the indexed columns; empty if there are none to name.
         expression: the function over the column, with its options.
         version: how records are encoded, 1 or 2.
         state: "complete", "unfinished" (a build has not ended), or "defined" (a definition without files, from which
             the next Java writer builds it).
         groups: number of file groups.
         files: number of base and log files.
-        records: those of the base files and those of the log files; a key that was changed counts more than once.
+        records: number of records in base files and log files; a key that was changed counts more than once.
         bytes: size of the files.
     """
 
@@ -64,7 +64,7 @@ _HEADINGS = ("index", "kind", "columns", "groups", "files", "records", "bytes", 
 
 
 class IndexOverview(Sequence[IndexInfo]):
-    """The indexes of a table, by name; its text is a table of them."""
+    """The indexes of a table, by name; printed as a table."""
 
     def __init__(self, indexes: Iterable[IndexInfo]) -> None:
         self._indexes = tuple(indexes)
@@ -104,9 +104,9 @@ class IndexOverview(Sequence[IndexInfo]):
 
 
 def list_indexes(base: TableFiles, config: TableConfig, begun: Iterable[str] = ()) -> IndexOverview:
-    """Return the indexes of a table, those that are only defined or half built included.
+    """Return the indexes of a table, including unfinished and merely defined ones.
 
-    ``base`` are its files, ``begun`` the partitions that pending instants of Java build.
+    ``base``: the table's files. ``begun``: partitions that pending instants of Java are building.
 
     Raises:
         CorruptFileError, InvalidTableError: the metadata table, or the file of definitions, is damaged.

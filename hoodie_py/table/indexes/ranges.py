@@ -1,4 +1,8 @@
-"""column_stats: leaves out file slices by the ranges of their columns (Hudi ``ColumnStatsIndexSupport``).
+"""Indexes of ranges: file slices are left out by the ranges of columns, of an expression, or of whole partitions.
+
+    ColumnStatsFilter     column_stats     columns of each file (Hudi ``ColumnStatsIndexSupport``)
+    ExpressionFilter      expr_index_*     values of an expression in each file (``ExpressionIndexSupport``)
+    PartitionStatsFilter  partition_stats  columns of each partition (``PartitionStatsIndexSupport``)
 
 These columns may have any value, whatever the statistics say:
 
@@ -6,29 +10,6 @@ These columns may have any value, whatever the statistics say:
 * columns whose default is not null, as files without the column have the default;
 * all columns of tables whose columns were renamed or retyped by schema-on-read, of bootstrapped files, and of slices
   with log files whose merger may compute new values.
-
-Check that statistics which left out a base file hold for it: its footer must not say otherwise.
-
-Only for reads with the integrity "strict": it opens every Parquet file that was left out.
-
-expr_index_*: leave out file slices by ranges of an expression's values (Hudi ``ExpressionIndexSupport``).
-
-The index has statistics of files as ``column_stats`` has, of ``upper(name)`` instead of ``name``; they are joined in
-the same way. Java knows many functions. Filters are answered by ``upper``, ``lower``, and ``identity``, which is the
-column itself. Parts of times, such as ``hour``, are in the index by the time zone of the session that wrote it.
-
-Java and Python may not agree about the case of rare letters. Comparisons with texts of ASCII are the same in both, so
-an index of upper or lower case is asked for those alone.
-
-partition_stats: leaves out file slices by the ranges of their partitions (Hudi ``PartitionStatsIndexSupport``).
-
-It saves looking up the statistics of many files. Java makes a partition's range from those files that have statistics
-of the column. Files without them, as they were written before the column was indexed or lack the column, do not count.
-So the range of a column is only used where it counts as many values as there are record keys: each file has
-statistics of those.
-
-The statistics are those of the table's newest state. A scan of the past does not use them. Nor does a scan whose
-snapshot is older than the metadata table.
 """
 
 from __future__ import annotations
@@ -66,7 +47,10 @@ _HINT = "Drop the index and build it again, or read without it (hoodie.enable.da
 def check_footers(
     files: TableFiles, skipped: Iterable[tuple[FileSlice, int]], bounds: Mapping[str, ColumnBounds], index: str
 ) -> None:
-    """Compare the footers of base files with bounds; with each slice comes the number of its bounds.
+    """Verify skipped files: the footer of each base file must agree with the bounds that excluded it.
+
+    Each slice comes with the number of its bounds. Only for reads with the integrity "strict", as it opens every
+    Parquet file that was left out.
 
     Raises:
         CorruptFileError: a value in a footer is outside of the bounds, or null where none should be.
@@ -88,7 +72,7 @@ def check_footers(
 
 
 def _read_chunks(files: TableFiles, path: str) -> Iterable[tuple[str, Any, Any, int | None]]:
-    """Return the columns of all row groups with statistics: least and greatest value, number of nulls."""
+    """Return the columns of all row groups that have statistics: least and greatest value, number of nulls."""
     from hoodie_py.formats.parquet.decoder import check_footer
     from hoodie_py.formats.parquet.parquet_file import ParquetFile
 
@@ -119,7 +103,7 @@ def _is_above(value: Any, high: pa.Array | None, number: int) -> bool:
 
 
 def _holds(comparison: str, value: Any, bound: pa.Scalar) -> bool:
-    """Compare a footer's value with a bound; False where either is missing, or they have no common type."""
+    """Compare a footer's value with a bound; False if either is missing, or they have no common type."""
     if value is None or not bound.is_valid:
         return False
     try:
@@ -130,7 +114,7 @@ def _holds(comparison: str, value: Any, bound: pa.Scalar) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatsFilter:
-    """Leaves out slices by ``columns``, given with their types."""
+    """Leaves out slices by the ranges of ``columns``, which are given with their types."""
 
     request: FilterRequest
     columns: Mapping[str, pa.DataType]
@@ -139,7 +123,7 @@ class ColumnStatsFilter:
 
     @property
     def least_slices(self) -> int:
-        """From how many slices on it pays to ask the index."""
+        """The number of slices from which asking the index pays."""
         return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
@@ -162,7 +146,7 @@ class ColumnStatsFilter:
 
 
 def make_column_stats_filters(request: FilterRequest) -> list[SliceFilter]:
-    """Return the filter of a scan; none where the table has no such index, or no column counts."""
+    """Return the filter of a scan; none if the table has no such index, or no column can be used."""
     if not request.view.has(COLUMN_STATS):
         return []
     columns = find_ranged_columns(request)
@@ -170,7 +154,9 @@ def make_column_stats_filters(request: FilterRequest) -> list[SliceFilter]:
 
 
 def find_ranged_columns(request: FilterRequest) -> dict[str, pa.DataType]:
-    """Return the columns of the filter whose statistics count, nested ones with dots, and the types of their values."""
+    """Return the filter's columns whose statistics can be used, nested ones with dots, and the types of
+    their values.
+    """
     if request.columns.mappings is not None:
         return {}
     excluded = {*request.config.partition_fields, *request.columns.defaults}
@@ -189,7 +175,7 @@ def find_millis(request: FilterRequest) -> Iterable[str]:
 
 
 def may_be_judged(request: FilterRequest, file_slice: FileSlice) -> bool:
-    """Say whether every value of the slice's rows is in one of its files, which have statistics of their own."""
+    """Say whether every value of the slice's rows is in one of its files, each with statistics of its own."""
     base = file_slice.base_file
     if base is not None and base.source is not None:
         return False
@@ -202,7 +188,13 @@ _CASES: Final = ("upper", "lower")
 
 @dataclass(frozen=True, slots=True)
 class ExpressionFilter:
-    """Leaves out slices by an index of statistics: ``column`` has the type ``type``, and ``expression`` names it."""
+    """Leaves out slices by an index of ranges, for example of ``upper(name)`` instead of ``name``.
+
+    ``column`` has the type ``type``; ``expression`` is the name of the expression. Statistics of files are joined as
+    those of ``column_stats`` are. Java knows many functions. Filters can use ``upper``, ``lower``, and ``identity``,
+    which is the column itself. Parts of times, such as ``hour``, depend on the time zone of the session that wrote the
+    index.
+    """
 
     request: FilterRequest
     name: str
@@ -212,7 +204,7 @@ class ExpressionFilter:
 
     @property
     def least_slices(self) -> int:
-        """From how many slices on it pays to ask the index."""
+        """The number of slices from which asking the index pays."""
         return self.request.least_slices
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
@@ -232,7 +224,7 @@ class ExpressionFilter:
 
 
 def make_expression_filters(request: FilterRequest) -> list[SliceFilter]:
-    """Return the filters of the expression indexes that know something of a scan's filter."""
+    """Return the filters of those expression indexes that can use a scan's filter."""
     return [
         ExpressionFilter(request, each.name, each.columns[0], *found)
         for each in list_expression_indexes(request)
@@ -251,7 +243,7 @@ def list_expression_indexes(request: FilterRequest) -> list[IndexDefinition]:
 
 
 def find_expression(request: FilterRequest, index: IndexDefinition) -> tuple[pa.DataType, str] | None:
-    """Return the type of an index's values, and the name of its expression in the filter; None if that has none."""
+    """Return the type of an index's values, and the name of its expression in the filter; None if it is not in it."""
     column, function = index.columns[0], index.function.lower()
     columns = find_ranged_columns(request)
     if column not in columns:
@@ -270,7 +262,10 @@ def find_expression(request: FilterRequest, index: IndexDefinition) -> tuple[pa.
 
 
 def _has_plain_texts(request: FilterRequest) -> bool:
-    """Say whether all texts in the filter are of ASCII."""
+    """Say whether all texts in the filter are ASCII.
+
+    Java and Python may disagree about the case of rare letters; for ASCII texts comparisons are the same in both.
+    """
     texts: list[object] = []
     for node in iterate_nodes(request.predicate.root):
         texts += [node.value] if isinstance(node, Literal) else node.values if isinstance(node, InList) else []
@@ -280,7 +275,11 @@ def _has_plain_texts(request: FilterRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatsFilter:
-    """Leaves out the slices of partitions by ``columns``, given with their types."""
+    """Leaves out the slices of whole partitions by the ranges of ``columns``, which are given with their types.
+
+    It saves looking up the statistics of many files. The statistics are of the table's newest state, so neither a scan
+    of the past uses them, nor a scan whose snapshot is older than the metadata table.
+    """
 
     request: FilterRequest
     columns: Mapping[str, pa.DataType]
@@ -322,7 +321,7 @@ class PartitionStatsFilter:
 
 
 def make_partition_stats_filters(request: FilterRequest) -> list[SliceFilter]:
-    """Return the filter of a scan; none where the table has no such index, or it does not tell of this scan."""
+    """Return the filter of a scan; none if the table has no such index, or it cannot be used for this scan."""
     if not request.is_current or not request.view.has(PARTITION_STATS) or not request.config.populate_meta_fields:
         return []
     columns = find_ranged_columns(request)
@@ -330,9 +329,9 @@ def make_partition_stats_filters(request: FilterRequest) -> list[SliceFilter]:
 
 
 def is_ahead(view: MetadataView, timeline: TableTimeline) -> bool:
-    """Say whether a metadata table may tell of commits that a loaded timeline does not have, compacted ones among them.
+    """Say whether a metadata table may include commits that a loaded timeline lacks, including compacted ones.
 
-    Indexes of the table's newest state do not serve such a scan.
+    Indexes of the table's newest state cannot be used for such a scan.
     """
     known = {each.request_time for each in timeline.select_completed()}
     oldest = min(known, default="")
@@ -344,7 +343,12 @@ def is_ahead(view: MetadataView, timeline: TableTimeline) -> bool:
 
 
 def _make_bounds(statistics: pa.Array, type_: pa.DataType, rows: np.ndarray, *, millis: bool) -> ColumnBounds:
-    """Return the bounds of a column in each partition, unknown where it counts fewer values than there are rows."""
+    """Return the bounds of a column in each partition; unknown if it counts fewer values than there are rows.
+
+    Java makes a partition's range only from files that have statistics of the column. Files without them, as they were
+    written before the column was indexed or lack the column, do not count. So a range is used only if it counts as many
+    values as there are record keys, of which each file has statistics.
+    """
     covered = (_count_values(statistics) == rows) & (rows >= 0)
     ranges = read_ranges(statistics, type_, millis=millis, of_partitions=True)
     at = from_numpy(np.arange(len(statistics)), ~covered)
@@ -355,6 +359,6 @@ def _make_bounds(statistics: pa.Array, type_: pa.DataType, rows: np.ndarray, *, 
 
 
 def _count_values(statistics: pa.Array) -> np.ndarray:
-    """Return the number of values, nulls among them; -1 where there are no statistics."""
+    """Return the number of values, including nulls; -1 without statistics."""
     counts = to_numbers(statistics.field("valueCount"), UNKNOWN).astype(np.int64)
     return np.where(is_valid(statistics), counts, UNKNOWN)

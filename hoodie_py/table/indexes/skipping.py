@@ -1,11 +1,11 @@
-"""Leave out file slices that hold no wanted row, by the indexes of the metadata table (Hudi data skipping).
+"""Leaves out file slices that hold no wanted row, by the indexes of the metadata table (Hudi data skipping).
 
-The rule: indexes are asked one after the other, the most selective first, each about the slices that are left. Looking
-into an index costs some requests, and row groups are left out by their footers anyway. So indexes of statistics are
-asked only from some slices on (``least_slices``), unless the option ``hoodie.enable.data.skipping`` is given.
+Indexes are asked one after another, the most selective first, each about the slices that are left. Asking an index
+costs some requests, and footers exclude row groups anyway. So indexes of statistics are asked only if there are enough
+slices (``least_slices``), unless the option ``hoodie.enable.data.skipping`` is given.
 
-Where an index cannot be read, the scan goes on without it, with a warning; with ``strict`` that is an error. A strict
-scan leaves out only what it can check: base files without log files, whose footers say the same as ``column_stats``.
+If an index cannot be read, the scan goes on without it, with a warning; with ``strict`` that is an error. A strict scan
+leaves out only what it can check: base files without log files, whose footers agree with ``column_stats``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAKERS: Final[tuple[MakeFilters, ...]] = (
 """The indexes, in the order in which they are asked."""
 
 _STRANGE = (pa.ArrowException, KeyError, IndexError, TypeError, ValueError, OverflowError)
-"""What records of another shape than an index's lead to."""
+"""What reading raises if records do not have the shape of an index's records."""
 
 
 def skip_slices(
@@ -62,7 +62,7 @@ def skip_slices(
 
 
 class _Attempt:
-    """A look into an index. Without ``strict``, what fails is a warning, and ``problem`` has the text."""
+    """One use of an index. Without ``strict`` an error becomes a warning, and ``problem`` has its text."""
 
     def __init__(self, request: FilterRequest, name: str) -> None:
         self._strict = request.strict
@@ -87,12 +87,12 @@ class _Attempt:
 
 
 def _cannot_be_checked(index: SliceFilter, slices: Sequence[FileSlice]) -> Mask:
-    """Say which slices no footer vouches for."""
+    """Return which slices no footer can confirm."""
     return np.array([index.name != COLUMN_STATS or bool(each.log_files) for each in slices], np.bool_)
 
 
 def _ask(index: SliceFilter, request: FilterRequest, slices: list[FileSlice]) -> tuple[list[FileSlice], FilterStep]:
-    """Return the slices that an index does not leave out, and what it did."""
+    """Return the slices that an index keeps, and what it did."""
     if len(slices) < index.least_slices and DATA_SKIPPING.read_given(request.options) is None:
         few = f"Not asked: {len(slices)} file slices are few, and their files tell the same."
         return slices, FilterStep(index.name, len(slices), 0, note=few)

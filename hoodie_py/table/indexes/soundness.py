@@ -1,15 +1,15 @@
-"""Tells whether the list of files, and each index, in a metadata table can be trusted (Hudi checks them against no
-timeline).
+"""Decides whether the list of files, and each index, in a metadata table can be trusted.
 
-A listing from the metadata table has no hole that a reader would see, so the facts that tell are looked at first:
+Hudi checks them against no timeline. A reader would not notice a hole in a listing from the metadata table, so these
+facts are checked first:
 
 * It has every completed write of the table (``MetadataView.unlisted``). Otherwise it is behind: some writer did not
-  keep it.
-* The base file of its last compaction is there, and the log files of the commits since. Log files of which nothing is
-  left count as gone.
+  maintain it.
+* The base file of its last compaction exists, and so do the log files of the commits since. Log files of which nothing
+  is left count as gone.
 
-Both come from names that the view lists anyway. Commits of the metadata table are read only where a file seems to be
-missing. An index gets files from few commits, so all those since its base files are read before it is asked.
+Both are checked by names that the view lists anyway. Commits of the metadata table are read only if a file seems to be
+missing. An index gets files from few commits, so all commits since its base files are read before it is asked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HINT = (
 
 
 def check_file_lists(view: MetadataView) -> None:
-    """Check that the list of files has all commits of the table, as far as names tell.
+    """Check that the list of files has all commits of the table, as far as names show.
 
     Raises:
         InvalidTableError: the metadata table is behind, or lacks files of its own.
@@ -55,7 +55,7 @@ def check_file_lists(view: MetadataView) -> None:
 
 
 def check_index_files(view: MetadataView, partition: str) -> None:
-    """Check that every file is there, and whole, which commits wrote to an index since its base files.
+    """Check that every file that commits wrote to an index since its base files exists and is whole.
 
     Raises:
         InvalidTableError: the index lacks files, or has none at all.
@@ -89,9 +89,9 @@ def check_index_files(view: MetadataView, partition: str) -> None:
 
 
 def _was_built_since(view: MetadataView, start: str, commit: Instant) -> bool:
-    """Say whether a file group was made after a commit, though its first request time says nothing about that.
+    """Say whether a file group was made after a commit, if its first request time does not show that.
 
-    The instant that built it may have left the active timeline; the archive is read only where a file seems lost.
+    The instant that built it may have left the active timeline; the archive is read only if a file seems lost.
     """
     if not start.startswith(BEFORE_ALL):
         return False
@@ -107,7 +107,7 @@ def _find_first(group: FileSlice) -> str:
 
 
 def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:
-    """Yield the files of the list that should be there and are not."""
+    """Yield the files of the list that should exist and do not."""
     completed = view.timeline.select_completed()
     since = group.base_instant if group.base_file is not None else ""
     compacted = completed.select_actions(COMMIT).last
@@ -135,7 +135,7 @@ def _iterate_lost(view: MetadataView, group: FileSlice) -> Iterator[str]:
 
 
 def _iterate_logged(view: MetadataView, logs: Iterable[LogFile]) -> Iterator[str]:
-    """Yield the instants of log files: from version 8 on their names tell, earlier those of their blocks."""
+    """Yield the instants of log files: from version 8 on by their names, earlier by their blocks."""
     for log in logs:
         if view.config.has_logs_named_by_commit:
             if log.size:
@@ -147,7 +147,7 @@ def _iterate_logged(view: MetadataView, logs: Iterable[LogFile]) -> Iterator[str
 
 
 def may_have_no_groups(view: MetadataView, partition: str) -> bool:
-    """Say whether a partition rightly has no file group.
+    """Say whether a partition may rightly have no file group.
 
     Raises:
         HoodieError: the list of files, or the file of definitions, cannot be read.

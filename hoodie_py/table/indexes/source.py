@@ -1,4 +1,4 @@
-"""Opens the metadata table that belongs to a snapshot, when something first asks for it.
+"""Opens the metadata table of a snapshot on first use.
 
 The modules that read it are imported only then, as most reads of tables without one never need them.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MetadataSource:
-    """Opens the metadata table that belongs to one loaded timeline, when first asked; threads may share it."""
+    """Opens the metadata table of one loaded timeline on first use; threads may share it."""
 
     def __init__(self, timeline: TableTimeline) -> None:
         self._around = timeline
@@ -28,11 +28,11 @@ class MetadataSource:
 
     @property
     def opened(self) -> MetadataView | None:
-        """The view, if something asked for it; else None."""
+        """The view, if it was opened; else None."""
         return self._view
 
     def open(self) -> MetadataView | None:
-        """Return the view; None where the table has no metadata table.
+        """Return the view; None if the table has no metadata table.
 
         Raises:
             HoodieError: as for ``MetadataView``.
@@ -59,14 +59,14 @@ class HasMetadata(Protocol):
 
     @property
     def metadata(self) -> MetadataSource:
-        """Where its metadata table is opened."""
+        """The source that opens its metadata table."""
         ...
 
 
 def open_metadata_view(snapshot: HasMetadata, options: Mapping[str, str] | None = None) -> MetadataView | None:
     """Return a snapshot's view of its metadata table, which is opened once.
 
-    None where the table has none, or ``hoodie.metadata.enable`` is false.
+    None if the table has none, or if ``hoodie.metadata.enable`` is false.
 
     Raises:
         HoodieError: as for ``MetadataView``.

@@ -1,11 +1,11 @@
 """MetadataView: looks up records of a table's metadata table (Hudi ``HoodieBackedTableMetadata``).
 
 The metadata table is a merge-on-read table of HFiles in ``.hoodie/metadata``. A view belongs to one loaded timeline of
-the table around it, which says which log blocks count (``metadata_validity``). The rules:
+the table around it, which decides which log blocks count (``metadata_validity``).
 
-* A look-up reads the blocks of base files that may have the wanted keys, and no other. Log files are small, as each
-  tenth commit or so compacts them; they are read whole, once.
-* Log blocks that are corrupt are errors: what they held may change any answer.
+* A look-up reads only the blocks of base files that may have the wanted keys. Log files are small, as about every
+  tenth commit compacts them; they are read whole, once.
+* Corrupt log blocks are errors: their content may change any answer.
 * A completed write of the table around it has its own delta commit there, or is not later than the first one, which
   took its files from the folders. Otherwise the metadata table is behind, and nothing in it can be trusted.
 * File groups are read in the order of their file ids, whose numbers begin at 0.
@@ -68,18 +68,18 @@ _IS_DELETED = "isDeleted"
 _WITHOUT_FLAG = (FILES_PARTITION, RECORD_INDEX)  # partitions whose records do not say that they are deleted
 _AT_ONCE = 16  # file groups of a remote table
 _OPTIONS = ReadOptions(integrity="strict")
-_MERGER = HoodieMetadataPayload()  # given, so that no merger of the user's is looked for
+_MERGER = HoodieMetadataPayload()  # given, so that the user's mergers are not searched
 
-_MANY_PARTITIONS = 256  # more are looked for in one listing, as their names may be of a stranger's
+_MANY_PARTITIONS = 256  # more are looked up in one listing, as a hostile table may name any number
 
 
 class MetadataView:
     """The records of a metadata table as of a snapshot of the table around it; threads may share it.
 
-    ``around`` is the timeline of that snapshot.
+    ``around``: the timeline of that snapshot.
 
     Raises:
-        CorruptFileError, InvalidTableError: it is broken, or gone.
+        CorruptFileError, InvalidTableError: the metadata table is broken or gone.
         UnsupportedFeatureError: a version or format that is not handled.
         StorageError: the store refused.
     """
@@ -96,7 +96,7 @@ class MetadataView:
         self._visibility = Visibility(self.timeline, around)
         self._view = FileSystemView(self.files, self.config, self.timeline, visibility=self._visibility)
         self._slices: dict[str, list[FileSlice]] = {}
-        self.checked: set[str] = set()  # partitions whose files are all there (``soundness``)
+        self.checked: set[str] = set()  # partitions whose files all exist (``soundness``)
         self._lock = Lock()
 
     @property
@@ -110,7 +110,7 @@ class MetadataView:
         return self._around.config.metadata_partitions_inflight
 
     def has(self, partition: str) -> bool:
-        """Say whether there is a partition, and it is complete."""
+        """Say whether a partition exists and is complete."""
         return partition in self._partitions
 
     def accepts(self, instant: str) -> bool:
@@ -139,7 +139,7 @@ class MetadataView:
 
     @property
     def is_local(self) -> bool:
-        """Whether the metadata table is on a local disk, where many requests at once gain nothing."""
+        """Whether the metadata table is on a local disk, where parallel requests gain nothing."""
         return self.files.is_local
 
     @property
@@ -164,7 +164,7 @@ class MetadataView:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of every record, ``key`` among them."""
+        """The columns of every record, including ``key``."""
         return self._info.schema
 
     def list_groups(self, partition: str) -> list[FileSlice]:
@@ -180,7 +180,7 @@ class MetadataView:
         return known
 
     def find_missing_partition(self) -> str | None:
-        """Return a partition without a folder, of a table that names very many; None without one."""
+        """Return a partition without a folder, if the table names very many; None if there is none."""
         return next((each for each in self._partitions if each not in self._folders), None) if self._has_many else None
 
     @property
@@ -193,11 +193,11 @@ class MetadataView:
         return frozenset(each.rstrip("/") for each in self.files.list_names(""))
 
     def count_groups(self, partition: str) -> int:
-        """Return the number of file groups of a partition, also of one that is being built."""
+        """Return the number of file groups of a partition, which may still be being built."""
         return len(self.list_file_groups(partition))
 
     def list_file_groups(self, partition: str) -> list[FileGroup]:
-        """Return all file groups of a partition with all their files, sorted by file id; for who writes.
+        """Return all file groups of a partition with all their files, sorted by file id; for writers.
 
         Raises:
             FileMissingError: the partition is missing.
@@ -211,10 +211,10 @@ class MetadataView:
         columns: Sequence[str] | None = None,
         groups: Iterable[FileSlice] | None = None,
     ) -> pa.Table:
-        """Return the records of some keys, in no order; deleted ones are left out.
+        """Return the records of some keys, in no order, without deleted ones.
 
-        ``columns`` are those wanted beside the key, None for all. ``groups`` are the only file groups (of
-        ``list_groups``) that may have the keys, where the caller knows.
+        ``columns``: the wanted columns beside the key; None for all. ``groups``: the only file groups (of
+        ``list_groups``) that may have the keys, if the caller knows.
 
         Raises:
             CorruptFileError, FileMissingError: the metadata table is damaged.
@@ -231,7 +231,7 @@ class MetadataView:
         columns: Sequence[str] | None = None,
         groups: Iterable[FileSlice] | None = None,
     ) -> pa.Table:
-        """Return the records whose keys begin with one of some texts; else as ``read_keys``."""
+        """Return the records whose keys begin with one of some texts; arguments and errors as for ``read_keys``."""
         wanted = WantedKeys(tuple(dict.fromkeys(prefixes)), are_prefixes=True)
         found = self._read_wanted(partition, wanted, columns, groups)
         return found.filter(_starts_with(found[KEY], wanted.texts)) if found.num_rows else found
@@ -287,7 +287,7 @@ class MetadataView:
 
     @cached_property
     def _flagged(self) -> tuple[str, ...]:
-        """The columns whose values may say that the record is deleted."""
+        """The columns whose values have a flag for deleted records."""
         return tuple(each.name for each in self.schema if _has_flag(each.type))
 
     @cached_property
@@ -308,7 +308,7 @@ class MetadataView:
 
 
 def _is_before(write: Instant, first: Instant) -> bool:
-    """Say whether a write completed before the first commit of the metadata table took files from the folders."""
+    """Say whether a write completed before the first commit of the metadata table listed the folders."""
     if not first.request_time.startswith(BEFORE_ALL):
         return write.request_time <= find_covered_time(first.request_time)
     done, taken = write.completion_time, first.completion_time
@@ -335,7 +335,7 @@ def _has_flag(type_: pa.DataType) -> bool:
 
 
 def _drop_deleted(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """Drop the records whose kind of data in a column says that it is deleted."""
+    """Drop the records that the flag in a column marks as deleted."""
     import pyarrow.compute as pc
 
     column = batch.column(name)

@@ -1,12 +1,12 @@
-"""Match the columns of a read with those of older versions of a table's schema, by their ids.
+"""Matches the columns of a read with those of older versions of a table's schema, by their ids.
 
 The rules are those of Hudi's ``InternalSchemaMerger``, at every level of nesting:
 
-* A field that the old version has by id comes from the field that had the id then, whatever its name.
+* A field whose id the old version has comes from the field that had the id then, whatever its name.
 * A field without that id, whose name another field had then, was dropped and added again: it is null.
-* Any other field goes by name; files that lack it give null. So do files from before the first version.
+* Any other field matches by name; files that lack it give null. So do files from before the first version.
 
-Lists and maps match as a whole, then their elements and values do.
+Lists and maps match as a whole, then their elements and values match.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.internal_schema import InternalSchema, InternalType, ListType, MapType, RecordType
 from hoodie_py.reader.schema_evolution.file_mappings import ELEMENT, VALUE, FileMappings, Source, join_equal
 
-_SAFE_RETYPES = frozenset({("int", "long")})  # which matching by name does alike, and row-group statistics bear
+_SAFE_RETYPES = frozenset({("int", "long")})  # matching by name does the same, and row-group statistics stay valid
 
 
 def make_mappings(query: InternalSchema, versions: Sequence[InternalSchema]) -> FileMappings | None:
     """Return how the files of each version map to the columns of a read; None if matching by name gives the same.
 
-    ``versions`` are those of the table, oldest first.
+    ``versions``: the table's versions, oldest first.
 
     Raises:
         CorruptFileError: two versions contradict each other.

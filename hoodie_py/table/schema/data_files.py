@@ -1,8 +1,8 @@
-"""Read the schema that the newest data files carry (Hudi ``TableSchemaResolver.getTableSchemaFromLatestDataFile``).
+"""Reads the schema of the newest data files (Hudi ``TableSchemaResolver.getTableSchemaFromLatestDataFile``).
 
-Two facts are only in data files. One is the operation column: writers add it under an option that no table property
-records. The other is the whole schema, where the commits have none. A base file has its schema in the footer, a log
-file in the header of its first data block.
+Two facts are only in data files: the operation column, which writers add under an option that no table property
+records, and the whole schema, if the commits have none. A base file has its schema in the footer, a log file in the
+header of its first data block.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ def read_newest_data_schema(
 ) -> pa.Schema | None:
     """Return the schema, in Spark's types, of a data file that the newest of ``instants`` with rows wrote.
 
-    Missing files (cleaned, replaced) are passed over. None when the first few files have no schema.
-
-    ``instants`` are completed writes, oldest first. ``tolerant`` also passes over damaged files and types that are not
-    handled, for callers that need no rows of the file: a reader of its rows gets the error.
+    Missing files (cleaned, replaced) are skipped. None if the first few files have no schema. ``instants``: completed
+    writes, oldest first. ``tolerant``: also skip damaged files and types that are not handled, for callers that need no
+    rows of the file; a reader of its rows gets the error.
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -69,7 +68,7 @@ def read_file_schema(files: TableFiles, path: str) -> pa.Schema | None:
     """Return the schema of one base or log file.
 
     None for other files, for log files without a data block, and for base files of a metadata-only bootstrap, which
-    have meta columns only.
+    have only meta columns.
     """
     name = path.rpartition("/")[2]
     with locate_errors(path=path):

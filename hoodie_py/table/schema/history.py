@@ -1,9 +1,9 @@
-"""Load the history of a schema-on-read table's schemas: all versions, with the ids of their columns.
+"""Loads the history of a table's schemas with schema-on-read: all versions, with the ids of their columns.
 
-A table with schema-on-read keeps all versions of its schema in
-``.hoodie/.schema/<instant>[_<completion>].schemacommit``, written before the commit of that instant (Hudi
-``FileBasedInternalSchemaStorageManager``). The newest file counts whose commit completed; those of pending and rolled
-back commits do not. Where the folder is lost, the commits of the active timeline tell the versions that they know.
+Such a table keeps all versions of its schema in ``.hoodie/.schema/<instant>[_<completion>].schemacommit``, written
+before the commit of that instant (Hudi ``FileBasedInternalSchemaStorageManager``). The newest file whose commit
+completed counts; files of pending and rolled back commits do not. If the folder is lost, the versions are collected
+from the commits of the active timeline.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Find the columns of a full scan, as of an instant.
+"""Finds the columns of a full scan, as of an instant.
 
 The rules (Hudi ``TableSchemaResolver``):
 
 * The schema comes from the newest completed write whose metadata has one; else from the table's create schema; else
   from a data file.
-* A table of which no commit has rows, and which has no schema either, has no columns (Hudi ``EmptyRelation``).
+* A table without a schema and without commits that wrote rows has no columns (Hudi ``EmptyRelation``).
 * Stored schemas may have the meta columns or not. They are removed, and put in front if the table populates them. The
   operation column is the sixth, if data files have it.
 * Partition columns that files leave out (``drop.partition.columns``) come last. They have the create schema's type, or
   string.
 * Partition columns that a timestamp key generator formats are strings, as in Spark.
 * Fields of structs are nullable, as in Spark, whatever the stored schema says.
-* Schema-on-read matches renamed, dropped and re-added columns by id, as the schema with ids says that the same write
-  recorded (``by_id``). Tables that only store such a schema are told apart from tables that need it.
+* Schema-on-read matches renamed, dropped and re-added columns by id, by the schema with ids that the same write
+  recorded (``by_id``). Tables that only store such a schema are distinguished from tables that need it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class TableSchema:
 
     Attributes:
         arrow: all columns in order, meta columns first, in Spark's types.
-        defaults: by column, the value other than null for rows of files without the column.
-        text: the stored Avro schema (JSON); None when a data file gave the columns.
+        defaults: by column, the value for rows of files without the column, if it is not null.
+        text: the stored Avro schema (JSON); None if a data file gave the columns.
         instant: request time of the write with the schema; None for the create schema or a data file.
-        times: columns with times in their declared types (``list_declared_times``); None without such columns.
-        mappings: where columns of older files must be matched by id, as they were renamed, re-added or retyped, their
-            names in files of each instant; else None.
-        latest_schema: the schema with ids (JSON), of the write that has ``text``; None where it has none.
+        times: time columns with their declared types (``list_declared_times``); None without such columns.
+        mappings: the columns' names in files of each instant, if columns of older files must be matched by id, as
+            they were renamed, re-added or retyped; else None.
+        latest_schema: the schema with ids (JSON) of the write that has ``text``; None if it has none.
     """
 
     arrow: pa.Schema

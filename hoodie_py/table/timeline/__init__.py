@@ -1,1 +1,1 @@
-"""The timeline of a table: active, archived, and travel in time."""
+"""The timeline of a table: active, archived, and time travel."""

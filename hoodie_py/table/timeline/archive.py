@@ -2,10 +2,10 @@
 
 Timeline layout 1 (Hudi ``ArchivedTimelineV1``): numbered archive files. The states of one instant may lie in several
 files; the newest file wins. Timeline layout 2 (Hudi ``LSMTimeline``): a manifest lists the history files that count.
-``_version_`` names the manifest; without it the one with the greatest number counts. Without a manifest there is no
-history. Hudi compacts the history and removes files. A removed file is an occasion to read the newest manifest again.
+``_version_`` names the manifest; without it the manifest with the greatest number counts. Without a manifest there is
+no history. Hudi compacts the history and removes files, so on a missing file the newest manifest is read again.
 
-Loading reads request and completion times only. Commit metadata is read when a caller asks for it.
+Loading reads only request and completion times. Commit metadata is read when a caller asks for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ Entries = Mapping[tuple[str, str], ArchivedInstant]
 class ArchivedTimeline:
     """Instants that have left the active timeline.
 
-    ``entries`` are by (request time, action). ``with_contents`` reads them with contents; None where they have them.
+    ``entries``: by (request time, action). ``with_contents``: reads the entries with their contents; None if they have
+    them.
     """
 
     def __init__(self, entries: Entries, with_contents: Callable[[], Entries] | None = None) -> None:
@@ -61,7 +62,7 @@ class ArchivedTimeline:
         return {each.request_time: each.completion_time for each in self.instants if each.is_write}
 
     def read_metadata(self, request_time: str) -> CommitMetadata | None:
-        """Return an archived write's commit metadata; None when the archive does not have it.
+        """Return an archived write's commit metadata; None if the archive does not have it.
 
         Raises:
             CorruptFileError: the archive is damaged.
@@ -107,9 +108,9 @@ def iterate_archive_files(
 ) -> Iterator[list[ArchivedInstant]]:
     """Yield the instants of each file of the archive with their contents, the newest file first.
 
-    ``may_count`` is asked with the greatest and the least time of a file of timeline layout 2, just before it is read.
-    A newer file's entry of an instant counts. FileMissingError says that the history was compacted meanwhile; other
-    errors as ``load_archive``.
+    ``may_count``: called with the greatest and the least time of a file of timeline layout 2, just before it is read;
+    False skips the file. If several files have an instant, the newer file's entry counts. FileMissingError means that
+    the history was compacted meanwhile; other errors as ``load_archive``.
     """
     folder = config.find_history_folder()
     if config.timeline_layout < 2:
@@ -145,7 +146,7 @@ def _read_history(files: TableFiles, config: TableConfig, *, contents: bool) -> 
 
 
 def make_missing_error(config: TableConfig) -> InvalidTableError:
-    """Return the error of a history whose files stay missing, however often its manifest is read."""
+    """Return the error for a history whose files stay missing, however often its manifest is read."""
     return InvalidTableError(
         "The manifest of the archived timeline names a missing file.", path=config.find_history_folder()
     )
@@ -153,10 +154,10 @@ def make_missing_error(config: TableConfig) -> InvalidTableError:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a listing of the history's folder says, in timeline layout 2.
+    """The contents of the history's folder, in timeline layout 2.
 
-    ``files`` are those of the current manifest, and ``version`` is its number; 0 without a manifest. ``manifests`` are
-    the paths of all manifests by number, and ``names`` all names in the folder.
+    ``version``: number of the current manifest; 0 without one. ``files``: the files that it lists. ``manifests``: the
+    paths of all manifests by number. ``names``: all names in the folder.
     """
 
     version: int = 0
@@ -202,7 +203,7 @@ def _iterate_history_files(
     """Yield the paths of the history files that count and are wanted, newest first.
 
     Raises:
-        FileMissingError: one is not there. The listing tells, so that none of many names is asked for.
+        FileMissingError: a file does not exist. The listing shows that, so a long manifest costs no request per file.
     """
     history = load_history(files, folder)
     for each in sorted(history.files, key=lambda each: each.max_time, reverse=True):

@@ -1,11 +1,11 @@
-"""Read what the cleans after an instant of the past say: from which commit on files are kept, or what was removed.
+"""Reads what the cleans after an instant of the past say: from which commit on files are kept, or what was removed.
 
-A clean by commits names the earliest commit that it retains. One by file versions names none, so the files that it
-removed tell (Hudi ``HoodieCleanMetadata``). All cleans count, not only the last one: after one by file versions may
-come one by commits. A clean that has begun may have removed files already, so its plan counts.
+A clean by commits names the earliest commit that it retains. A clean by file versions names none, so the files that it
+removed must be examined (Hudi ``HoodieCleanMetadata``). All cleans count, not only the last one: a clean by commits may
+follow one by file versions. A clean that has begun may have removed files already, so its plan counts.
 
-In layout 2 of the timeline cleans are archived with the commits before them. In layout 1 they are counted by
-themselves, so that one may be archived that is later than an active commit.
+In layout 2 of the timeline cleans are archived with the commits before them. In layout 1 they are counted separately,
+so a clean that is later than an active commit may be archived.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class CleanFacts:
     Attributes:
         request_time: of the clean.
         retained: request time of the earliest commit whose files it keeps; None if it names none.
-        files: names of removed files, by partition path. Some may be there: the clean goes on, or could not remove
-            them.
+        files: names of removed files, by partition path. Some may still exist: the clean is still running, or could not
+            remove them.
     """
 
     request_time: str
@@ -49,9 +49,9 @@ def read_cleans(timeline: TableTimeline, after: str) -> list[CleanFacts]:
 
 
 def find_kept_since(timeline: TableTimeline, after: str | None = None) -> str | None:
-    """Return the request time from which on commits have kept their files, as far as cleans after a time tell.
+    """Return the request time from which on commits have kept their files, judging by the cleans after a time.
 
-    ``after`` is the first active commit by default. None if there was no such clean. One by file versions may have
+    ``after``: by default the first active commit. None if there was no such clean. A clean by file versions may have
     removed files of any commit before it. Errors as for ``read_cleans``.
     """
     cleans = read_cleans(timeline, timeline.first_active_time or "" if after is None else after)
@@ -59,7 +59,7 @@ def find_kept_since(timeline: TableTimeline, after: str | None = None) -> str | 
 
 
 def may_be_archived(timeline: TableTimeline, after: str, active: Iterable[CleanFacts]) -> bool:
-    """Say whether archived cleans may tell more of what was removed after a time than the active ones do."""
+    """Say whether archived cleans may show more removals after a time than the active ones do."""
     alone = timeline.layout < 2 and any(each.retained is None for each in active)
     return alone or timeline.is_archived_before(after)
 

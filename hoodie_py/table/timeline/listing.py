@@ -1,9 +1,7 @@
-"""The active timeline from the names in its folder; a second listing costs what has changed since the first.
+"""The active timeline from the names in its folder; listing again costs only what has changed since.
 
-The rules:
-
-* One listing gives the timeline, and the names alone tell all facts. So two listings with the same names give the same
-  timeline. Names that are new are added to the timeline of the earlier listing.
+* One listing gives the timeline, and names alone hold all facts. So listings with the same names give the same
+  timeline. New names are added to the timeline of the earlier listing.
 * If a name is gone - a rollback or an archival took place - the timeline is built anew.
 """
 
@@ -22,10 +20,10 @@ from hoodie_py.table.timeline.undone import find_lone_writes, find_undone_writes
 
 @dataclass(frozen=True, slots=True)
 class TimelineListing:
-    """A timeline and the names that it is made of.
+    """A timeline and the names that it was made from.
 
-    ``lone`` has the completed writes without a requested or inflight file, by request time. ``folder`` is where the
-    names are, and ``layout`` says how to read them.
+    ``folder``: where the names are. ``layout``: how to read them. ``lone``: the completed writes without a requested or
+    inflight file, by request time.
     """
 
     folder: str
@@ -38,7 +36,7 @@ class TimelineListing:
 def list_timeline(files: TableFiles, config: TableConfig, earlier: TimelineListing | None = None) -> TimelineListing:
     """List the active timeline, without writes that are both completed and rolled back (``undone``).
 
-    ``earlier`` is a listing of the same table.
+    ``earlier``: a listing of the same table.
 
     Raises:
         InvalidTableError: there is a folder in the place of an instant's file.
@@ -67,7 +65,7 @@ def _build(files: TableFiles, config: TableConfig, names: frozenset[str]) -> Tim
 
 
 def _extend(files: TableFiles, config: TableConfig, names: frozenset[str], earlier: TimelineListing) -> TimelineListing:
-    """Add the names that are new; the writes of an earlier listing were not undone."""
+    """Add the new names; the writes of the earlier listing must not have been undone."""
     instants = _parse(config, names - earlier.names)
     before = [each for new in instants for each in earlier.timeline.find_all(new.request_time)]
     if any(each.is_completed for each in before):  # a second action of the same time, or a file that came late

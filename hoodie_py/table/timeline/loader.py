@@ -1,21 +1,11 @@
-"""Load a table's properties and timeline, and read the files of its instants.
-
-The rules:
+"""Loads a table's properties and timeline, and reads the files of its instants.
 
 * Writers replace ``hoodie.properties`` by copy, delete, write. So if it is missing or unreadable, its ``.backup``
   counts. If both are, a writer may be between two steps: wait and read again (Hudi ``HoodieTableConfig``).
 * One listing gives the active timeline.
-* Instants' files never change, so what was read is kept. An instant that was archived since the listing is found in the
-  archive, which is read only then (Hudi ``HoodieArchivedTimeline``).
-
-Commit metadata that was read, for all states of one table that are loaded one after the other.
-
-The rules:
-
-* Only metadata that cannot become other ones are kept: those of instants whose names are never used again. Since
-  timeline layout 2 the name has the completion time. In layout 1 a compaction, a log compaction and a clustering may
-  run again at the same time after a rollback, and so may any commit of a metadata table. Other writes take a new time.
-* What is kept is bounded, and what was added first is forgotten first.
+* Instants' files never change, so what was read is kept, in ``KnownCommits`` also for later states of the table. An
+  instant that was archived since the listing is found in the archive, which is read only then (Hudi
+  ``HoodieArchivedTimeline``).
 """
 
 from __future__ import annotations
@@ -69,9 +59,10 @@ _UNKNOWN = "UNKNOWN"  # an empty file, which may still be written
 
 
 class KnownCommits:
-    """Commit metadata by instant, bounded; safe to use from several threads.
+    """Commit metadata by instant, for all states of one table that are loaded one after another; safe between threads.
 
-    ``stats_of_logs`` has what the one commit of a time said of each file, for log files that are named after it.
+    The number of entries is limited; the first added is dropped first. ``stats_of_logs``: the statistics by file from
+    the one commit of a time, for log files that are named after it.
     """
 
     def __init__(self) -> None:
@@ -81,11 +72,11 @@ class KnownCommits:
         self._lock = Lock()
 
     def get(self, instant: Instant) -> CommitMetadata | None:
-        """Return the metadata of an instant, if they are kept."""
+        """Return the metadata of an instant, if it is kept."""
         return self._found.get(instant)
 
     def add(self, instant: Instant, metadata: CommitMetadata, config: TableConfig) -> None:
-        """Keep the metadata of a completed instant, if they last and are not too many."""
+        """Keep the metadata of a completed instant, if it is final and not too large."""
         size = _count_stats(metadata)
         if size > _MOST_STATS or not _is_lasting(instant, metadata, config):
             return
@@ -105,7 +96,12 @@ def _count_stats(metadata: CommitMetadata) -> int:
 
 
 def _is_lasting(instant: Instant, metadata: CommitMetadata, config: TableConfig) -> bool:
-    """Say whether the instant's name is never used again."""
+    """Say whether the instant's name is never used again, so that its metadata is final.
+
+    Since timeline layout 2 the name has the completion time. In layout 1 a compaction, a log compaction and a
+    clustering may run again at the same time after a rollback, and so may any commit of a metadata table. Other writes
+    take a new time.
+    """
     if instant.is_legacy:
         return False
     if config.timeline_layout > 1:
@@ -199,8 +195,9 @@ class TableTimeline(Timeline):
 
     @classmethod
     def load(cls, files: TableFiles, config: TableConfig, earlier: TableTimeline | None = None) -> TableTimeline:
-        """Load the active timeline. What ``earlier`` knows of the same table is not read again; errors as
-        ``list_timeline``.
+        """Load the active timeline; errors as ``list_timeline``.
+
+        ``earlier``: an earlier state of the same table, from which known parts are taken.
         """
         if earlier is None or earlier.listing is None:
             listing = list_timeline(files, config)
@@ -211,7 +208,7 @@ class TableTimeline(Timeline):
 
     @property
     def names(self) -> frozenset[str]:
-        """All names in the timeline's folder when it was listed; those of folders end with a slash."""
+        """All names in the timeline's folder when it was listed; names of folders end with a slash."""
         return frozenset() if self.listing is None else self.listing.names
 
     def list_completed_writes(self) -> list[Instant]:
@@ -219,7 +216,7 @@ class TableTimeline(Timeline):
         return list(self.select_writes())
 
     def is_known(self, instant: Instant) -> bool:
-        """Say whether an instant's metadata were read already."""
+        """Say whether an instant's metadata was read already."""
         return instant in self._metadata or self.known.get(instant) is not None
 
     def read_metadata(self, instant: Instant) -> CommitMetadata:
@@ -263,7 +260,7 @@ class TableTimeline(Timeline):
 
         Raises:
             InvalidTableError: the plan's file is gone.
-            CorruptFileError: it is damaged.
+            CorruptFileError: the plan's file is damaged.
         """
         from hoodie_py.formats.timeline.plans import CompactionPlan
 
@@ -289,7 +286,7 @@ class TableTimeline(Timeline):
             raise
 
     def find_compaction_plan(self, request_time: str) -> CompactionPlan | None:
-        """Return the plan requested at a time; None when the active timeline has no compaction of that time."""
+        """Return the plan requested at a time; None if the active timeline has no compaction of that time."""
         instant = self.find(request_time, "commit", "deltacommit")
         if instant is None:
             return None
@@ -316,17 +313,18 @@ class TableTimeline(Timeline):
         return load_timeline(self.files, self.config).find(instant.request_time, instant.comparable_action) is None
 
     def find_completion_time(self, request_time: str) -> str | None:
-        """Return when a write completed, from the active timeline or the archive; None when neither has it."""
+        """Return when a write completed, from the active timeline or the archive; None if neither has it."""
         instant = self._writes.find(request_time)
         if instant is not None:
             return instant.completion_time
         return self.read_archive().completion_times.get(request_time)
 
     def find_earliest_retained(self) -> str | None:
-        """Return the request time of the earliest commit whose files cleans keep; None when nothing was cleaned.
+        """Return the request time of the earliest commit whose files cleans keep; None if nothing was cleaned.
 
-        The last completed clean decides, or a later clean that has begun, because it may have deleted files already. It
-        is the rule of the next clean; what earlier cleans removed by file versions, ``cleans.find_kept_since`` tells.
+        The last completed clean decides, or a later clean that has begun, because it may have deleted files already.
+        This is the rule of the next clean. For what earlier cleans removed by file versions, see
+        ``cleans.find_kept_since``.
         """
         from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 
@@ -379,7 +377,8 @@ class TableTimeline(Timeline):
             return CommitMetadata.from_bytes(data)
 
     def _locate_plan(self, instant: Instant) -> str:
-        """Return the path of the requested file, which holds the plan; a completed compaction is called a commit."""
+        """Return the path of the requested file, which holds the plan."""
+        # A completed compaction is called a commit, but its requested file is not.
         action = _PLANNED_ACTIONS.get(instant.comparable_action, instant.action)
         return locate_requested(self.config, replace(instant, action=action))
 

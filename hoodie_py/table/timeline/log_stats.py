@@ -1,9 +1,8 @@
-"""Find what the commits say of log files, from few commits.
+"""Finds the write statistics of log files, reading only few commits.
 
-The name of a log file tells which commits to ask. From table version 8 on it has the request time of the one commit
-that wrote the file. Up to version 6 it has the slice's base instant, so any later commit may have added to the file.
-If many of those commits were not read yet, nothing is said of the file: reading the log then costs less than reading
-the commits.
+The name of a log file shows which commits to read. From table version 8 on it has the request time of the one commit
+that wrote the file. Up to version 6 it has the slice's base instant, so any later commit may have added to the file. If
+many of those commits were not read yet, there is no answer: reading the log then costs less than reading the commits.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class LogStats:
         self._known: dict[str, Mapping[str, tuple[WriteStat, ...]]] = {}
 
     def find(self, log: LogFile) -> tuple[WriteStat, ...]:
-        """Return the statistics of a log file, oldest first; none if the commits that wrote it are not asked."""
+        """Return the statistics of a log file, oldest first; none if the commits that wrote it are not read."""
         known = self._known.get(log.name.instant)
         if known is None:
             self.read_ahead([log])
@@ -63,7 +62,9 @@ class LogStats:
                 self._lasting[instant] = found
 
     def _find_writers(self, instant: str) -> list[Instant]:
-        """Return the writes that may have written log files with an instant in their names; none if they are many."""
+        """Return the writes that may have written log files with an instant in their names; none if they are
+        too many.
+        """
         first = bisect_left(self._times, instant)
         if not self._timeline.config.has_logs_named_by_commit:
             some = self._writes[first:]

@@ -1,11 +1,11 @@
-"""Find the instants whose log blocks count in a metadata table (Hudi ``HoodieTableMetadataUtil``).
+"""Finds the instants whose log blocks count in a metadata table (Hudi ``HoodieTableMetadataUtil``).
 
 Writers update the metadata table before they commit to the table around it. So a commit of the metadata table alone
 proves nothing. These instants count:
 
 * completed instants of the table around it;
 * completed delta commits of the metadata table itself that are not pending there: those that create partitions;
-* commits that completed rollbacks and restores undid there, as the metadata table has entries that undo them. Those
+* commits that completed rollbacks and restores undid there, as the metadata table has entries that undo them. Commits
   before the metadata table's last compaction are in its base files already, so such rollbacks are not read;
 * completed rollbacks and restores of the metadata table.
 
@@ -38,9 +38,9 @@ _PLACE = f"/{METADATA_FOLDER}/metadata"
 
 
 def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = None) -> frozenset[str] | None:
-    """Return the instants whose log blocks count; None where the metadata table is in no table.
+    """Return the instants whose log blocks count; None if the metadata table is in no table.
 
-    ``around`` is the timeline of the table around it, as a snapshot has loaded it; None to load it here.
+    ``around``: the timeline of the table around it, as a snapshot has loaded it; None to load it here.
 
     Raises:
         TableNotFoundError: the table around the metadata table has no properties.
@@ -67,7 +67,7 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
 
 
 def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> Iterator[str]:
-    """Yield the commits that a completed rollback or restore undid; none of one that was archived meanwhile."""
+    """Yield the commits that a completed rollback or restore undid; none if it was archived meanwhile."""
     from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
     from hoodie_py.formats.timeline.savepoints import RestoreMetadata
 

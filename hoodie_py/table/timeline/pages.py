@@ -1,12 +1,10 @@
-"""List a table's instants page by page: the active ones, and before them the archived ones.
+"""Lists a table's instants page by page: the active ones, and before them the archived ones.
 
-The rules:
-
-* A page has the newest instants, those requested before a time if the caller gives one, oldest first. The time of a
-  page's first instant gives the page before it.
-* Cleans stay active longer than commits, so archived instants may lie between active ones. Of timeline layout 2 only
-  the files whose range of times can have instants of the page are read. The names of layout 1 tell no times, so all
-  files are read, but no more than the page and one file is held.
+* A page has the newest instants, or the newest requested before a given time, oldest first. The time of a page's first
+  instant gives the previous page.
+* Cleans stay active longer than commits, so archived instants may lie between active ones. In timeline layout 2 only
+  files whose range of times can have instants of the page are read. The names of layout 1 hold no times, so all files
+  are read, but no more than the page and one file is held.
 * An archiver that died leaves instants in both timelines. They count as active.
 """
 
@@ -26,7 +24,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 @dataclass(frozen=True, slots=True)
 class ListedInstant:
-    """An instant of either timeline; ``entry`` is that of the archive."""
+    """An instant of either timeline; ``entry`` is the archive's entry, ``instant`` the active timeline's."""
 
     request_time: str
     completion_time: str | None
@@ -51,7 +49,7 @@ class TimelinePage:
     def read_metadata(self, timeline: TableTimeline) -> list[CommitMetadata | None]:
         """Return the commit metadata of each instant of the page.
 
-        It is None where the instant is no completed write, or the archive did not keep it.
+        It is None if the instant is not a completed write, or if the archive did not keep it.
 
         Raises:
             CorruptFileError: a commit's metadata is damaged.
@@ -103,7 +101,9 @@ def _make_page(found: list[ListedInstant], limit: int | None) -> TimelinePage:
 def _select_archived(
     timeline: TableTimeline, active: Sequence[ListedInstant], before: str | None, limit: int | None
 ) -> list[ListedInstant]:
-    """Return the archived instants that may be in the page, with their contents, and one that tells of older ones."""
+    """Return the archived instants that may be in the page, with their contents, and one more if there are
+    older ones.
+    """
     known = {(each.request_time, each.action) for each in timeline}
     found: dict[tuple[str, str], ArchivedInstant] = {}
     most = None if limit is None else limit + 1

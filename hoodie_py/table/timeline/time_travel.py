@@ -1,14 +1,12 @@
-"""Parse instants as people write them: digits, dates, date-times, epoch numbers and datetime objects.
+"""Instants of the past: parses them as people write them, and checks that a table can still show them.
 
-The rules of Hudi's ``HoodieSqlCommonUtils.formatQueryInstant``: 14 or 17 digits are an instant, if they are a valid
-time. 10 digits are seconds and 13 digits milliseconds since 1970. A date-time without milliseconds means the last
-millisecond of its second, and a date means its midnight. Times without a zone are in the table's zone. In addition to
-Hudi, a date-time may have a zone, and a datetime object means the same as its text.
+Rules of Hudi's ``HoodieSqlCommonUtils.formatQueryInstant``: 14 or 17 digits are an instant, if they are a valid time.
+10 digits are seconds and 13 digits milliseconds since 1970. A date-time without milliseconds means the last millisecond
+of its second, and a date means its midnight. Times without a zone are in the table's zone. In addition to Hudi, a
+date-time may have a zone, and a datetime object means the same as its text.
 
-Check that a table can still show an instant of the past (Hudi's ``TimelineUtils.validateTimestampAsOf``).
-
-The rule: an instant is refused if a commit at or before it is unfinished, because the answer could change later, or if
-the cleaner no longer keeps the files of that time.
+A table refuses an instant if a commit at or before it is unfinished, because the answer could change later, or if the
+cleaner no longer keeps the files of that time (Hudi's ``TimelineUtils.validateTimestampAsOf``).
 """
 
 from __future__ import annotations
@@ -60,10 +58,10 @@ def parse_zone(name: str | None, table_zone: str) -> datetime.tzinfo:
 def parse_instant(value: AsOf, zone: datetime.tzinfo) -> str:
     """Return an instant in Hudi's digits.
 
-    ``zone`` is that of naive times, and of the result.
+    ``zone``: zone of naive times, and of the result.
 
     Raises:
-        InvalidQueryError: the value is no instant.
+        InvalidQueryError: the value is not an instant.
     """
     if isinstance(value, datetime.datetime):
         return format_instant(_move_to_end_of_second(value) if value.microsecond == 0 else value, zone)
@@ -110,7 +108,7 @@ def _move_to_end_of_second(moment: datetime.datetime) -> datetime.datetime:
 
 
 def format_instant(moment: datetime.datetime, zone: datetime.tzinfo) -> str:
-    """Return a moment in Hudi's 17 digits, in a zone; a naive moment is in that zone already."""
+    """Return a moment in Hudi's 17 digits, in a zone; a naive moment is already in that zone."""
     local = moment.astimezone(zone) if moment.tzinfo is not None else moment
     return f"{local:%Y%m%d%H%M%S}{local.microsecond // 1000:03d}"
 
@@ -120,7 +118,7 @@ def _make_error(text: str) -> InvalidQueryError:
 
 
 def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
-    """Refuse an instant that the table cannot show; return the cleans that leave it open whether it can.
+    """Refuse an instant that the table cannot show; return the cleans that leave the question open.
 
     Raises:
         InvalidQueryError: a commit is unfinished, or files were cleaned.
@@ -146,7 +144,7 @@ def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
 
 
 def warn_of_empty_past(timeline: TableTimeline, as_of: str) -> None:
-    """Warn of an instant before the first commit: like Java's, the result has no rows, and nothing else tells why."""
+    """Warn of an instant before the first commit: as in Java the result has no rows, and nothing else says why."""
     first = next((each.request_time for each in timeline.list_completed_writes()), None)
     if first is None or as_of >= first:
         return

@@ -1,13 +1,13 @@
-"""Find completed writes that a rollback has undone.
+"""Finds completed writes that a rollback has undone.
 
-Such a write comes from a writer that paused just before it completed the write. Another writer took it for dead and
-rolled the write back, with all files. Then the first writer woke up and wrote the completed file. Usually it notices
+Such a write comes from a writer that paused just before it completed the write. Another writer considered it dead and
+rolled the write back, with all files. Then the first writer resumed and wrote the completed file. Usually it notices
 and deletes that file; if it dies first, the file stays. Java Hudi takes it for a completed write whose files are gone.
 
-The rule: the rollback counts. Readers skip the write, and the next writer deletes the completed file. Two facts
-identify such a write. It has a completed file but no requested or inflight file, which the rollback deleted. And a
-completed rollback names it and was requested after its completion time. (A compaction that was rolled back and run
-again completed after the rollback.)
+Here the rollback counts. Readers skip the write, and the next writer deletes the completed file. Two facts identify
+such a write. It has a completed file but no requested or inflight file, which the rollback deleted. And a completed
+rollback names it and was requested after its completion time. (A compaction that was rolled back and run again
+completed after the rollback.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hoodie_py.table.bounded import read_bounded
 def find_lone_writes(instants: Collection[Instant], config: TableConfig) -> dict[str, Instant]:
     """Return the completed writes that have no requested or inflight file, by request time.
 
-    ``instants`` has those of all files of the timeline, one for each state.
+    ``instants``: one for each file of the timeline, so one for each state.
     """
     begun = {each.request_time for each in instants if each.is_write and not each.is_completed}
     return {
@@ -58,7 +58,7 @@ def find_undone_writes(
 def _may_be_undone(instant: Instant, config: TableConfig) -> bool:
     """Say whether the instant is a completed write with a known order against rollbacks.
 
-    Up to version 6 nothing tells when a compaction completed, so compactions are left out there.
+    Up to version 6 the time when a compaction completed is unknown, so compactions are left out there.
     """
     if not (instant.is_completed and instant.is_write):
         return False

@@ -1,11 +1,11 @@
 """BootstrapSources: finds the source files of a metadata-only bootstrap (Hudi ``HFileBootstrapIndex``).
 
-Base files of the instant ``00000000000001`` have meta columns only. The bootstrap index names the file with the data of
-each. The rules:
+Base files of the instant ``00000000000001`` have only meta columns. The bootstrap index names the file with the data of
+each.
 
 * The index is read once, when the first such file is looked up. One of its two forms is enough.
-* A source must lie below the folder that ``hoodie.bootstrap.base.path`` names, and may not climb out of it. A path
-  without a scheme takes the other side's. ``s3a`` and ``s3n`` are ``s3``.
+* A source must lie below the folder that ``hoodie.bootstrap.base.path`` names, and may not climb out of it. If the path
+  of one side has no scheme, it takes the other side's. ``s3a`` and ``s3n`` are ``s3``.
 * A base file without a source is an error, because its rows would have no data. Java reads nulls.
 """
 
@@ -50,12 +50,12 @@ class BootstrapSources:
         self._partitions: dict[str, dict[str, IndexedSource]] = {}
 
     def add_source(self, base: BaseFile, partition: str) -> BaseFile:
-        """Return a base file with its source, if it is one of a metadata-only bootstrap.
+        """Return a base file, with its source if a metadata-only bootstrap made it.
 
         Raises:
             CorruptFileError: the index is damaged.
             FileMissingError: there is no index.
-            InvalidTableError: the index has no source of the file, or one outside the folder that was bootstrapped.
+            InvalidTableError: the index has no source of the file, or a source outside the bootstrapped folder.
             StorageError: the store refused.
         """
         if base.instant != METADATA_BOOTSTRAP_INSTANT:
@@ -112,10 +112,10 @@ class BootstrapSources:
 
 
 def locate_source(indexed: IndexedSource, base_path: str) -> SourceFile:
-    """Return where a source file of the index lies in the folder that was bootstrapped.
+    """Return where a source file of the index lies in the bootstrapped folder.
 
     Raises:
-        InvalidTableError: it lies elsewhere, or one of the paths is none.
+        InvalidTableError: it lies elsewhere, or one of the paths is invalid.
         CorruptFileError: it is the folder itself.
     """
     folder, place = _parse_folder(base_path), _parse_place(indexed.uri)

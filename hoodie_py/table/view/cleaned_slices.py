@@ -1,6 +1,6 @@
-"""Refuse to show an instant of the past whose files cleans removed, where they name no commit from which on all stay.
+"""Refuses an instant of the past whose files were removed by cleans that do not name the earliest kept commit.
 
-Of a file group whose slice of that time is gone a read would give an older slice, or nothing. Java does so.
+If the slice of a file group at that time is gone, a read would return an older slice, or nothing, as Java does.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class CleanedSlices:
 
     Attributes:
         as_of: the instant, a request time.
-        newest: of each file group the newest time in the names of removed files that is not later, by partition path
-            and file id. A slice that begins with it, or before, has lost files, or is about to.
+        newest: for each file group, by partition path and file id, the newest time up to ``as_of`` in the names of
+            removed files. A slice that begins at or before it has lost files, or is about to.
     """
 
     as_of: str
@@ -45,7 +45,7 @@ class CleanedSlices:
         return cls(as_of, newest)
 
     def check(self, slices: Sequence[FileSlice], visibility: Visibility, wanted: Callable[[str], bool]) -> None:
-        """Check that nothing of the instant is gone from partitions; ``slices`` are those that were found there.
+        """Check that partitions have lost nothing of the instant; ``slices`` are the slices found there.
 
         Raises:
             InvalidQueryError: names a file group whose slice was removed.

@@ -1,9 +1,9 @@
-"""Tell whether a missing log file held rows that a snapshot must show (table version 6 and below).
+"""Decides whether a missing log file held rows that a snapshot must show (table version 6 and below).
 
 Up to version 6 the name of a log file has the slice's base instant, not the instant of the commit that wrote it. So a
 slice's listing may include log files of unfinished writes, and a rollback of such a write deletes them. A reader needs
-none of their rows. Only the commits' write statistics tell such a file from a lost one. They are read only when a log
-file is missing.
+none of their rows. Only the commits' write statistics distinguish such a file from a lost one. They are read only if a
+log file is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 @dataclass(frozen=True, slots=True)
 class CommittedLogs:
-    """Tells log files of completed commits from those of unfinished writes, as of a snapshot; picklable."""
+    """Distinguishes log files of completed commits from those of unfinished writes, as of a snapshot; picklable."""
 
     files: TableFiles
     config: TableConfig
@@ -29,7 +29,7 @@ class CommittedLogs:
     def find_committed(self, log_files: Collection[LogFile]) -> set[str]:
         """Return the paths of the log files that a completed commit names.
 
-        Where a commit of the snapshot is on no timeline any more, nothing tells, and all paths are returned.
+        If a commit of the snapshot is no longer on any timeline, the answer is unknown, and all paths are returned.
 
         Raises:
             InvalidTableError: the timeline is broken.
@@ -50,7 +50,7 @@ class CommittedLogs:
         return found
 
     def _has_lost_commit(self, timeline: TableTimeline, oldest: str) -> bool:
-        """Say whether a commit of the snapshot is on no timeline any more, after a rollback or a restore."""
+        """Say whether a commit of the snapshot is no longer on any timeline, after a rollback or a restore."""
         counted = {time for time in self.rules.completed or () if time >= oldest}
         gone = counted - {each.request_time for each in timeline.list_completed_writes()}
         return bool(gone and gone - timeline.read_archive().completion_times.keys())

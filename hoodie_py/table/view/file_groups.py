@@ -1,4 +1,4 @@
-"""Build the file groups of a partition from the file names in its listing.
+"""Builds the file groups of a partition from the file names in its listing.
 
 A file group is all base files and log files with one file id, over all instants. Other names are ignored: a partition
 also holds metafiles, checksums and temporary files. Change-data files (``.cdc``) are named like log files but hold no
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class FileGroup:
     """All listed files with one file id, committed or not: base files oldest first, log files in read order.
 
-    ``change_files`` are change-data files. No slice has them; they go with the base file of their instant.
+    ``change_files``: change-data files. They are in no slice; they belong to the base file of their instant.
     """
 
     partition_path: str
@@ -38,7 +38,7 @@ class FileGroup:
 
 
 def group_files(partition_path: str, listing: Iterable[FileInfo]) -> list[FileGroup]:
-    """Group a partition's listing by file id, sorted by it.
+    """Group a partition's listing by file id, sorted by file id.
 
     Raises:
         UnsupportedFeatureError: another system wrote a file and registered it with the table.

@@ -1,4 +1,4 @@
-"""Find the files that hold a table's rows (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
+"""Finds the files that hold a table's rows (Hudi ``HoodieTableFileSystemView``, ``SparkHoodieTableFileIndex``).
 
 The view lists partitions and evaluates file names by the timeline. It opens no data file. A view belongs to one loaded
 timeline and keeps its listings, so its answers stay the same while the table changes. The rules are in ``slicing``
@@ -32,7 +32,8 @@ from hoodie_py.table.view.visibility import Visibility
 class FileSystemView:
     """The file slices of a table for one loaded timeline; safe to use from several threads.
 
-    Without ``listings`` folders are listed. ``visibility`` is that of the timeline, where the caller has it.
+    ``listings``: where partitions and files are listed; None for folders. ``visibility``: of the timeline, if the
+    caller has it.
     """
 
     def __init__(
@@ -68,9 +69,8 @@ class FileSystemView:
     ) -> list[PartitionListing]:
         """Discover the table's partitions (see ``discover_partitions``); their listings serve the view from here on.
 
-        Folders without a metafile count where the timeline names them (``find_named_partitions``).
-
-        Without a schema partitions have no values.
+        Folders without a metafile count if the timeline names them (``find_named_partitions``). Without a schema
+        partitions have no values.
         """
         known = schema if schema is not None else pa.schema([])
         listings = self._listings.discover(known, keep, partial(find_named_partitions, self.timeline), may_lead)
@@ -79,12 +79,12 @@ class FileSystemView:
     def iterate_partitions(
         self, schema: pa.Schema, keep: Keep | None = None, may_lead: MayLead | None = None
     ) -> Iterator[list[PartitionListing]]:
-        """Yield the partitions of ``list_partitions`` in parts: what comes later is listed when it is asked for."""
+        """Yield the partitions of ``list_partitions`` in parts; folders are listed as the iterator advances."""
         judge = partial(find_named_partitions, self.timeline)
         yield from map(self._keep_listings, self._listings.iterate(schema, keep, judge, may_lead))
 
     def list_paths(self) -> tuple[str, ...]:
-        """Return the paths of all partitions. They are looked for once; errors as for ``list_partitions``."""
+        """Return the paths of all partitions, found once; errors as for ``list_partitions``."""
         if self._paths is None:
             self._paths = tuple(listing.partition.path for listing in self.list_partitions())
         return self._paths
@@ -110,7 +110,7 @@ class FileSystemView:
     def list_named_slices(
         self, query_instant: str | None = None, partitions: Iterable[str] | None = None
     ) -> list[FileSlice]:
-        """Return the slices of ``list_slices`` as the names of files tell them: no base file has a bootstrap source."""
+        """Return the slices of ``list_slices`` by file names alone, without bootstrap sources of base files."""
         groups = self._list_visible_groups(query_instant, partitions)
         slices = (make_slice(group, self.visibility, query_instant) for group in groups)
         return [each for each in slices if each is not None]
@@ -120,7 +120,7 @@ class FileSystemView:
     ) -> list[FileSlice]:
         """Return the newest committed base files, which a read-optimised query reads, as slices without log files.
 
-        File groups with log files only have none. Arguments and errors as for ``list_slices``.
+        File groups with only log files have none. Arguments and errors as for ``list_slices``.
         """
         visible = []
         for group in self._list_visible_groups(query_instant, partitions):
@@ -131,7 +131,7 @@ class FileSystemView:
         return visible
 
     def make_readable(self, file_slice: FileSlice) -> FileSlice:
-        """Return a slice whose base file can be read: of a bootstrap it needs its source. Raises as ``list_slices``."""
+        """Return a slice whose base file has its bootstrap source, if it needs one; errors as ``list_slices``."""
         base = file_slice.base_file
         if base is None:
             return file_slice
@@ -139,7 +139,7 @@ class FileSystemView:
         return file_slice if whole is base else replace(file_slice, base_file=whole)
 
     def add_known_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
-        """Add bootstrap sources to base files where the index tells them; a reader refuses base files without."""
+        """Add bootstrap sources to base files if the index has them; a reader refuses base files without."""
         found: list[FileSlice] = []
         readable = True
         for each in slices:

@@ -2,22 +2,21 @@
 
 A listing does not show lost files. A lost base file silently gives the older base file's rows, or none; a lost
 partition gives no rows. So file slices are built a second time by the same rules, from the files that completed commits
-name instead of the listed files. Every file of these slices must exist. Files that may be absent are in none of them:
-those of older slices, of replaced file groups, and of commits that were rolled back or never completed.
+name instead of the listed files. Every file of these slices must exist. They include no file that may be absent: of
+older slices, of replaced file groups, or of commits that were rolled back or never completed.
 
 Archived commits count, too. Log files that a rollback wrote (up to version 6) are known from the active timeline alone.
-
-As of an instant of the past, files that a clean removed may be absent as well. Where cleans keep a number of file
+As of an instant of the past, files that a clean removed may be absent as well. If cleans keep a number of file
 versions, rather than a span of time, archived commits are not used, because archived cleans do not list their files.
 
-A log file that is gone may have been joined into others, up to version 6, where each block names its commit. Nothing is
-lost if the slice's other log files hold as many bytes of each commit as the statistics say.
+Up to version 6, where each block names its commit, a missing log file may have been joined into others. Nothing is lost
+if the slice's other log files hold as many bytes of each commit as the statistics say.
 
 Sizes (Hudi ``HoodieWriteStat``): the statistic of a base file has its size in bytes. The statistic of a log file has
 the bytes of one append. From table version 8 on, a log file is one append and never grows. Below version 8 the append
-ends at ``logOffset`` plus the size. Later appends follow it, also those of failed commits and rollback blocks, so only
-a shorter file contradicts the statistics. Files of archived commits, and log files that only rollbacks wrote, have no
-statistic and no expected size.
+ends at ``logOffset`` plus the size. Later appends follow it, including those of failed commits and rollback blocks, so
+only a shorter file contradicts the statistics. Files of archived commits, and log files that only rollbacks wrote, have
+no statistic and no expected size.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def check_nothing_missing(
 ) -> None:
     """Check that every file of a snapshot exists.
 
-    ``wanted`` says by a partition's path whether the query reads the partition.
+    ``wanted``: whether the query reads a partition, by its path.
 
     Raises:
         FileMissingError: a file does not exist; the first ones are named.
@@ -73,7 +72,7 @@ def check_nothing_missing(
     if view.visibility.logs_carry_base_instant:
         missing = [path for path in missing if not _is_held_by_others(view, path, listed, named)]
     unlisted = next((path for path in missing[:_SHOWN] if view.files.exists(path)), None)
-    if unlisted is not None:  # folders list what is there
+    if unlisted is not None:  # a view of folders would have listed it
         raise InvalidTableError(
             "The metadata table does not list a file that a commit of the table names.",
             hint="Build the metadata table again, or read with hoodie.metadata.enable=false.",
@@ -127,8 +126,8 @@ def _is_held_by_others(
 class _CommittedFiles:
     """Files that the timeline names.
 
-    ``files``: paths of base and log files, by partition path. ``wrote``: path -> request time of a commit -> its bytes
-    there.
+    ``files``: paths of base and log files, by partition path. ``wrote``: for each path, the bytes that each commit, by
+    request time, wrote there.
     """
 
     def __init__(self, timeline: TableTimeline, query_instant: str | None) -> None:
@@ -206,7 +205,7 @@ def _split_folder(path: str) -> str:
 def find_expected_sizes(timeline: TableTimeline, slices: Sequence[FileSlice]) -> dict[str, int]:
     """Return the sizes in bytes that the slices' files should have, by path.
 
-    Below table version 8, a log file may be longer than its statistics: then its listed size is expected.
+    Below table version 8, a log file may be longer than its statistics say: then its listed size is expected.
 
     Raises:
         CorruptFileError: a commit's metadata is damaged.

@@ -1,9 +1,9 @@
-"""Find partitions that have no partition metafile, by the commits that name them.
+"""Finds partitions that have no partition metafile, by the commits that name them.
 
-The rule, that of Java's metadata table: a folder without a metafile is a partition if it holds data files of completed
-commits, and a commit wrote there or replaced file groups there. Commits of the active timeline are read newest first,
-then archived ones, until every folder is found. Nothing is read if all folders have metafiles. A folder that no commit
-names is left out, as Java leaves out a copied folder, and a warning names it.
+As in Java's metadata table, a folder without a metafile is a partition if it holds data files of completed commits, and
+a commit wrote there or replaced file groups there. Commits of the active timeline are read newest first, then archived
+ones, until every folder is found. Nothing is read if all folders have metafiles. A folder that no commit names is left
+out, as Java leaves out a copied folder, and a warning names it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""PartitionFilter: decides by paths which partitions can hold rows that a filter wants, and which folders lead to some.
+"""PartitionFilter: decides by paths which partitions can hold rows that pass a filter, and which folders may lead to
+them.
 
-The rule: the answer is False only where no partition path that begins with the folder's path spells values of the
-partition fields with which a row can pass. A text value may hold slashes, so it may end in the folder or go on below
-it, and the folder's segments may be spread over the leading fields in several ways. A value of another type is one
-segment, in whatever spelling: its text is parsed as readers parse it. Java composes the folders to list from the values
-that a filter names (Hudi ``HoodieTableFileIndex``).
+The answer is False only if no partition path that begins with the folder's path spells values of the partition fields
+with which a row can pass. A text value may hold slashes, so it may end in the folder or continue below it, and the
+folder's segments may be spread over the leading fields in several ways. A value of another type is one segment, in
+whatever spelling: its text is parsed as readers parse it. Java composes the folders to list from the values that a
+filter names (Hudi ``HoodieTableFileIndex``).
 
 Most filters list values of partition fields (``part = 'a'``, ``day IN (...)``). They are compared as sets, as a table
 may have many folders. Only the other parts of a filter are evaluated.
@@ -29,12 +30,12 @@ from hoodie_py.table.view.partition_values import (
     spells_values,
 )
 
-_MOST_SEGMENTS = 8  # a deeper path may be spread over fields in too many ways
+_MOST_SEGMENTS = 8  # a deeper path could be spread over fields in too many ways
 _ONE_SEGMENT = (
     pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal, pa.types.is_floating,
     pa.types.is_timestamp,
 )  # fmt: skip
-_LISTED = (pa.types.is_string, *_ONE_SEGMENT[:4])  # types whose values are equal exactly if Python says so
+_LISTED = (pa.types.is_string, *_ONE_SEGMENT[:4])  # types whose values are equal exactly if Python's are
 _UNKNOWN = object()  # any value of a field
 _Values = dict[str, Any]
 
@@ -90,7 +91,7 @@ class PartitionFilter:
     def _list_fixed(self, predicate: Predicate) -> Iterator[str]:
         """Yield the leading segments of the paths with rows that pass, as far as the filter fixes texts.
 
-        Java lists the folder of these segments alone. So where readers show other values of them, no row passes.
+        Java lists only the folder of these segments. So if readers show other values for them, no row passes.
         """
         if self._config.url_encode_partitioning or not spells_values(self._config):
             return
@@ -102,7 +103,7 @@ class PartitionFilter:
             yield f"{name}={value}" if self._config.hive_style_partitioning else value
 
     def _is_one_segment(self, name: str) -> bool:
-        """Say whether a field's value is one folder: its type has no slash in any text."""
+        """Say whether a field's value is always one folder: no text of its type has a slash."""
         type_ = self._types.get(name)
         if type_ is None or (pa.types.is_date(type_) and self._config.slash_separated_date_partitioning):
             return False
@@ -121,9 +122,9 @@ class PartitionFilter:
         return True
 
     def _spread(self, spelled: Sequence[str], segments: Sequence[str], fields: Sequence[str]) -> Iterator[_Values]:
-        """Yield the values of the leading fields, in every way that joins neighbouring segments to a text.
+        """Yield the values of the leading fields, in every way of joining neighbouring segments to a text.
 
-        ``spelled`` has the texts that the segments may stand for.
+        ``spelled``: the texts that the segments may stand for.
         """
         if not fields:  # deeper than a partition path, whose values are not known then
             yield {}
@@ -140,7 +141,7 @@ class PartitionFilter:
                 yield {name: value, **found} if found else {}
 
     def _parse(self, name: str, texts: Sequence[str], segment: str) -> Any:
-        """Return the value that texts, or for a value of one segment that segment, spell; None is null."""
+        """Return the value spelled by the texts, or for one-segment values by the segment; None is null."""
         if name in self._joined:
             text = "/".join(texts)
             return text if name in self._texts and text != DEFAULT_PARTITION else _UNKNOWN
@@ -151,11 +152,11 @@ class PartitionFilter:
             value = parse_typed_value(text, self._types[name])
         except UnreadableValueError:
             return _UNKNOWN
-        is_read_whole = self._whole and "=" in segment  # the file's value counts then, as the path spells none
+        is_read_whole = self._whole and "=" in segment  # then the path spells no value, and the file's value counts
         return _UNKNOWN if is_read_whole or isinstance(value, datetime) else value
 
     def _may_pass(self, values: _Values) -> bool:
-        """Say whether rows with these values of the leading fields may pass; the last text may go on below."""
+        """Say whether rows with these values of the leading fields may pass; the last text may continue below."""
         last = next(reversed(values), None)
         for name, value in values.items():
             listed = self._listed.get(name)
@@ -169,14 +170,14 @@ class PartitionFilter:
 
 
 def _iterate_spellings(segments: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the texts that segments may stand for: behind ``field=``, that decoded, and as they are."""
+    """Yield the texts that segments may stand for: after ``field=`` decoded, after ``field=``, and unchanged."""
     behind = tuple(each.split("=", 1)[-1] for each in segments)
     decoded = tuple(unescape_partition_value(each) for each in behind)
     yield from dict.fromkeys((decoded, behind, tuple(segments)))
 
 
 def _make_statistics(value: Any) -> tuple[Any, ...]:
-    """Return bounds of a field: bounds of text also allow longer texts, as the last value may go on below."""
+    """Return bounds of a field; bounds of text also allow longer texts, as the last value may continue below."""
     if value is _UNKNOWN:
         return (None, None, None)
     return (None, None, 1, 1) if value is None else (value, value, 0, 1)

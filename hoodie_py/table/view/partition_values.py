@@ -1,4 +1,4 @@
-"""Parse typed partition values from a partition's path, so that rows read as in Spark.
+"""Parses typed partition values from a partition's path, so that rows read as in Spark.
 
 The rules (Hudi ``HoodieSparkUtils.parsePartitionColumnValues``, Spark ``PartitioningUtils``):
 
@@ -9,7 +9,7 @@ The rules (Hudi ``HoodieSparkUtils.parsePartitionColumnValues``, Spark ``Partiti
   (``SparkHoodieTableFileIndex``). The files' value also counts with a user's own key generator class.
 * The path of a timestamp may be in any zone, so the files' value counts, except for null.
 * If a text cannot be cast, or the path does not fit the partition fields, the files' value counts.
-* Files without the column (``drop.partition.columns``) take the path's value, as text where no type is known.
+* Files without the column (``drop.partition.columns``) take the path's value, as text if no type is known.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMESTAMP = re.compile(
 
 
 class UnreadableValueError(Exception):
-    """A text spells no value of the column's type."""
+    """The text is not a value of the column's type."""
 
 
 def parse_partition_constants(
@@ -46,10 +46,12 @@ def parse_partition_constants(
 ) -> dict[str, Any]:
     """Parse the columns whose value in every row of a partition is the value in the path.
 
-    Values are Python's by column name (None is null); all other columns take the value in the files. Partition fields
-    that are nested, or that the schema lacks, are left out. ``whole`` takes a path segment, in hive style what is
-    behind ``field=``, as the value itself where paths are not encoded: ``%XX`` is not decoded, and without hive style
-    an equals sign is part of the value. Java does so for filters that name a partition (``names_partition``).
+    Return Python values by column name (None is null); all other columns take the value in the files. Partition fields
+    that are nested, or that the schema lacks, are left out.
+
+    ``whole``: take a path segment (in hive style the text after ``field=``) as the value itself, if paths are not
+    encoded: ``%XX`` is not decoded, and without hive style an equals sign is part of the value. Java does so for
+    filters that name a partition (``names_partition``).
     """
     if not spells_values(config):
         return {}
@@ -64,7 +66,7 @@ def spells_values(config: TableConfig) -> bool:
 
 
 def list_decoded_fields(config: TableConfig, path: str) -> tuple[str, ...]:
-    """Return the partition fields whose values readers decode from a path, although the table does not encode paths."""
+    """Return the partition fields whose values readers decode from a path although the table does not encode paths."""
     segments = path.split("/")
     fields = config.partition_fields
     if config.url_encode_partitioning or not spells_values(config) or len(segments) != len(fields):
@@ -78,7 +80,7 @@ def is_formatted_time(config: TableConfig, field: str) -> bool:
 
 
 def may_hold_slash(config: TableConfig, schema: pa.Schema) -> bool:
-    """Say whether a partition value may span several folders, so that depth does not tell partitions."""
+    """Say whether a partition value may span several folders, so that a folder's depth does not identify partitions."""
     if config.url_encode_partitioning:
         return False
     if not spells_values(config) or config.slash_separated_date_partitioning:
@@ -111,7 +113,7 @@ def parse_partition_values(config: TableConfig, schema: pa.Schema, path: str, *,
 
 
 def parse_typed_value(text: str, type_: pa.DataType) -> Any:
-    """Return the value that a text spells; raises UnreadableValueError if it spells none of the type."""
+    """Return the value of a text; raises UnreadableValueError if it is not a value of the type."""
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return text
     if pa.types.is_timestamp(type_):

@@ -1,4 +1,4 @@
-"""Find partitions by listing folders.
+"""Finds partitions by listing folders.
 
 The rules (Hudi ``FileSystemBackedTableMetadata``): a folder with a partition metafile (text, Parquet or ORC) is a
 partition. The base folder counts as the one partition of a table without partition fields. ``.hoodie`` is never
@@ -32,14 +32,15 @@ PARTITION_METAFILES = frozenset({
     ".hoodie_partition_metadata", ".hoodie_partition_metadata.parquet", ".hoodie_partition_metadata.orc",
 })  # fmt: skip
 MAX_DEPTH = 32
-_FIRST_PART = 8  # folders to list at once where few may do
+_FIRST_PART = 8  # folders to list first, where a few may be enough
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """A partition's path and the values that its path fixes.
 
-    ``fields`` names the partition columns whose value the path tells, ``values`` has them in that order (None is null).
+    ``fields``: the partition columns whose value is in the path. ``values``: their values, in that order (None is
+    null).
     """
 
     path: str
@@ -61,7 +62,7 @@ Judge = Callable[[Sequence[PartitionListing]], Sequence[PartitionListing]]
 
 
 class Listings(Protocol):
-    """Where a view learns which partitions and files there are: the store's folders, or the metadata table."""
+    """The source of partitions and files for a view: the store's folders, or the metadata table."""
 
     def discover(
         self, schema: pa.Schema, keep: Keep | None, judge: Judge | None, may_lead: MayLead | None
@@ -117,9 +118,9 @@ def discover_partitions(
 ) -> list[PartitionListing]:
     """List the partitions of a table, sorted by path.
 
-    ``keep`` says whether a partition may hold wanted rows. Where a folder's depth tells that it is a partition, the
-    others are not even listed. Nor are folders of whose path ``may_lead`` says that no wanted partition is there.
-    ``judge`` chooses the partitions among doubtful folders; None leaves all of them out.
+    ``keep``: whether a partition may hold wanted rows. If a folder's depth identifies it as a partition, unwanted ones
+    are not even listed. ``may_lead``: whether a wanted partition may be at or below a folder's path; others are not
+    listed. ``judge``: chooses the partitions among doubtful folders; None leaves all of them out.
 
     Raises:
         InvalidTableError: folders nest deeper than any partition path does, or links lead in a circle.
@@ -141,7 +142,7 @@ def iterate_partitions(
 ) -> Iterator[list[PartitionListing]]:
     """Yield the partitions of ``discover_partitions`` in parts: a few first, more each time; no part is empty.
 
-    The folders of a part are listed when it is asked for.
+    The folders of a part are listed as the iterator advances.
     """
     walk = _FolderWalk(files, lambda path: parse_partition(config, schema, path), keep, may_lead)
     for _ in walk.run(_find_depth(config, schema), _FIRST_PART):
@@ -150,7 +151,7 @@ def iterate_partitions(
 
 
 def _find_depth(config: TableConfig, schema: pa.Schema) -> int | None:
-    """Return how deep partitions lie; None where their paths do not tell."""
+    """Return how deep partitions lie; None if depth does not identify them."""
     return len(config.partition_fields) if config.partition_fields and not may_hold_slash(config, schema) else None
 
 
@@ -164,7 +165,7 @@ class _Folder:
 
 
 class _FolderWalk:
-    """One walk over a table's folders. It collects ``marked`` (with a metafile) and ``doubtful`` folders."""
+    """One walk over a table's folders, which collects ``marked`` (with a metafile) and ``doubtful`` folders."""
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class _FolderWalk:
     def run(self, partition_depth: int | None, first: int | None = None) -> Iterator[None]:
         """Walk level by level, and yield after each listing. At ``partition_depth`` only wanted folders are listed.
 
-        With ``first`` a level is listed in parts: as many folders first, and twice as many each time.
+        ``first``: list a level in parts, beginning with this number of folders and doubling it each time.
         """
         level = [_Folder("")]
         for depth in range(MAX_DEPTH + 1):
@@ -205,14 +206,14 @@ class _FolderWalk:
             raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=deepest.path[:500])
 
     def take(self, judge: Judge | None) -> list[PartitionListing]:
-        """Return the partitions found since the last time, sorted by path; ``judge`` as for ``discover_partitions``."""
+        """Return the partitions found since the last call, sorted by path; ``judge`` as for ``discover_partitions``."""
         named = judge(self.doubtful) if judge is not None and self.doubtful else []
         found = sorted([*self.marked, *named], key=lambda each: each.partition.path)
         self.marked, self.doubtful = [], []
         return found
 
     def _enter_folder(self, folder: _Folder, listing: Sequence[FileInfo]) -> list[_Folder]:
-        """Note a folder if it is a partition or doubtful, and return its folders to list next."""
+        """Note a folder if it is a partition or doubtful, and return its subfolders to list next."""
         is_marked = any(info.name in PARTITION_METAFILES for info in listing if not info.is_dir)
         if is_marked and not folder.below:
             self._note_folder(self.marked, folder, listing)
@@ -256,7 +257,7 @@ class _FolderWalk:
 
 
 def _split(folders: list[_Folder], first: int | None) -> Iterator[list[_Folder]]:
-    """Yield folders in parts, ``first`` and then twice as many each time; all at once without it."""
+    """Yield folders in parts: ``first`` of them, then twice as many each time; all at once if it is None."""
     start, size = 0, first or max(1, len(folders))
     while start < len(folders):
         yield folders[start : start + size]
@@ -264,7 +265,7 @@ def _split(folders: list[_Folder], first: int | None) -> Iterator[list[_Folder]]
 
 
 def is_data_file(name: str) -> bool:
-    """Say whether a name is that of a base file, a log file, or a file registered with the table."""
+    """Say whether a name belongs to a base file, a log file, or a file registered with the table."""
     if name.startswith("."):
         return parse_log_file_name(name) is not None
     return name.endswith(REGISTERED_SUFFIX) or parse_base_file_name(name) is not None

@@ -1,15 +1,15 @@
-"""Build the file slices of a file group, and find the slice that a query reads at an instant.
+"""Builds the file slices of a file group, and finds the slice that a query reads at an instant.
 
 The rules (Hudi ``HoodieFileGroup``, ``AbstractTableFileSystemView``, ``CompletionTimeQueryView``):
 
-* Slices have instants as keys: those of the group's committed base files, that of a pending compaction that plans the
-  group, and, for log files without an earlier key, the instant in the log file's name.
+* The keys of slices are instants: of the group's committed base files, of a pending compaction that plans the group,
+  and, for log files without an earlier key, the instant in the log file's name.
 * A log file belongs to the greatest key that is not later than the *completion* of the commit that wrote it. Up to
   version 6 the name of a log file has the slice's base instant, which is the key.
 * Files of commits that never completed, or were rolled back, do not count. Nor does the partial output of a running
   compaction or clustering. Uncommitted base files make no key. So a completed log file that was written at the same
   time stays with the committed slice below it. (Hudi 1.2.0 assigns it to the uncommitted base file and loses both.)
-* A query at instant Q reads the slice with the greatest key <= Q. If the key is that of the pending compaction, the
+* A query at instant Q reads the slice with the greatest key <= Q. If that is the key of the pending compaction, the
   query also reads the next lower slice: its base file, and the log files of both slices.
 * From version 8 on, log files of commits later than Q are left out. Below version 8 the reader leaves out their blocks
   instead.
@@ -50,7 +50,7 @@ class _SlicesByKey:
 def make_slice(group: FileGroup, commits: Visibility, query_instant: str | None = None) -> FileSlice | None:
     """Return the slice of ``group`` that a query reads at ``query_instant`` (None: now); None without visible files."""
     pending = commits.find_pending_compaction(group.key)
-    if pending is None and not group.log_files and len(group.base_files) == 1:  # most groups of many tables
+    if pending is None and not group.log_files and len(group.base_files) == 1:  # the fast path, for most groups
         [only] = group.base_files
         visible = commits.is_committed(only.instant) and (query_instant is None or only.instant <= query_instant)
         return FileSlice(group.partition_path, group.file_id, only.instant, only, ()) if visible else None
@@ -73,7 +73,7 @@ def make_slice(group: FileGroup, commits: Visibility, query_instant: str | None 
 
 
 def make_all_slices(group: FileGroup, commits: Visibility) -> list[FileSlice]:
-    """Return every slice of ``group`` that a query may read, oldest first, without files that do not count.
+    """Return every slice of ``group`` that a query may read, oldest first, with only the files that count.
 
     The slice of a pending compaction has the log files written since its plan, possibly none.
     """

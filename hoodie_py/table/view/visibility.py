@@ -1,4 +1,4 @@
-"""Decide which instants count, for files and for log blocks.
+"""Decides which instants count, for files and for log blocks.
 
 The rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
 
@@ -7,7 +7,7 @@ The rules (Hudi ``HoodieDefaultTimeline``, ``AbstractTableFileSystemView``):
 * A completed replacecommit R hides the file groups that it names from queries at R and later. If several name a group,
   the last one decides.
 * A pending compaction starts a new slice in every file group of its plan.
-* Log blocks of a metadata table count as the timeline of the table around it says (``metadata_validity``).
+* For log blocks of a metadata table the timeline of the table around it decides (``metadata_validity``).
 * Completion times come from the active timeline or the archive. Below version 8 none are stored, and the request time
   is used instead.
 """
@@ -26,9 +26,9 @@ GroupKey = tuple[str, str]
 
 
 class Visibility:
-    """Facts about one loaded timeline; plans and replace commits are read when they are needed.
+    """Facts about one loaded timeline; plans and replace commits are read when needed.
 
-    ``around`` is the timeline of the table whose metadata table this is, where it is loaded already.
+    ``around``: the timeline of the table around this metadata table, if it is loaded already.
     """
 
     def __init__(self, timeline: TableTimeline, around: TableTimeline | None = None) -> None:
@@ -55,7 +55,7 @@ class Visibility:
     def find_completion_time(self, instant: str, beyond: str) -> str:
         """Return when ``instant`` completed; its request time if no completion time is stored.
 
-        Only the order against ``beyond`` matters. So the archive is not read where the request time decides.
+        Only the order against ``beyond`` matters, so the archive is not read if the request time decides.
         """
         if self.logs_carry_base_instant or beyond <= instant:
             return instant
@@ -77,7 +77,7 @@ class Visibility:
     def pick_base_file(self, partition_path: str, candidates: Sequence[BaseFile]) -> BaseFile:
         """Return the base file that the commit's write statistics name, else the last by name.
 
-        Task retries can leave several base files of one instant in a group. Only the committed one counts.
+        Task retries can leave several base files of one instant in a group, of which only the committed one counts.
         """
         instant = self._writes.find(candidates[0].instant)
         if instant is not None:
