@@ -1,4 +1,4 @@
-"""Hudi tables in PySpark: ``spark.read.format("hoodie")``, ``df.write.format("hoodie")``, and quicker functions."""
+"""Hudi tables in PySpark: ``spark.read.format("hoodie")``, ``df.write.format("hoodie")``, and faster functions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run work in Spark tasks: send it to workers, and bring results and errors back to the driver.
+"""Runs work in Spark tasks: sends it to workers, and returns results and errors to the driver.
 
-An error that a retry cannot mend comes back as a result and does not fail the Spark task. So the driver raises it with
+An error that a retry cannot fix is returned as a result and does not fail the Spark task. So the driver raises it with
 its type, and Spark does not run the task four times.
 """
 
@@ -35,13 +35,13 @@ def pack(value: object) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """Return a value that ``pack`` packed."""
+    """Return the value that ``pack`` packed."""
     return pickle.loads(zlib.decompress(packed))  # noqa: S301 - this session's driver made it
 
 
 @lru_cache(maxsize=2)
 def unpack_once(packed: bytes) -> Any:
-    """Unpack a value once per worker, so that tasks there share its objects."""
+    """Unpack a value once per worker, so that its tasks share the objects."""
     return unpack(packed)
 
 
@@ -52,12 +52,15 @@ def iterate_numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
 
 
 def make_numbers(spark: Any, count: int) -> Any:
-    """Return a DataFrame of the numbers below ``count``, each in a partition, so that Spark runs a task for each."""
+    """Return a DataFrame of the numbers below ``count``, each in its own partition, so that Spark runs a
+    task for each.
+    """
     return spark.range(0, count, 1, max(1, count))
 
 
 def count_tries(spark: Any) -> int:
-    """Return how often Spark runs a task that fails. In local mode only the master URL says so (``local[2, 4]``)."""
+    """Return how often Spark tries a task that fails."""
+    # In local mode only the master URL says it (``local[2, 4]``), whatever spark.task.maxFailures is.
     local = _LOCAL.fullmatch(spark.conf.get("spark.master", None) or "")
     if local is not None:
         return int(local.group(1) or 1)
@@ -66,9 +69,9 @@ def count_tries(spark: Any) -> int:
 
 
 def can_retry(error: HoodieError, attempts: int) -> bool:
-    """Whether a retry may help (the store failed, say), and Spark will run the task again.
+    """Whether a retry may help (for example, the store failed), and Spark will run the task again.
 
-    ``attempts`` is how often Spark runs a task that fails.
+    ``attempts``: how often Spark tries a task that fails.
     """
     context = TaskContext.get()
     tried = 0 if context is None else context.attemptNumber()
@@ -78,7 +81,7 @@ def can_retry(error: HoodieError, attempts: int) -> bool:
 def run_for_outcome(run: Callable[[], object], attempts: int) -> pa.RecordBatch:
     """Run a task on a worker and return its outcome.
 
-    ``attempts`` is how often Spark runs a task that fails.
+    ``attempts``: how often Spark tries a task that fails.
 
     Raises:
         HoodieError: the task failed, and Spark retries it, perhaps on another machine.
@@ -95,9 +98,9 @@ def run_for_outcome(run: Callable[[], object], attempts: int) -> pa.RecordBatch:
 def run_step(
     batches: Iterator[pa.RecordBatch], attempts: int, make_failure: Callable[[HoodieError], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what a step makes of a partition on a worker; an error ends it with a last batch.
+    """Yield the batches of a step on a worker; an error becomes a last batch.
 
-    ``attempts`` is how often Spark runs a task that fails.
+    ``attempts``: how often Spark tries a task that fails. ``make_failure``: makes the batch of an error.
 
     Raises:
         HoodieError: the step failed, and Spark retries it, perhaps on another machine.
@@ -123,7 +126,7 @@ def pack_failure(error: HoodieError) -> pa.RecordBatch:
 
 
 def unpack_outcome(outcome: Any) -> Any:
-    """Return a task's result from its outcome, a row of Spark's.
+    """Return a task's result from its outcome, a Spark row.
 
     Raises:
         HoodieError: the error of the task.
@@ -138,14 +141,14 @@ def _make_outcome(*values: bytes | None) -> pa.RecordBatch:
 
 
 def pack_error(error: HoodieError) -> bytes:
-    """Pickle the error that is being handled and its traceback; values that may not be picklable become texts."""
+    """Pickle the error that is being handled and its traceback; values that may not be picklable become text."""
     where = {name: value if isinstance(value, str | int) else str(value) for name, value in error.where.items()}
     bare = type(error)(error.message, hint=error.hint, **where)
     return pickle.dumps((bare, traceback.format_exc()))
 
 
 def unpack_error(packed: bytes) -> HoodieError:
-    """Return an error that a worker packed; the worker's traceback is a note of it."""
+    """Return an error that a worker packed, with the worker's traceback as a note."""
     error, trace = pickle.loads(packed)  # noqa: S301 - this session's workers made it
     assert isinstance(error, HoodieError)
     error.add_note(f"On a Spark worker:\n{trace}")
@@ -154,7 +157,7 @@ def unpack_error(packed: bytes) -> HoodieError:
 
 @contextmanager
 def run_job(spark: Any, tag: str, what: str) -> Iterator[None]:
-    """Tag the Spark job that the block runs for ``what``, and report its failure.
+    """Tag the Spark job that the block runs, and report its failure; ``what`` names the job in the error.
 
     Raises:
         HoodieError: Spark failed.

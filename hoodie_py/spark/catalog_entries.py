@@ -1,10 +1,10 @@
-"""Keep the entries of Spark's catalog true: what a table's columns carry names the place that the catalog names.
+"""Keeps the entries of Spark's catalog correct: the note in a table's columns must name the location of its entry.
 
-A Python source is told neither the name nor the location of a table of the catalog, only its columns
+A Python source is given neither the name nor the location of a table of the catalog, only its columns
 (``catalog_note``). The columns of an entry that Spark makes from a DataFrame (``saveAsTable``, ``writeTo``,
-``toTable``), or from columns that a statement declares, carry nothing, and ``ALTER TABLE ... SET LOCATION`` leaves in
-them what was. So ``watch_catalog`` listens to the catalog of a classic session, and writes the location of an entry
-into its columns whenever one is made or changed. A Connect client has no way to listen.
+``toTable``), or from columns that a statement declares, have no note, and ``ALTER TABLE ... SET LOCATION`` leaves the
+old note. So ``watch_catalog`` listens to the catalog of a classic session, and writes the location of an entry into its
+columns whenever one is made or changed. A Connect client has no way to listen.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _CHANGES = ("CreateTableEvent", "AlterTableEvent")
 
 
 class CatalogListener:
-    """Hears of the tables of a catalog; Spark calls it from the thread of the statement.
+    """Listens to changes of a catalog's tables; Spark calls it in the thread of the statement.
 
-    ``names`` are the names of this package's source in any session of the catalog.
+    ``names``: the names of this package's source in any session of the catalog.
     """
 
     def __init__(self, catalog: Any, jvm: Any) -> None:
@@ -39,7 +39,7 @@ class CatalogListener:
         self._jvm = jvm
 
     def onEvent(self, event: Any) -> None:  # noqa: N802 - Spark's name
-        """Look at a table that was made or changed. Spark would only log an error, so one is a warning."""
+        """Handle a table that was made or changed. Errors become warnings, as Spark would only log them."""
         if event.getClass().getSimpleName() not in _CHANGES:
             return
         try:
@@ -63,7 +63,7 @@ class CatalogListener:
             self._catalog.alterTableDataSchema(database, name, made)
 
     def _make_note(self, columns: StructType, location: str, properties: Any) -> dict[str, str]:
-        """Return what the columns should carry: the options of another place are not this one's."""
+        """Return the note that the columns should carry; options noted for another location are dropped."""
         path = TableFiles.open(location).uri if location.startswith("file:") else location
         noted = read_note(columns)
         if noted.get(PATH) == path:
@@ -81,9 +81,9 @@ _LISTENERS: WeakKeyDictionary[Any, CatalogListener] = WeakKeyDictionary()
 
 
 def watch_catalog(spark: Any, names: tuple[str, ...]) -> None:
-    """Keep the entries of a classic session's catalog true for tables of these sources.
+    """Keep the entries of a classic session's catalog correct for tables of these sources.
 
-    All sessions of a SparkContext have one catalog, which is listened to once. A warning says so if that cannot be.
+    All sessions of a SparkContext share one catalog, which gets one listener. A warning is given if that fails.
     """
     if is_connect(spark):
         return

@@ -1,4 +1,4 @@
-"""What the columns of a table of Spark's catalog carry: its path and its read options.
+"""The note in the columns of a table of Spark's catalog: its path and its read options.
 
 A table of the catalog (``CREATE TABLE t USING hoodie LOCATION '...'``) loses its options before ``reader()``, but keeps
 the metadata of its columns. So the metadata of the first column carries the path and the read options, but never
@@ -33,7 +33,7 @@ def keep_read_options(options: Mapping[str, str]) -> dict[str, str]:
 def refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None:
     """Refuse read options that a query adds to those of a catalog table.
 
-    Spark (4.0; on Connect up to 4.3) resolves a catalog table once per query, by its name. So other uses of the table
+    Spark (4.0; on Connect up to 4.3) resolves a catalog table once per query, by its name, so other uses of the table
     in the query would be read with the same options.
 
     Raises:
@@ -48,14 +48,14 @@ def refuse_others(options: Mapping[str, str], noted: Mapping[str, str]) -> None:
 
 
 def annotate(schema: StructType, note: Mapping[str, str]) -> StructType:
-    """Return columns whose first one carries the path and the options."""
+    """Return the columns with the path and the options in the metadata of the first."""
     first, *others = schema.fields
     metadata = {**(first.metadata or {}), _NOTE: json.dumps(note)}
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
 
 
 def read_note(schema: StructType) -> dict[str, str]:
-    """Return the options in the metadata of a catalog table's columns; empty if these are not one's."""
+    """Return the options in the metadata of a catalog table's columns; empty if there is no note."""
     for field in schema.fields:
         note = (field.metadata or {}).get(_NOTE)
         if note:
@@ -65,7 +65,7 @@ def read_note(schema: StructType) -> dict[str, str]:
 
 @contextmanager
 def explain_columns(noted: Mapping[str, str]) -> Iterator[None]:
-    """Say what to do about a column that Spark's catalog declares otherwise than the table.
+    """Explain what to do about a column that Spark's catalog declares differently from the table.
 
     Raises:
         InvalidQueryError: as the block, with another hint if there is a note.

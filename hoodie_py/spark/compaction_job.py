@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__":  # run by its path: this folder's modules must not stand before those of the same name
+if __name__ == "__main__":  # run by its path: modules of this folder must not hide others of the same name
     _folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would be among the hidden
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _folder]  # noqa: PTH100
 
@@ -99,9 +99,9 @@ class _ProgressLines:
 
 
 def start_session(name: str, remote: str | None = None) -> SparkSession:
-    """Start a Spark session as the environment says.
+    """Start a Spark session as the environment configures it.
 
-    ``remote`` is the address of a Spark Connect server; None for the one in SPARK_REMOTE or the configuration.
+    ``remote``: address of a Spark Connect server; None for the address in SPARK_REMOTE or the configuration.
     """
     from pyspark.sql import SparkSession
 

@@ -1,11 +1,10 @@
-"""Compaction and clustering in Spark: one Spark task per file group or group of them, the largest first; the driver
-commits.
+"""Compaction and clustering in Spark: one Spark task for each file group or set of groups; the driver commits.
 
 Java: ``HoodieCompactor`` and ``RunCompactionActionExecutor`` of hudi-client.
 
-The file groups are divided among a few Spark jobs that run at the same time. Spark returns the rows of a job only when
-the whole job is done, so several jobs give results, errors and progress while the compaction runs. Only DataFrames are
-used, so classic and Connect sessions behave alike.
+The largest file groups come first. They are divided among a few Spark jobs that run at the same time. Spark returns the
+rows of a job only when the whole job is done, so several jobs give results, errors and progress while the compaction
+runs. Only DataFrames are used, so classic and Connect sessions behave alike.
 
 Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and reports it. The driver
 commits the reported files and removes the others (``writer.compaction``).
@@ -54,7 +53,7 @@ LARGEST_JOB = 256  # most file groups in a job
 
 
 class SparkRunner:
-    """Carries out compaction tasks in a Spark session, classic or Connect.
+    """Runs compaction tasks in a Spark session, classic or Connect.
 
     The workers need this package and access to the table. The driver sends them the merger: the given one, or the one
     that it finds for the table.
@@ -98,7 +97,7 @@ class SparkRunner:
 class _Job:
     """Compaction tasks for workers: row i of the input stands for task i. Its repr shows no storage options.
 
-    ``packed`` has the tasks without their merger, ``packed_merger`` is empty for none.
+    ``packed``: the tasks without their merger. ``packed_merger``: empty for none.
     """
 
     packed: bytes
@@ -108,7 +107,7 @@ class _Job:
 
     @classmethod
     def from_tasks(cls, tasks: Sequence[Task[Any]], packed_merger: bytes, attempts: int) -> _Job:
-        """Pack tasks into one pickle, which holds the objects that they share only once."""
+        """Pack tasks into one pickle, in which they share common objects."""
         bare = tuple(task.with_merger(None) for task in tasks)
         return cls(pack(bare), len(tasks), packed_merger, attempts)
 
@@ -128,7 +127,7 @@ class _Job:
 
 
 def split_tasks(tasks: Sequence[Task[R]]) -> list[Sequence[Task[R]]]:
-    """Divide tasks among jobs and keep their order. A job has more than one file group only if they are small."""
+    """Divide tasks among jobs, keeping their order. A job has several file groups only if they are small."""
     worth = sum(task.size for task in tasks) // JOB_BYTES
     size = min(LARGEST_JOB, -(-len(tasks) // max(1, min(JOBS, worth))))
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]

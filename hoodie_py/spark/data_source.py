@@ -4,8 +4,8 @@ Spark pickles the instance after ``schema()`` and sends the pickle to each worke
 query on the DataFrame reads the snapshot that ``schema()`` opened. If the user gives a schema, Spark does not call
 ``schema()``. Then the first query opens the table for all (Spark 4.1 and later), or each use opens it (Spark 4.0).
 
-Of a table of Spark's catalog the columns carry the path and the read options (``catalog_note``). Read options that are
-set on the session are those that it had when the source was registered (``session_options``).
+For a table of Spark's catalog the columns carry the path and the read options (``catalog_note``). Read options set on
+the session are those at the time when the source was registered (``session_options``).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class HoodieSource(DataSource):
     """``format("hoodie")`` of ``spark.read``, ``spark.readStream``, ``df.write`` and ``df.writeStream``.
 
-    ``session`` has the session's S3 settings, for tables whose options have none; ``read_options`` those read options
-    that are set on it.
+    ``session``: the session's S3 settings, for tables whose options have none. ``read_options``: the read options that
+    are set on the session.
     """
 
     format_name: ClassVar[str] = "hoodie"
@@ -58,9 +58,9 @@ class HoodieSource(DataSource):
 
     @put_sentence_first()
     def schema(self) -> StructType:
-        """Pin the table's latest snapshot, or the one at the instant of the options, and return the query's columns.
+        """Pin the table's latest snapshot, or the one at the options' instant, and return the query's columns.
 
-        The pin fixes the end of a range of commits, too. A range that cannot be read shows in ``reader``.
+        The pin fixes the end of a range of commits, too. A range that cannot be read is an error in ``reader``.
 
         Raises:
             HoodieError: there is no path or no table, or the table cannot be read.
@@ -127,7 +127,7 @@ class HoodieSource(DataSource):
 
         Raises:
             UnsupportedFeatureError: PySpark is too old.
-            HoodieError: there is no path, or the options are not those of a stream.
+            HoodieError: there is no path, or the options do not fit a stream.
         """
         try:
             from hoodie_py.spark.stream.reader import HoodieStreamReader
@@ -151,7 +151,7 @@ class HoodieSource(DataSource):
         return job
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the pin out after ``reader``: the tasks of a planned query do not need it."""
+        """Leave out the pin after ``reader``: the tasks of a planned query do not need it."""
         return {**vars(self), "_pin": None} if self._planned else vars(self)
 
     def __repr__(self) -> str:

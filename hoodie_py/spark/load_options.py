@@ -1,13 +1,11 @@
-"""Parse the options of ``spark.read.format("hoodie")``; Java: ``DataSourceReadOptions``.
+"""Parses the options of ``spark.read.format("hoodie")``; Java: ``DataSourceReadOptions``.
 
-Spark lower-cases option names and turns values into text. Only this package has ``columns``, ``storage_options`` (a
-JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows``,
-``memory_limit`` and ``maxCommitsPerTrigger``. Streams have two more limits, which are Spark's. The other options are
+Spark lower-cases option names and turns values into text. Options of this package are ``columns``, ``storage_options``
+(a JSON object, because single keys would lose case and type), ``timezone``, ``integrity``, ``batch_rows``,
+``memory_limit`` and ``maxCommitsPerTrigger``. Streams have two more limits, which are Spark's. All other options are
 Java Hudi's (``hoodie.datasource.query.type``, ``as.of.instant``, ...), which reads and writes check themselves
 (``options.check``), and Hadoop's ``fs.s3a.*``. Options that do not concern a read are ignored, as in Java Hudi, unless
 they look like a misspelt name.
-
-Match column names that a load asks for with the table's columns.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ MAX_COMMITS = Number("maxCommitsPerTrigger", 0, least=1, aliases=("maxcommitsper
 MAX_FILES = Number("maxFilesPerTrigger", 0, least=1, aliases=("maxfilespertrigger",), unit="files")
 MAX_BYTES = Size("maxBytesPerTrigger", 0, least=1, aliases=("maxbytespertrigger",))
 PATH = "path"
-# Spark does not tell a Python data source the location of a catalog table whose columns do not carry it.
+# A Python data source does not learn the location of a catalog table whose columns do not carry it.
 _PATH_HINT = (
     'Write .load("/path/of/the/table"). A table of Spark\'s catalog is made without columns: DROP TABLE t, which '
     "leaves the files where they are, then CREATE TABLE t USING hoodie LOCATION '/path/of/the/table'."
@@ -55,10 +53,10 @@ _SIMILAR = 0.8
 class LoadOptions:
     """The options of one load; its repr shows no storage options.
 
-    ``integrity`` is "default" or "strict", and ``hoodie`` has all options that are not this package's; they may be Java
-    Hudi's. ``limits`` has the limits of a stream. ``sql`` are the settings of the session whose SQL filters are: Spark
-    tells them to no data source, so only functions that are given the session know them. None is all columns, the
-    latest instant, the default number.
+    ``integrity``: "default" or "strict". ``hoodie``: all options that are not this package's; they may be Java Hudi's.
+    ``limits``: the limits of a stream. ``sql``: the SQL settings of the session, for filters; Spark passes them to no
+    data source, so only functions that are given the session know them. None means all columns, the latest instant, the
+    default number.
     """
 
     path: str
@@ -77,7 +75,7 @@ class LoadOptions:
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str]) -> LoadOptions:
         """Parse the options of a load.
 
-        ``session`` has the session's ``spark.hadoop.fs.s3a.*`` settings, used for S3 tables if ``options`` has none.
+        ``session``: the session's ``spark.hadoop.fs.s3a.*`` settings, used for S3 tables if ``options`` has none.
 
         Raises:
             InvalidQueryError: there is no path or more than one, a value is not valid, or a name is misspelt.
@@ -107,7 +105,7 @@ class LoadOptions:
 
 
 def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options' Python values as texts, as Spark's ``option`` does, by lower-case name, without None.
+    """Return the options with their values as text, as Spark's ``option`` does, by lower-case name, without None.
 
     ``storage_options`` may be a mapping.
     """
@@ -121,7 +119,7 @@ def _to_text(name: str, value: Any) -> str:
 
 
 def pick_s3_settings(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return a session's S3 settings (``spark.hadoop.fs.s3a.*``).
+    """Return the S3 settings (``spark.hadoop.fs.s3a.*``) among a session's settings.
 
     The ``vectored`` settings are left out: Spark 4 sets them in every session, and only Hadoop's own reader uses them.
     """
@@ -183,10 +181,10 @@ def _parse_json_object(text: str | None) -> dict[str, Any]:
 
 
 def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return the table's names for some columns. Case does not matter, unless it is needed to tell columns apart.
+    """Return the table's names of some columns. Case matters only if names differ in nothing else.
 
     Raises:
-        InvalidQueryError: an unknown column, or one named twice.
+        InvalidQueryError: an unknown column, or a column named twice.
     """
     found: list[str] = []
     for name in wanted:
@@ -201,8 +199,10 @@ def find_names(wanted: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def read_s3_settings(spark: Any) -> dict[str, str]:
-    """Return the session's S3 settings. A classic session has more of them in its SparkContext's configuration; a
-    Connect server keeps credentials to itself, so a warning says that there are some.
+    """Return the session's S3 settings.
+
+    A classic session has more of them in its SparkContext's configuration. A Connect server does not reveal
+    credentials, so a warning is given if it has any.
     """
     settings = dict(spark.conf.getAll)
     if is_connect(spark):
@@ -213,7 +213,7 @@ def read_s3_settings(spark: Any) -> dict[str, str]:
 
 
 def _warn_of_hidden_credentials(spark: Any) -> None:
-    # Asking for one name does not do: Spark 4.3 answers "redacted" for a secret that nobody has set, too.
+    # Reading one name is not enough: Spark 4.3 answers "redacted" even for a secret that nobody has set.
     for row in spark.sql("SET").collect():
         if _SECRET.fullmatch(row["key"]):
             hidden = f"Reads of this format do not have {row['key']}: a Connect server does not tell it."

@@ -1,10 +1,10 @@
-"""Send mergers to Spark's workers, remember those of a session, and choose the one that a table names.
+"""Sends mergers to Spark's workers, remembers those of a session, and chooses the one that a table names.
 
 Users define mergers in notebooks and in files beside a script, which workers cannot import. So a class is pickled by
 value, with its code, unless its module belongs to an installed distribution, which workers have, too.
 
-A session is known by an entry of its configuration: several Python objects may stand for it, and a Connect session has
-no other name that every version tells.
+A session is identified by an entry of its configuration: several Python objects may stand for it, and a Connect session
+has no other name that is available in every version.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _registered: dict[str, dict[str, tuple[Merger, ...]]] = {}  # by session, then b
 
 
 def remember_mergers(spark: Any, name: str, mergers: Sequence[Merger]) -> None:
-    """Keep the mergers that ``register`` was given, in place of earlier ones of that name."""
+    """Keep the mergers that were passed to ``register``, replacing earlier ones of that name."""
     session = spark.conf.get(_SESSION, None)
     if session is None and not mergers:
         return
@@ -42,15 +42,16 @@ def remember_mergers(spark: Any, name: str, mergers: Sequence[Merger]) -> None:
         session = uuid4().hex
         spark.conf.set(_SESSION, session)
     known = _registered.setdefault(session, {})
-    known.pop(name, None)  # what is registered last counts first
+    known.pop(name, None)  # reinserted at the end: the last registered is searched first
     known[name] = tuple(mergers)
 
 
 def find_session_merger(
     spark: Any, config: TableConfig, options: Mapping[str, str], given: Merger | None = None
 ) -> Merger | None:
-    """Return the merger that a call on a session uses: the given one, else the one that the table names among those of
-    the session, else among those of this process; None if there is none.
+    """Return the merger of a call on a session; None if there is none.
+
+    It is the given one, else the one that the table names among the mergers of the session, else of this process.
 
     Raises:
         MergeError, InvalidQueryError: as ``find_merger``.
@@ -63,7 +64,7 @@ def find_session_merger(
 
 
 def dump_mergers(mergers: Sequence[Merger]) -> bytes:
-    """Check mergers that ``register`` or ``read`` was given, and pack them.
+    """Check mergers that were passed to ``register`` or ``read``, and pack them.
 
     Raises:
         TypeError: a value is no RecordMerger, or no table can name it.
@@ -75,7 +76,7 @@ def dump_mergers(mergers: Sequence[Merger]) -> bytes:
 
 
 def pack_mergers(mergers: Sequence[Merger]) -> bytes:
-    """Pickle mergers that were given for one table, which need not name them; none of them are no bytes.
+    """Pickle the mergers passed for one table, which need not name them; b"" if there are none.
 
     Raises:
         MergeError: a merger cannot be pickled.
@@ -128,7 +129,7 @@ def _check_merger(merger: object) -> None:
 
 @contextmanager
 def _pickle_by_value(mergers: Sequence[Merger]) -> Iterator[None]:
-    """Make cloudpickle pickle the mergers' modules by value in the block."""
+    """Make cloudpickle pickle the mergers' modules by value inside the block."""
     already = cloudpickle.list_registry_pickle_by_value()
     modules = {
         module for merger in mergers for module in _iterate_own_modules(merger) if module.__name__ not in already

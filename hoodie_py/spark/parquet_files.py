@@ -1,4 +1,6 @@
-"""Local Parquet files: read many footers at once, find row groups that pyarrow reads as Spark does, read their rows."""
+"""Local Parquet files: reads many footers at once, finds row groups that pyarrow reads as Spark does, reads
+their rows.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def is_pattern(path: str) -> bool:
 
 
 def map_footers(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[Found]:
-    """Apply a function that reads a file's footer to each item, in several threads; results are in order."""
+    """Apply a function that reads a file's footer to each item, in several threads; results keep the order."""
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE, "hoodie-footers") as pool:
         return list(pool.map(look, of))
 
@@ -53,8 +55,8 @@ def map_footers(look: Callable[[Looked], Found], of: Sequence[Looked]) -> list[F
 def find_row_groups(path: str, schema: pa.Schema, *, trusting: bool) -> list[RowGroup] | None:
     """Return the row groups of a file; None if Spark has to read it.
 
-    ``schema`` has the columns that Spark sees in the file. ``trusting``: Spark does not rebase dates and times of a
-    file that does not name the Spark that wrote it.
+    ``schema``: the columns that Spark sees in the file. ``trusting``: Spark does not rebase dates and times of a file
+    that does not name the Spark version that wrote it.
     """
     try:
         with _open_parquet(path) as file:
@@ -123,7 +125,7 @@ def divide_groups(
 ) -> list[list[RowGroup]]:
     """Divide row groups among tasks, in order and about evenly by bytes.
 
-    There are fewer tasks if they would have fewer bytes than ``least``, and more if they would have more than ``most``.
+    There are fewer tasks if each would have fewer bytes than ``least``, and more if one would have more than ``most``.
     """
     total = sum(group.bytes for group in groups)
     size = max(least, total // max(1, tasks) + 1)

@@ -14,7 +14,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pin:
-    """All that a snapshot depends on: equal pins give equal rows, even if the table changes."""
+    """Everything that a snapshot depends on: equal pins give equal rows, even if the table changes."""
 
     files: TableFiles
     config: TableConfig
@@ -35,7 +35,7 @@ class Pin:
 
 
 def open_table(options: LoadOptions) -> Snapshot:
-    """Open the table of a load, at the instant that its options name or at the latest one.
+    """Open the table of a load, at the instant in its options or at the latest one.
 
     Raises:
         HoodieError: there is no table, or it cannot be read.

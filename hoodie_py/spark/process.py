@@ -1,9 +1,4 @@
-"""Care for Spark's Python workers: they import modules once and then serve many queries.
-
-Use a session that runs already, or start one.
-
-Tell Spark Connect sessions from classic ones: a Connect session has no SparkContext to ask.
-"""
+"""The session and the processes of Spark: frees Python workers of needless work, and starts or recognises sessions."""
 
 from __future__ import annotations
 
@@ -21,22 +16,22 @@ if TYPE_CHECKING:
 def freeze_imports() -> None:
     """Exempt all imported objects from garbage collection; call this when the first query is done.
 
-    Spark keeps its Python processes, and each runs a full garbage collection after every task and every planning step.
-    The tens of thousands of objects that imports make live as long as the process, and scanning them takes about as
-    long as planning a query. The cache makes later calls do nothing.
+    Spark's Python workers import modules once and then serve many queries. Each runs a full garbage collection after
+    every task and every planning step. The tens of thousands of objects that imports make live as long as the process,
+    and scanning them takes about as long as planning a query. The cache makes later calls do nothing.
     """
     gc.collect()
     gc.freeze()
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether a session is one of Spark Connect."""
+    """Whether a session is a Spark Connect session, which has no SparkContext."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager
 def use_session(start: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """Give the block the running Spark session, or start one and stop it after the block."""
+    """Run the block with the active Spark session, or start one and stop it after the block."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()

@@ -1,9 +1,10 @@
-"""What users of Spark see first of an error: its sentence, and the traceback after it.
+"""Puts the message of an error in front of its traceback, where users of Spark see it.
 
-Spark shows the text of a worker's traceback, whose last line is the message: below a screen of frames. Python prints
+Spark shows the text of a worker's traceback, whose last line is the message, below a screen of frames. Python prints
 the cause of an error before the error, and prints no frames of a cause that was never raised. So each method that Spark
-calls raises its error with a copy of it as the cause. PySpark takes causes away when it shortens a traceback, which it
-does by default: this one stays. Spark's own words remain in front ("Failed to create Python data source instance:").
+calls raises its error with a copy of it as the cause. PySpark removes causes when it shortens a traceback, as it does
+by default; this one cannot be removed. Spark's own words remain in front ("Failed to create Python data source
+instance:").
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from hoodie_py.errors import HoodieError
 
 @contextmanager
 def put_sentence_first() -> Iterator[None]:
-    """Let the text of an error's traceback begin with its message; what caused the error becomes a note.
+    """Let the text of an error's traceback begin with its message; the real cause of the error becomes a note.
 
     Raises:
-        HoodieError: what the block raises.
+        HoodieError: as the block.
     """
     try:
         yield
@@ -36,7 +37,7 @@ def put_sentence_first() -> Iterator[None]:
 
 
 def _make_class(kind: type[HoodieError], sentence: HoodieError) -> type[HoodieError]:
-    """Return a class of errors that looks like another one, and whose cause cannot be taken away."""
+    """Return an error class that looks like another one, but whose cause cannot be removed."""
     members = {
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,

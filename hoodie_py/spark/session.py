@@ -30,12 +30,12 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
     """Make ``spark.read.format(name)`` read Hudi tables in this session.
 
     Without a name this is the format "hoodie". In a classic session "hudi" and "org.apache.hudi" are registered too,
-    unless Java Hudi's jar is there, whose names they are. PySpark also finds the format "hoodie" without ``register``.
-    Registering adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load has no
-    ``storage_options``), Hudi's read options that are set on the session, or another name. In a classic session it
-    keeps the entries of Spark's catalog true (``saveAsTable``, ``ALTER TABLE ... SET LOCATION``). A second call with
-    the same name replaces the first. A warning says so if the session's workers on this machine run a Python that
-    cannot read tables, and if a Connect server has S3 credentials, which it does not tell.
+    unless Java Hudi's jar, which owns these names, is present. PySpark also finds the format "hoodie" without
+    ``register``. Registering adds mergers, the session's S3 settings (``spark.hadoop.fs.s3a.*``, for tables whose load
+    has no ``storage_options``), Hudi's read options that are set on the session, or another name. In a classic session
+    it keeps the entries of Spark's catalog correct (``saveAsTable``, ``ALTER TABLE ... SET LOCATION``). A second call
+    with the same name replaces the first. Warnings are given if the session's workers on this machine run a Python
+    that cannot read tables, and if a Connect server has S3 credentials, which it does not reveal.
 
     Args:
         spark: a session, classic or Connect.
@@ -73,8 +73,9 @@ def register(spark: Any, mergers: Sequence[Merger] = (), name: str = _NAME) -> N
 
 
 def _may_have_java_hudi(spark: Any) -> bool:
-    """Whether Java Hudi's source may be in the session; a Connect server cannot be asked. Spark refuses a format that
-    two sources have (``DataSource.lookupDataSource``).
+    """Whether Java Hudi's source may be in the session; a Connect server cannot be asked.
+
+    Spark refuses a format that two sources have (``DataSource.lookupDataSource``).
     """
     return is_connect(spark) or bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(_SOURCE_OF_HUDI))  # noqa: SLF001
 
@@ -118,7 +119,7 @@ def read(
         path: base path of the table.
         columns: names of the columns to read, in order; None for all.
         filter: a condition in Spark SQL; only rows for which it is true are read.
-        mergers: RecordMerger classes or instances, as for ``register``; they count before those of the session.
+        mergers: RecordMerger classes or instances, as for ``register``; they take precedence over the session's.
         options: options as for ``spark.read.format("hoodie").options``, e.g. ``{"as.of.instant":
             "20260101000000000"}``; ``storage_options`` may be a dict.
         named: more options, by name.
@@ -159,9 +160,9 @@ def write(
 
     Spark shuffles the rows by key. Workers merge rows with equal keys and look the keys up in the table. Then Spark
     shuffles the rows by target file. One Spark task writes each file, and this process commits. The DataFrame is
-    computed once, unless Spark has to repeat parts of it; if the repeated rows differ, the write fails. A DataFrame of
-    nothing but local Parquet files is read by the workers that write it. The session may be classic or Connect. This
-    process and the workers need access to the table.
+    computed once, unless Spark has to repeat parts of it; if the repeated rows differ, the write fails. A DataFrame
+    that only loads local Parquet files is read by the workers that write it. The session may be classic or Connect.
+    This process and the workers need access to the table.
 
     Args:
         df: the rows; for deletes, rows with the key columns.
@@ -218,7 +219,7 @@ def update(
     Args:
         spark: a session, classic or Connect.
         path: base path of the table.
-        set: a Spark SQL expression for each column; a value that is no text is taken as it is.
+        set: a Spark SQL expression for each column; a value that is not text is used as it is.
         where: Spark SQL filter; None for all rows.
         merger: a RecordMerger that is used instead of the table's merge mode.
         lock: the lock that the table's other writers use.
@@ -274,7 +275,7 @@ def merge_into(
     options: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> WriteResult:
-    """Update, delete and insert rows by those of a DataFrame, with Spark's workers, as ``HoodieTable.merge`` does.
+    """Update, delete and insert rows by a DataFrame's rows, with Spark's workers, as ``HoodieTable.merge`` does.
 
     The DataFrame is collected, so it must fit into the memory of the driver and of each worker. Workers read and write
     the file groups that change. This process writes the files of new rows.
@@ -286,8 +287,8 @@ def merge_into(
         when_matched: ``Update`` and ``Delete`` clauses for rows of the table with a match.
         when_not_matched: ``Insert`` clauses for rows of the source without a match.
         by_source: ``Update`` and ``Delete`` clauses for rows of the table without a match.
-        source_alias: what expressions call the source.
-        target_alias: what expressions call the table.
+        source_alias: name of the source in expressions.
+        target_alias: name of the table in expressions.
         merger: a RecordMerger that is used instead of the table's merge mode.
         lock: the lock that the table's other writers use.
         options: options as for ``write``.

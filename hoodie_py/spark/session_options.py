@@ -1,7 +1,7 @@
 """Read options of Hudi that are set on a session (``spark.conf.set("hoodie.datasource.query.type", ...)``).
 
-Java's reader honours them, below the options of a load. A Python source is not told of a session's settings, so
-``register`` hands them over, and hands them over again when one of them is set on a classic session.
+Java's reader honours them; options of a load take precedence. A Python source does not get a session's settings, so
+``register`` passes them on, and does so again when one of them is set on a classic session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_session_options(spark: Any) -> dict[str, str]:
 
 
 def add_session_options(options: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a load with those of its session; an option of the load counts under any of its names."""
+    """Return the options of a load with those of its session; an option of the load wins, under any of its names."""
     given = {name.lower() for name in options}
     said = {
         name.lower()
@@ -37,9 +37,10 @@ def add_session_options(options: Mapping[str, str], session: Mapping[str, str]) 
 
 
 def call_on_change(spark: Any, key: str, call: Callable[[], None]) -> None:
-    """Call ``call`` whenever a read option is set on, or taken from, a classic session from Python.
+    """Call ``call`` whenever Python sets or unsets a read option on a classic session.
 
-    A session has one call for each ``key``. A Connect session makes its ``conf`` anew for each use, so there is none.
+    A session has one call for each ``key``. A Connect session makes its ``conf`` anew for each use, so nothing is
+    called there.
     """
     if is_connect(spark):
         return
@@ -54,7 +55,7 @@ def call_on_change(spark: Any, key: str, call: Callable[[], None]) -> None:
 
 
 def _tell(change: Callable[..., None], calls: Mapping[str, Callable[[], None]]) -> Callable[..., None]:
-    """Return a method of ``conf`` that also calls."""
+    """Return a method of ``conf`` that also makes the calls."""
 
     def change_and_tell(key: str, *value: Any, **named: Any) -> None:
         change(key, *value, **named)

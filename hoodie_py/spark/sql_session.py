@@ -1,4 +1,4 @@
-"""Read from a Spark session what its SQL means: the settings by which ``where`` judges rows."""
+"""Reads from a Spark session the settings that decide what its SQL means, by which ``where`` judges rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOLLOWED: Mapping[str, str] = {
 
 
 def read_sql_settings(spark: Any) -> SqlSettings:
-    """Return the settings of a session, classic or Connect, as they are now."""
+    """Return the current settings of a session, classic or Connect."""
     given = {name: str(value) for name, value in dict(spark.conf.getAll).items()}
     zone, ansi, case_sensitive = (given.get(name) or str(spark.conf.get(name)) for name in (ZONE, ANSI, CASE_SENSITIVE))
     changed = [name for name, value in FOLLOWED.items() if given.get(name, value).lower() != value.lower()]

@@ -1,14 +1,13 @@
-"""Convert Arrow types to Spark types and back, and cast batches to exactly the schema that Spark expects.
+"""Converts Arrow types to Spark types and back, and casts batches to exactly the schema that Spark expects.
 
 Spark compares only the first batch of a task with the Arrow form of the declared schema, so every batch is cast. That
 form is pyspark's ``to_arrow_schema`` with time zone UTC: timestamps are microseconds, in UTC or without a zone; text
 and binary have the plain layout, not the large one; nothing is dictionary-encoded.
 
-All columns, and everything inside them, are nullable in the schema of a load, as in Spark's own file sources. Only the
-elements of vectors are not: Java Hudi's writer wants them so.
-
-Columns name their logical type in their metadata, as in Java Hudi's schemas. Columns of variants have Spark's type
-VARIANT; inside other types they are structs of their two byte strings.
+All columns, and everything inside them, are nullable in the schema of a load, as in Spark's own file sources. The only
+exception are the elements of vectors, as Java Hudi's writer requires. Columns name their logical type in their
+metadata, as in Java Hudi's schemas. Columns of variants have Spark's type VARIANT; inside other types they are structs
+of their two byte strings.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def has_same_values(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
-    """Whether every value of type ``have`` is a value of type ``want``: the casts that a user's schema may ask for."""
+    """Whether every value of type ``have`` is a value of type ``want``: the casts that a user's schema may require."""
     if has_same_values(have, want) or (want.equals(_SPARK_VARIANT) and has_same_values(have, VARIANT_TYPE)):
         return True
     if have in _ORDER_OF_INTEGERS:
@@ -160,7 +159,7 @@ def can_widen(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch to exactly a schema, which has the same columns in order, and types that ``can_widen`` allows.
+    """Cast a batch to exactly a schema, which has the same columns in order, with types that ``can_widen`` allows.
 
     Raises:
         InvalidQueryError: a column that the schema declares not nullable has a null.

@@ -1,7 +1,7 @@
 """Which Python the workers of a local Spark session run, and whether it can read tables.
 
-Spark starts ``PYSPARK_PYTHON``, or else the first ``python3`` of the PATH, which need not be the one that runs the
-program. In another one the first query fails with a ModuleNotFoundError from deep inside Spark.
+Spark starts ``PYSPARK_PYTHON``, or else the first ``python3`` of the PATH, which may not be the Python that runs the
+program. Then the first query fails with a ModuleNotFoundError from deep inside Spark.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ASK = (
 
 
 def find_worker_problem(command: str | None = None) -> str | None:
-    """Return a sentence that says what is wrong with the workers' Python, and what to do; None if nothing is.
+    """Return a sentence that says what is wrong with the workers' Python, and what to do; None if nothing is wrong.
 
-    ``command`` is what Spark starts; None for what a new session on this machine would start. The Python is asked what
-    it can import, and imports nothing.
+    ``command``: what Spark starts; None for what a new session on this machine would start. The Python is asked what it
+    can import, without importing it.
     """
     command = command or os.environ.get("PYSPARK_PYTHON") or "python3"
     remedy = f"Set PYSPARK_PYTHON={sys.executable} before the session starts."
@@ -54,7 +54,7 @@ def find_worker_problem(command: str | None = None) -> str | None:
 
 
 def warn_of_worker_python(spark: Any) -> None:
-    """Warn if the workers of a session on this machine cannot read tables; workers elsewhere are not asked."""
+    """Warn if the workers of a session on this machine cannot read tables; workers elsewhere are not checked."""
     if is_connect(spark):
         return
     context = spark.sparkContext

@@ -1,9 +1,9 @@
-"""Parse the options of a write: the operation, the path, and the table to create if there is none.
+"""Parses the options of a write: the operation, the path, and the table to create if there is none.
 
 The names are Java Hudi's (``DataSourceWriteOptions``). If there is a table, options that contradict its properties are
 an error, as in Java (``HoodieWriterUtils.validateTableConfig``). Two things differ from Java: all columns of a new
 table are nullable, as in Spark's own file sources, and the mode "overwrite" replaces the rows in a commit, while Java
-deletes the table. An option asks for Java's way.
+deletes the table. An option selects Java's behaviour.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ON_TABLES = (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION)
 _OVERWRITES = (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE)
 
 
-# Spark does not tell a Python data source the location of the catalog table of an INSERT.
+# A Python data source does not learn the location of the catalog table of an INSERT.
 _PATH_HINT = (
     'Write .save("/path/of/the/table"). INSERT INTO a table of Spark\'s catalog does not reach the table: write a '
     "DataFrame with hoodie_py.spark.write(df, path)."
@@ -48,8 +48,8 @@ _PATH_HINT = (
 class WriteOptions:
     """The options of one write; its repr shows no storage options.
 
-    ``load`` has the options for the store, the zone of times, and all of Hudi's; ``settings`` are Hudi's writer
-    options. ``recreates``: the table is made anew, whatever it was.
+    ``load``: the options for the store, the zone of times, and all of Hudi's. ``settings``: Hudi's writer options.
+    ``recreates``: the table is made anew, whatever it was.
     """
 
     path: str
@@ -63,7 +63,7 @@ class WriteOptions:
     def parse(cls, options: Mapping[str, str], session: Mapping[str, str], *, overwrite: bool) -> WriteOptions:
         """Parse the options of a write.
 
-        Names are in lower case. ``session`` has the session's S3 settings, used for S3 tables if ``options`` has none.
+        Names are in lower case. ``session``: the session's S3 settings, used for S3 tables if ``options`` has none.
 
         Raises:
             InvalidQueryError: there is no path, a value is not valid, or the operation contradicts the mode.
@@ -113,10 +113,10 @@ class WriteOptions:
 
     @contextmanager
     def open_or_create(self, schema: pa.Schema, kept: str | None = None) -> Iterator[Snapshot]:
-        """Give the block the table; create it from the options and these columns if there is none.
+        """Run the block with the table, which is created from the options and these columns if there is none.
 
-        A table that is made anew is removed first, but for the folder ``kept``, which has the rows. If the block, the
-        first write of a new table, is refused, the new table is removed.
+        A table that is made anew is removed first, except for the folder ``kept``, which has the rows. If the block,
+        the first write of a new table, is refused, the new table is removed.
 
         Raises:
             HoodieError: as for ``open`` and ``check_new``.
@@ -158,7 +158,7 @@ class WriteOptions:
 class TableDescription:
     """The options that describe a table.
 
-    ``given`` has values by the first name of each option, ``properties`` those that are given as options.
+    ``given``: values by the first name of each option. ``properties``: table properties that are given as options.
     """
 
     given: Mapping[str, str] = field(default_factory=dict)

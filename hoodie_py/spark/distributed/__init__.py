@@ -1,1 +1,1 @@
-"""Writes whose rows stay with Spark's workers."""
+"""Distributed writes, whose rows stay with Spark's workers."""

@@ -1,8 +1,8 @@
 """Updates and merges on the workers of a Spark session: they read the file groups, compute changes and write files.
 
-Each file slice is read twice: first for what changes, then, once the commit has begun, for the rows to write. Nothing
-is shuffled. The rows of a merge's source are in the driver's memory and go to all workers. The driver looks new keys
-up, writes the files of new rows alone, and commits.
+Each file slice is read twice: first to find what changes, then, once the commit has begun, for the rows to write.
+Nothing is shuffled. The rows of a merge's source are in the driver's memory and go to all workers. The driver looks up
+new keys, writes the files that have only new rows, and commits.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """What changes in one slice; ``matched`` are numbers of the source's rows."""
+    """What changes in one slice. ``matched``: numbers of the source's rows that matched."""
 
     updates: int
     deletes: int
@@ -73,7 +73,7 @@ class _Reads:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ExamineSlices:
-    """Compute on a worker what changes: row i of the input stands for slice i. ``packed`` is a ``_Reads``."""
+    """Computes on a worker what changes: row i of the input stands for slice i. ``packed`` is a ``_Reads``."""
 
     packed: bytes
     attempts: int
@@ -110,9 +110,9 @@ class ExamineSlices:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteChanges:
-    """Write the changed rows of file groups on a worker: row i of the input stands for file i.
+    """Writes the changed rows of file groups on a worker: row i of the input stands for file i.
 
-    ``packed`` is a ``_Reads``, ``packed_work`` has the number of the slice and the ``Work`` of each file.
+    ``packed``: a ``_Reads``. ``packed_work``: for each file the number of its slice and its ``Work``.
     """
 
     packed: bytes
@@ -150,10 +150,10 @@ class SparkEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to remove."""
+        """Do nothing: there is nothing to remove."""
 
     def find(self, changes: RowChanges, tasks: Sequence[ScanTask]) -> Found:
-        """As ``ChangeEngine.find``."""
+        """See ``ChangeEngine.find``."""
         self._slices = {}
         bare = tuple(replace(each, merger=None) for each in tasks)
         self._packed = pack(_Reads(changes, bare, self._packed_merger))
@@ -171,7 +171,7 @@ class SparkEngine:
         return Found(groups, moved)
 
     def write(self, work: Sequence[Work]) -> Sequence[TaskResult]:
-        """As ``ChangeEngine.write``; files of new rows alone are written by the driver."""
+        """See ``ChangeEngine.write``; the driver writes files that have only new rows."""
         here = [each for each in work if not each.changes]
         there = [(self._slices[each.task.group], _without_merger(each)) for each in work if each.changes]
         results = self._run(WriteChanges(self._packed, pack(there), self._attempts), len(there))
@@ -194,7 +194,7 @@ def _without_merger(work: Work) -> Work:
 def open_modifier(
     spark: Any, options: Mapping[str, Any], session: Mapping[str, str], merger: Merger | None, lock: Lock | None
 ) -> Modifier:
-    """Return what changes a table on Spark's workers.
+    """Return the modifier that changes a table on Spark's workers.
 
     Raises:
         HoodieError: there is no table, or an option is not valid.

@@ -1,4 +1,4 @@
-"""Run the steps of a distributed write as Spark jobs over DataFrames."""
+"""Runs the steps of a distributed write as Spark jobs over DataFrames."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
 class SparkEngine:
-    """The Spark jobs of one distributed write; a context manager that drops persisted DataFrames at its end."""
+    """The Spark jobs of one distributed write; a context manager that finally drops persisted DataFrames."""
 
     def __init__(self, spark: Any, df: Any) -> None:
         self.spark = spark
@@ -47,13 +47,13 @@ class SparkEngine:
         return self._keep(self._source.map_batches(step, as_spark_schema(SHARDED)))
 
     def find_paths(self, sharded: Any) -> list[str] | None:
-        """Return the partition paths of rows. The list is empty if rows have no path yet; None means no rows."""
+        """Return the partition paths of rows. Empty: rows have no path yet; None: there are no rows."""
         found = self._collect(sharded.select(f.explode_outer("paths").alias("path"), "failed").distinct())
         _raise_failures(found)
         return sorted({row["path"] for row in found} - {None}) if found else None
 
     def sketch_keys(self, sharded: Any) -> KeySketch | None:
-        """Return the sketch of the rows' keys; None if tasks made no sketches, or too many bytes of them."""
+        """Return the sketch of the rows' keys; None if tasks made no sketches, or sketches of too many bytes."""
         sketches = sharded.where(f.col("kind") == SKETCH)
         [sums] = self._collect(sketches.agg(f.sum("at").alias("bytes")))
         if not 0 < (sums["bytes"] or 0) <= _SKETCH_BYTES:
@@ -63,7 +63,7 @@ class SparkEngine:
         )
 
     def add_keys(self, sharded: Any, step: DivideKeys) -> Any:
-        """Return rows by shard together with the keys of file slices. The step has at least one slice."""
+        """Return rows by shard together with the keys of file slices; the step must have at least one slice."""
         numbers = make_numbers(self.spark, len(step.slices))
         return sharded.unionByName(numbers.mapInArrow(step, as_spark_schema(SHARDED)))
 
@@ -117,7 +117,7 @@ class SparkEngine:
         return found
 
     def write_new_files(self, step: WriteNewFiles, parallelism: int | None) -> list[TaskResult]:
-        """Write the rows of each of the DataFrame's tasks to new files and return the results."""
+        """Write the rows of each task of the DataFrame to new files and return the results."""
         return [
             unpack_outcome(row)
             for row in self._collect(self._source.map_batches(step, as_spark_schema(OUTCOME), parallelism))

@@ -1,4 +1,4 @@
-"""The last step of a distributed write: plan the files, and write each one in a Spark task.
+"""The last step of a distributed write: plans the files, and writes each one in a Spark task.
 
 Java: ``UpsertPartitioner`` divides new records among small and new files.
 """
@@ -40,7 +40,7 @@ PieceKey = tuple[str, str | None, int]
 class Piece:
     """Counts of the records of a piece: the new records of one shard for a partition, or all records of a file group.
 
-    ``bytes`` is the size of the payloads; ``in_base``: all update rows of the base file whose positions are known.
+    ``bytes``: size of the payloads. ``in_base``: all update rows of the base file whose positions are known.
     """
 
     rows: int
@@ -55,7 +55,7 @@ class Piece:
 class FilePlan:
     """The files of a write.
 
-    ``placements``, one per file, have counts, but no records, which are in Spark.
+    ``placements``: one for each file, with counts but without records, which are in Spark.
     """
 
     placements: tuple[FileAssignment, ...]
@@ -71,7 +71,7 @@ def plan_files(
 ) -> FilePlan:
     """Decide which pieces share a file. The new records of a shard are never divided.
 
-    New records fill the base files of ``small`` slices first; ``fill`` says how. New files have about ``file_bytes``.
+    New records first fill the base files of ``small`` slices; ``fill`` says how. New files have about ``file_bytes``.
     """
     members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
     new: dict[str, list[PieceKey]] = defaultdict(list)
@@ -100,7 +100,7 @@ def _share_out(
     keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[FileSlice, int]], most: int
 ) -> Iterator[tuple[str, list[PieceKey]]]:
     """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
-    end = 0  # of the pieces that have a file
+    end = 0  # number of pieces that have a file
     for file_slice, size in room:
         start, taken = end, 0
         while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
@@ -142,9 +142,9 @@ def _make_placement(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteFiles:
-    """Write the records of a file on a worker.
+    """Writes the records of a file on a worker.
 
-    ``packed`` has tasks by label with their numbers of records.
+    ``packed``: tasks by label, with their numbers of records.
     """
 
     packed: bytes
@@ -160,7 +160,7 @@ class WriteFiles:
         payload_format: PayloadFormat,
         attempts: int,
     ) -> WriteFiles:
-        """Pack tasks by label into one pickle, which holds the objects that they share only once."""
+        """Pack tasks by label into one pickle, in which they share common objects."""
         bare = {
             label: (replace(task, merger=None) if isinstance(task, RewriteTask) else task, len(of), of.inserts)
             for label, (task, of) in tasks.items()
@@ -191,6 +191,6 @@ class WriteFiles:
 
 
 def to_piece(row: Any) -> Piece:
-    """Return the counts of a piece from a row of Spark's sums."""
+    """Return the counts of a piece from a row of sums."""
     rows, inserts, updates, deletes, size = (int(row[name] or 0) for name in _COUNTS)
     return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))

@@ -1,6 +1,6 @@
-"""A sketch of a write's keys, one megabyte large: tasks that list the table's keys drop those that are not in it.
+"""A sketch of a write's keys, one megabyte large, by which tasks that list the table's keys drop most other keys.
 
-It is a Bloom filter with one hash function. False positives cost time only.
+It is a Bloom filter with one hash function. False positives only cost time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fib
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeySketch:
-    """One bit for the hash of each key.
+    """A bit for the hash of each key.
 
     ``bits`` has 2^23 bits, 8 in a byte.
     """
@@ -53,7 +53,7 @@ class KeySketch:
         return cls(zlib.decompress(packed))
 
     def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
-        """Return the positions of the keys that may be in the sketch: all that are, and a few others."""
+        """Return the positions of the keys that may be in the sketch: all that are in it, and a few others."""
         places = _find_bits(keys)
         found = np.frombuffer(self.bits, np.uint8)[places >> 3] >> (places & 7).astype(np.uint8) & np.uint8(1)
         return np.flatnonzero(found)

@@ -1,6 +1,6 @@
 """A distributed write in one step, for records that depend neither on each other nor on the table.
 
-Nothing is shuffled. Each task of the DataFrame writes its rows to new base files, one after the other, in the order of
+Nothing is shuffled. Each task of the DataFrame writes its rows to new base files, one after another, in the order of
 the rows. So a partition gets about one file from each task that has rows of it. This is Java's bulk insert with sort
 mode NONE (``NonSortPartitionerWithRows``).
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.handles.data_file import CommitFacts
 
 _BYTES_AT_ONCE = 16 << 20
-_BYTES_OF_PARTITIONS = 128 << 20  # rows of partitions alternate: more rows at a time give larger files
+_BYTES_OF_PARTITIONS = 128 << 20  # rows of different partitions alternate: more rows at a time give larger files
 _FILES_OF_A_TASK = 10_000  # makes the sequence numbers of different tasks differ
 
 
@@ -43,9 +43,9 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteNewFiles:
-    """Write rows of the DataFrame to new files on a worker.
+    """Writes rows of the DataFrame to new files on a worker.
 
-    ``packed`` is the ``WriteFacts``.
+    ``packed``: the ``WriteFacts``.
     """
 
     packed: bytes
@@ -68,9 +68,10 @@ class WriteNewFiles:
 
 
 def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
-    """Yield the records of each piece with number and partition path of its file, which gets ``most`` bytes at most.
+    """Yield the records of each piece with the number and partition path of its file, which gets at most ``most``
+    bytes.
 
-    A piece that is larger than that has a file to itself. Only one piece is in memory at a time.
+    A larger piece has a file to itself. Only one piece is in memory at a time.
     """
     number, path, size = -1, None, 0.0
     for piece in pieces:

@@ -1,12 +1,12 @@
-"""Read the rows of a DataFrame of Parquet files in the workers that write them.
+"""Reads the rows of a DataFrame of Parquet files in the workers that write them.
 
 Reading such a DataFrame with Spark takes longer than all the rest of a bulk insert: the JVM decodes columns, makes rows
-of them, and makes columns again for Python. So if a DataFrame is nothing but local Parquet files, the workers read the
+of them, and makes columns again for Python. So if a DataFrame only loads local Parquet files, the workers read the
 files themselves.
 
-The session decides whether it is: a load of the same files with the same schema must have the same semantics
-(``DataFrame.sameSemantics``). It has not if there is an option, a filter, a projection or a renaming. Each file must
-also have exactly the DataFrame's columns, in types that pyarrow and Spark read alike. Spark reads all other DataFrames.
+Whether it does is decided by the session: a load of the same files with the same schema must have the same semantics
+(``DataFrame.sameSemantics``), which fails for any option, filter, projection or renaming. Each file must also have
+exactly the DataFrame's columns, in types that pyarrow and Spark read alike. Spark reads all other DataFrames.
 """
 
 from __future__ import annotations
@@ -51,17 +51,14 @@ class FrameSource:
     def map_batches(self, step: Step, schema: Any, most: int | None = None) -> Any:
         """Return a DataFrame of the results of a step, which workers run on the batches of each partition.
 
-        The step is picklable, and ``schema`` is Spark's for its results; ``most`` is the most partitions.
+        ``step``: picklable. ``schema``: Spark's schema of its results. ``most``: most partitions.
         """
         return (self.df if most is None else self.df.coalesce(most)).mapInArrow(step, schema)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Rows of Parquet files, read by the workers.
-
-    The session is a classic one.
-    """
+    """Rows of Parquet files, read by the workers of a classic session."""
 
     spark: Any
     groups: Sequence[RowGroup]
@@ -77,7 +74,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class _ReadFiles:
-    """Read row groups on a worker and run the step: row i of the input stands for task i."""
+    """Reads row groups on a worker and runs the step: row i of the input stands for task i."""
 
     tasks: Sequence[Sequence[RowGroup]]
     schema: pa.Schema
@@ -89,7 +86,7 @@ class _ReadFiles:
 
 
 def choose_row_source(df: Any) -> FrameSource | FileSource:
-    """Return the rows of a DataFrame, from the faster source."""
+    """Return the faster source of a DataFrame's rows."""
     files = _find_plain_files(df)
     if not files:
         return FrameSource(df)
@@ -101,7 +98,7 @@ def choose_row_source(df: Any) -> FrameSource | FileSource:
 
 
 def _find_plain_files(df: Any) -> list[str]:
-    """Return the local files that a DataFrame reads; none if it is anything else than a load of these files."""
+    """Return the local files that a DataFrame reads; none if it is not a plain load of these files."""
     spark = df.sparkSession
     if is_connect(spark) or df.isStreaming or _is_cached(df):
         return []
@@ -131,7 +128,7 @@ def _list_folder(folder: Path) -> list[str]:
 
 
 def _iterate_load_paths(files: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the path lists that a user may have loaded to get just these files.
+    """Yield the path lists by which a user may have loaded exactly these files.
 
     ``sameSemantics`` compares a single path as text, so all spellings of it are tried.
     """
@@ -155,6 +152,6 @@ def _is_load_of(df: Any, roots: Sequence[str]) -> bool:
 
 
 def _is_cached(df: Any) -> bool:
-    """Whether Spark caches the rows. If it does, they are the rows to write, even if the files change."""
+    """Whether Spark caches the rows. Then the cached rows are the rows to write, even if the files change."""
     level = df.storageLevel
     return bool(level.useMemory or level.useDisk or level.useOffHeap)

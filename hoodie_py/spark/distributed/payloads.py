@@ -1,7 +1,7 @@
 """Payloads: records as Arrow batches in a binary column, for the shuffles of a distributed write.
 
-So types do not change, Spark moves a few large values and not many small ones, and its shuffle, spill and retries work
-as for all other rows. A payload has no schema, as both sides know it.
+So types do not change, Spark moves a few large values instead of many small ones, and its shuffle, spill and retries
+work as for all other rows. A payload has no schema, as both sides know it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 class PayloadFormat:
     """The format of payloads.
 
-    ``schema``: data columns (``rows``), ``orders`` ordering fields, then the facts of a record. ``has_paths``: records
-    have their partition path.
+    ``schema``: data columns (``rows``), ``orders`` ordering fields, then the facts of a record. ``has_paths``: whether
+    records have their partition path.
     """
 
     schema: pa.Schema
@@ -45,7 +45,7 @@ class PayloadFormat:
     def split(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield records as payloads of a bounded size, each with its number of records.
 
-        Later versions of a key come later. ``positions`` are row numbers in base files, -1 for unknown.
+        Later versions of a key come later. ``positions``: row numbers in base files, -1 for unknown.
 
         Raises:
             HoodieError: the records do not have this format.
@@ -126,8 +126,8 @@ def group_by_label(batches: Iterator[pa.RecordBatch]) -> Iterator[LabelledPayloa
 def choose_labels(count: int) -> list[int]:
     """Return ``count`` integers that Spark's hash partitioning puts into ``count`` different partitions.
 
-    Spark chooses a partition by the Murmur3 hash (32 bits, seed 42) of the column. If a version of Spark did not, some
-    tasks would have more work and others less, but the result would still be right.
+    Spark chooses a partition by the Murmur3 hash (32 bits, seed 42) of the column. With another hash the result would
+    still be right, but some tasks would have more work than others.
     """
     found = np.full(count, -1, np.int64)
     start = 0

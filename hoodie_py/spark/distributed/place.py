@@ -1,6 +1,6 @@
-"""The middle step of a distributed write, on workers: merge a shard's records, look up their keys, and place them.
+"""The middle step of a distributed write, on workers: merges a shard's records, looks up their keys, and places them.
 
-It runs the same code as a write in one process. Only the keys of the table come from the shuffle and not from files.
+It runs the same code as a write in one process, except that the table's keys come from the shuffle and not from files.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _PLACES_OF_A_SHARD = 1 << 32
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlaceRecords:
-    """Place the records of shards on a worker.
+    """Places the records of shards on a worker.
 
-    ``packed`` is the ``WriteFacts``; entries refer to file slices by number.
+    ``packed``: the ``WriteFacts``. Entries refer to ``slices`` by number.
     """
 
     packed: bytes
@@ -81,7 +81,7 @@ class PlaceRecords:
         payload_format = facts.payload_format.as_located()
         at = facts.shards.index(shard.label) * _PLACES_OF_A_SHARD
         for placement in routed.assignments:
-            # A bucket has its own file id. All other new records get their file when the driver knows all shards.
+            # A bucket has its own file id. Other new records get their file once the driver knows all shards.
             is_new = placement.file_slice is None and not facts.is_bucket
             rows = list(_iterate_rows(payload_format, routed, placement))
             for row in rows:
@@ -105,7 +105,9 @@ def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes])
 
 
 def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
-    """Yield a placement's records as rows of the step's result. The first row has the counts, the others zeros."""
+    """Yield a placement's records as rows of the step's result. Only the first row has the counts, so that sums are
+    right.
+    """
     counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
     for count, payload in payload_format.split(routed.get_records(placement), routed.get_positions(placement)):
         yield {
@@ -122,7 +124,7 @@ def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileA
 
 
 class _KnownKeys(KeyLookup):
-    """Finds keys among those of the table that came with the shard."""
+    """Finds keys among the table's keys that came with the shard."""
 
     def __init__(self, there: OpenedFacts, snapshot: Snapshot, slices: Sequence[FileSlice], entries: pa.Table) -> None:
         super().__init__(snapshot, there.facts.settings, there.facts.merger)
@@ -154,7 +156,7 @@ class _KnownKeys(KeyLookup):
 
 
 class _KnownSlices:
-    """A file system view that has the driver's file slices and does not list files."""
+    """A file system view with the driver's file slices, which lists no files."""
 
     def __init__(self, slices: Sequence[FileSlice], view: Any) -> None:
         self._slices = slices

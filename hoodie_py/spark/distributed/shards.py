@@ -1,8 +1,8 @@
-"""The first steps of a distributed write, on workers: divide rows and the table's keys among shards.
+"""The first steps of a distributed write, on workers: divides rows and the table's keys among shards.
 
-A shard has all records whose keys hash to it, and all that the table has of these keys. So the task of a shard can do
-what one process does with all records: merge records with the same key, and find out whether the table has a key. With
-a bucket index a shard has whole buckets.
+A shard has all records whose keys hash to it, and all of the table's entries of these keys. So the task of a shard can
+do what one process does with all records: merge records with the same key, and find out whether the table has a key.
+With a bucket index a shard has whole buckets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
 
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
-"""Kinds of payloads: records of the write, keys of the table, and a packed sketch of some records' keys.
+"""Kinds of payloads: records of the write, keys of the table, or a packed sketch of some records' keys.
 
 ``at`` is the order of payloads; for a sketch it is the number of its bytes.
 """
@@ -62,8 +62,8 @@ _BITS_OF_SHARDS = 31
 class WriteFacts:
     """Facts that all tasks of a distributed write need; its repr shows no storage options.
 
-    ``packed_merger`` is used instead of the table's merge mode (empty for none), ``shards`` has each shard's label, and
-    ``attempts`` is how often Spark runs a task that fails.
+    ``packed_merger``: replaces the table's merge mode (empty for none). ``shards``: each shard's label. ``attempts``:
+    how often Spark tries a task that fails.
     """
 
     pin: Pin
@@ -74,7 +74,7 @@ class WriteFacts:
     packed_merger: bytes
     shards: tuple[int, ...]
     attempts: int
-    keys: GeneratedKeys = field(default_factory=GeneratedKeys.begin)  # of tables without key fields
+    keys: GeneratedKeys = field(default_factory=GeneratedKeys.begin)  # for tables without key fields
 
     @property
     def is_bucket(self) -> bool:
@@ -106,9 +106,9 @@ def open_facts(packed: bytes) -> OpenedFacts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideRows:
-    """Divide rows of the DataFrame among shards on a worker.
+    """Divides rows of the DataFrame among shards on a worker.
 
-    ``packed`` is the ``WriteFacts``; ``sketches`` makes sketches of the keys, too.
+    ``packed``: the ``WriteFacts``. ``sketches``: whether to make sketches of the keys, too.
     """
 
     packed: bytes
@@ -155,9 +155,9 @@ class DivideRows:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DivideKeys:
-    """Divide the keys of file slices among shards on a worker: row i of the input stands for file slice i.
+    """Divides the keys of file slices among shards on a worker: row i of the input stands for file slice i.
 
-    ``packed`` is the ``WriteFacts``; ``wanted`` is a sketch of the write's keys, None to send all keys.
+    ``packed``: the ``WriteFacts``. ``wanted``: a sketch of the write's keys; None to send all keys.
     """
 
     packed: bytes

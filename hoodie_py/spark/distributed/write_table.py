@@ -10,8 +10,8 @@ Java: ``HoodieSparkSqlWriter``, ``HoodieSimpleIndex`` (tagging by a join with th
     records, by file      -> one Spark task per file                       WriteFiles
     results of the tasks  -> the commit, on the driver
 
-If records depend neither on each other nor on the table, one step writes the files (``WriteNewFiles``). If the rows are
-those of Parquet files, the first step reads the files (``parquet_source``).
+If records depend neither on each other nor on the table, one step writes the files (``WriteNewFiles``). If the
+DataFrame only loads Parquet files, the first step reads the files (``parquet_source``).
 
 Only DataFrames are used, so classic and Connect sessions behave alike. Persisted DataFrames are computed once, unless
 an executor is lost. Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and
@@ -91,7 +91,7 @@ def write_table(
     merger: Merger | None,
     lock: Lock | None,
 ) -> WriteResult:
-    """Write a DataFrame; see ``hoodie_py.spark.write``, also for the errors."""
+    """Write a DataFrame; see ``hoodie_py.spark.write`` for arguments and errors."""
     began = time.monotonic()
     if mode not in MODES:
         raise InvalidQueryError(f"The mode cannot be {mode!r}.", hint=f"Give one of {', '.join(MODES)}.")

@@ -1,1 +1,1 @@
-"""Reading in Spark: partitions, readers, Spark's own Parquet reader for slices without logs."""
+"""Reading in Spark: partitions, readers, and Spark's own Parquet reader for slices without logs."""

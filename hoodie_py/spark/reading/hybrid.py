@@ -1,12 +1,12 @@
 """One DataFrame from two readers: Spark's Parquet reader for file slices without log files, ours for the others.
 
-Spark's reader is about twice as fast as a Python data source, and reads only the columns that a query uses. A file
-slice goes to it if it has no log files and Spark sees the same rows: the query is not one of a range of commits, and
-the file has every column that is needed, in exactly the table's type. If a value comes from the partition path, the
-file's statistics must show the same value. Python workers read all other slices.
+Spark's reader is about twice as fast as a Python data source, and reads only the columns that a query uses. It reads a
+file slice if the slice has no log files and Spark sees the same rows: the query is not of a range of commits, and the
+file has every needed column in exactly the table's type. If a value comes from the partition path, the file's
+statistics must show the same value. Python workers read all other slices.
 
-Spark judges the rows of all slices by a filter. Files are left out, and rows of slices with logs are left out before
-Spark gets them, only by what means the same here as in the session (``SqlSettings``).
+A filter is applied to the rows of all slices by Spark. Skipping files, and rows of slices with logs before Spark gets
+them, uses only conditions that mean the same here as in the session (``SqlSettings``).
 
 The table is listed once, when the DataFrame is made. Both readers use that listing, so each slice is read once.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _ReadPartitions:
-    """Read scan tasks on a worker: row i of the input stands for partition i."""
+    """Reads scan tasks on a worker: row i of the input stands for partition i."""
 
     partitions: Sequence[HoodiePartition]
     packed_mergers: bytes
@@ -97,9 +97,9 @@ def load(
 
 
 def _bind(condition: str | None, known: pa.Schema, settings: SqlSettings) -> tuple[Predicate | None, list[str]]:
-    """Return a condition as files and slices with logs are judged by it, and the columns by which Spark judges rows.
+    """Return a condition as it is applied here to files and slices with logs, and the columns that Spark needs for it.
 
-    Where the session's SQL is not followed here, Spark alone judges, of whatever columns the text may name.
+    If the session's SQL cannot be followed here, only Spark applies it, and it may use any column that the text names.
     """
     try:
         predicate = as_predicate(condition, known, settings=settings)

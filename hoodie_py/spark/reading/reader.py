@@ -4,9 +4,9 @@ Spark makes the reader in a planning worker, pickles it for the tasks and then a
 one partition. The pickle has only what tasks need.
 
 The reader must not have ``pushFilters``. Spark (4.1 to 4.3) caches the answers of the first planned use of a load,
-partitions included (``PythonDataSourceV2.readInfo``). It gives them to every later use of the same DataFrame, view or
-catalog table, even in the same query. Rows or files that the filter of one use excludes would be missing in the other
-uses. For the same reason a reader must not depend on anything else of a single use.
+partitions included (``PythonDataSourceV2.readInfo``), and reuses them for every later use of the same DataFrame, view
+or catalog table, even in the same query. Rows or files that the filter of one use excludes would be missing in the
+other uses. For the same reason a reader must not depend on anything else of a single use.
 
 A file slice is the smallest unit of work. A Spark task costs tens of milliseconds in any case, so small slices share a
 partition, and every larger slice has its own. The sizes are fixed because planning runs in a worker without a session
@@ -72,8 +72,8 @@ class HoodiePartition(InputPartition):
 class HoodieReader(DataSourceReader):
     """Reads columns of one snapshot.
 
-    ``schema`` has the columns that Spark declares; the table may name one of the mergers; ``noted`` is what the columns
-    of a table of Spark's catalog carry.
+    ``schema``: the columns that Spark declares. ``packed_mergers``: mergers, one of which the table may name.
+    ``noted``: the note in the columns of a table of Spark's catalog.
 
     Raises:
         InvalidQueryError: the table does not have a column, or the column's values do not fit the declared type.
@@ -120,7 +120,7 @@ class HoodieReader(DataSourceReader):
 def find_columns(snapshot: Snapshot, options: LoadOptions) -> pa.Schema:
     """Return all columns of the query that the options of a load ask for.
 
-    They do not depend on a range of commits. So the range need not be readable, nor have a start: Spark asks for the
+    They do not depend on a range of commits. So the range may be unreadable, or have no start: Spark asks for the
     columns of a stream in the same way.
 
     Raises:
@@ -153,7 +153,7 @@ def make_load_scan(
     columns: Sequence[str] | None = None,
     predicate: Predicate | None = None,
 ) -> Scan:
-    """Return the scan of the kind that the options of a load ask for; without columns it has all.
+    """Return the scan of the kind that the options of a load ask for; by default with all columns.
 
     Raises:
         HoodieError: an option's value is not valid, or the query type is not handled.
@@ -174,7 +174,7 @@ def make_load_scan(
 
 
 def choose_batch_rows(columns: int) -> int:
-    """Return the most rows in a batch for Spark, which must still be in the processor's cache when Spark unpacks it."""
+    """Return the most rows of a batch for Spark, so that it is still in the processor's cache when Spark unpacks it."""
     return read_info.choose_batch_rows(columns, _BATCH_VALUES, _LEAST_BATCH_ROWS)
 
 
@@ -197,7 +197,7 @@ def read_tasks(tasks: Sequence[Task], packed_mergers: bytes, target: pa.Schema) 
 
 
 def estimate_work(task: Task) -> int:
-    """Return the work of a task, as a number of base file bytes that take as long."""
+    """Return the work of a task, as the number of base file bytes whose reading takes as long."""
     if not isinstance(task, ScanTask):
         return _LOG_COST * task.size
     logs = sum(log.size for log in task.file_slice.log_files)

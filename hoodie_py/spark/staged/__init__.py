@@ -1,1 +1,1 @@
-"""Writes of the data source: batches and streams whose rows workers stage first."""
+"""Writes of the data source, batches and streams, whose rows workers stage first."""

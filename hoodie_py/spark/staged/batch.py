@@ -1,10 +1,9 @@
-"""The part of a data source write that batches and streams share: write staged rows in a commit.
+"""Writes of ``df.write.format("hoodie")``: tasks stage their rows, and the driver's commit writes them.
 
-``df.write.format("hoodie")``: tasks stage their rows, and the driver's commit writes them; Java: ``DefaultSource``.
-
-Spark runs ``commit`` or ``abort`` in a separate process, on a copy of the writer. It also calls ``abort`` if ``commit``
-raised an error. By then the commit may have been written, so ``abort`` reads the timeline, and it never removes
-anything but staged rows. A commit that fails rolls itself back; if its process is killed, the next writer does it.
+Streams share ``WriteJob``, which writes staged rows in a commit. Spark runs ``commit`` or ``abort`` in a separate
+process, on a copy of the writer. It also calls ``abort`` if ``commit`` raised an error. By then the commit may have
+been written, so ``abort`` reads the timeline, and it never removes anything but staged rows. A commit that fails rolls
+itself back; if its process is killed, the next writer does it. Java: ``DefaultSource``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.write_client import Writer
 
 WRITE_ID = "hoodie_py.write.id"
-"""Key of a commit's extra metadata, by which ``abort`` finds the commit of its write."""
+"""Key in a commit's extra metadata by which ``abort`` finds the commit of its write."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +92,7 @@ def remove_afterwards(staging: Staging) -> Iterator[None]:
 
 
 def find_landed_instant(snapshot: Snapshot, key: str, value: str) -> str | None:
-    """Return the instant of the latest completed write whose extra metadata has an entry; None if there is none."""
+    """Return the instant of the latest completed write with an entry in its extra metadata; None if there is none."""
     for instant, metadata in iterate_extra_metadata(snapshot):
         if metadata.get(key) == value:
             return instant

@@ -1,6 +1,6 @@
-"""Stage rows in files, from Spark's tasks to the process that commits them.
+"""Stages rows in files, on their way from Spark's tasks to the process that commits them.
 
-A writer of a Python data source cannot ask for a shuffle, and only the committing process sees all rows. So each task
+A writer of a Python data source cannot request a shuffle, and only the committing process sees all rows. So each task
 writes its rows to a file below ``.hoodie/.temp``, which readers ignore, and reports the file's name. The committing
 process reads the reported files in the order of the tasks, and removes the folder. It never reads files of other
 attempts at a task. If Spark is killed, the folder stays, and a later write removes it when it is a week old.
@@ -37,7 +37,7 @@ _SECONDS_KEPT = 7 * 24 * 3600
 class StagedRows(WriterCommitMessage):
     """The report of one task.
 
-    ``path`` is None if the task had no rows, ``query`` is the id of the streaming query, None for a batch write.
+    ``path``: None if the task had no rows. ``query``: id of the streaming query; None for a batch write.
     """
 
     path: str | None
@@ -82,7 +82,7 @@ class Staging:
 
     @contextmanager
     def open_rows(self, staged: Sequence[StagedRows]) -> Iterator[pa.RecordBatchReader | None]:
-        """Give the block the rows of all tasks, in the order given; None if there are none.
+        """Run the block with the rows of all tasks, in the given order; None if there are none.
 
         Raises:
             CorruptFileError: a file has fewer or more rows than reported.
@@ -100,7 +100,7 @@ class Staging:
             yield pa.RecordBatchReader.from_batches(readers[0].schema, batches)
 
     def remove(self) -> None:
-        """Remove the folder and old ones of killed writes; if there is no table, the empty folders above it, too."""
+        """Remove the folder and old folders of killed writes; without a table also the empty folders above."""
         remove_tree(self.files, self.folder)
         for name in self._list_old_folders():
             remove_tree(self.files, f"{TEMP_FOLDER}/{name}")
@@ -123,7 +123,7 @@ class Staging:
 
 
 class _Sink(io.RawIOBase):
-    """A writable file for pyarrow, which asks for more methods than the output has."""
+    """A writable file for pyarrow, which calls more methods than the output has."""
 
     def __init__(self, to: IO[bytes]) -> None:
         self._to = to

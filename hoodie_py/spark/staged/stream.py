@@ -1,7 +1,7 @@
 """``df.writeStream.format("hoodie")``: writes each batch of a streaming query in one commit, exactly once.
 
 After a failure Spark repeats the last batch, which may have been committed. So the extra metadata of a commit names the
-query and the batch, as in Java (``HoodieStreamingSink``), and a batch that is in the table already writes nothing. The
+query and the batch, as in Java (``HoodieStreamingSink``), and a batch that the table already has writes nothing. The
 query is identified by an option or by its id, which stays the same as long as its checkpoint exists.
 """
 
@@ -44,7 +44,7 @@ _QUERY_ID = "sql.streaming.queryId"  # Spark's local property
 class HoodieStreamWriter(_Base):  # type: ignore[misc]
     """The writes of a streaming query.
 
-    ``staging`` is the folder for staged rows of this copy. Spark commits with other copies of the writer.
+    ``staging``: the folder for the staged rows of this copy. Spark commits with other copies of the writer.
     """
 
     job: WriteJob
@@ -86,16 +86,16 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
                 warn_if_landed(self.job, STREAM_CHECKPOINT, make_checkpoint(self._find_identifier(staged), batchId))
 
     def _find_staging(self, staged: Sequence[StagedRows]) -> Staging:
-        """Return the folder that the tasks wrote to; they had another copy of this writer, with another folder."""
+        """Return the folder that the tasks wrote to; their copy of this writer has another folder."""
         paths = (each.path for each in staged if each.path is not None)
         folder = next((path.rpartition("/")[0] for path in paths), self.staging.folder)
         return Staging(self.staging.files, folder)
 
     def _find_identifier(self, staged: Sequence[StagedRows]) -> str:
-        """Return the identifier of the writer: the option's, or the id of the query.
+        """Return the identifier of the writer: the option's value, or the id of the query.
 
         Raises:
-            HoodieError: Spark does not tell the id of the query.
+            HoodieError: Spark does not give the id of the query.
         """
         named = STREAM_IDENTIFIER.read(self.job.options.settings)
         found = named or next((each.query for each in staged if each.query), None)
@@ -107,7 +107,7 @@ class HoodieStreamWriter(_Base):  # type: ignore[misc]
 
 
 def make_checkpoint(writer: str, batch: int) -> str:
-    """Return the JSON text by which a commit names its batch; the form of Java's ``HoodieStreamingSink``."""
+    """Return the JSON text by which a commit names its batch, in the form of Java's ``HoodieStreamingSink``."""
     return json.dumps({writer: str(batch)}, separators=(",", ":"))
 
 

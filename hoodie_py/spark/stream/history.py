@@ -1,16 +1,14 @@
 """History: the commits of a table, as a stream reads them batch by batch.
 
-The rules:
-
-* A batch reads the table as it was at the batch's end. Commits that came later count as unfinished, so a later
-  clustering, say, does not change which rows the batch has, if Spark asks for it again.
+* A batch reads the table as it was at the batch's end. Later commits count as unfinished, so that for example a later
+  clustering does not change which rows the batch has, if Spark asks for it again.
 * Log compactions give their own commit time to the rows that they rewrite; compactions and clusterings keep it. So they
   count as unfinished in the batch that they lie in: its rows come from the log blocks of the commits themselves. And
-  the batch ends there, because base files that are made of their rows later do not tell which commit wrote these.
+  the batch ends there, because base files made later from their rows do not show which commit wrote these.
 * The first batch of a stream from the beginning is a snapshot of the table at the batch's end: it has the last version
   of every row. That is what an incremental query from the beginning gives, and it needs no archived commits and no
-  files that were cleaned. It reaches at least to the earliest state that the table can show, which has the rows of all
-  archived commits.
+  cleaned files. It reaches at least to the earliest state that the table can show, which has the rows of all archived
+  commits.
 * Every other batch needs all its commits and their files. If some are archived or cleaned, that is an error, never
   fewer rows; unless the user allows reading the latest file slices instead.
 """
@@ -82,7 +80,7 @@ class History:
     def choose_end(self, start: StreamOffset, limits: Limits, last: str | None) -> StreamOffset:
         """Return the end of the batch that begins at an offset; the offset itself if there is nothing to read.
 
-        ``last`` is the last position that the query may read; None for no such bound.
+        ``last``: the last position that the query may read; None for no bound.
 
         Raises:
             InvalidQueryError: the offset does not belong to this table.
@@ -127,24 +125,26 @@ class History:
         return get_time(instant, self._by_request_time)
 
     def _begins_with_snapshot(self, start: StreamOffset) -> bool:
-        """Say whether the batch that begins at an offset is a snapshot. Java has filters for ranges only."""
+        """Say whether the batch that begins at an offset is a snapshot; not with filters, which Java has only for
+        ranges.
+        """
         ranged = RANGE_FILTERS.read(self._options.hoodie) or RANGE_PATH_GLOB.read(self._options.hoodie)
         return start.position == BEGINNING and not self._options.is_cdc and not ranged
 
     def _list_readable(self) -> Sequence[Instant]:
-        """Return the completed commits of the active timeline that no unfinished one may still precede."""
+        """Return the completed commits of the active timeline that no unfinished commit can precede."""
         writes = self._timeline.list_completed_writes()
         hole = find_first_pending(self._timeline) if self._by_request_time else None
         return [each for each in writes if hole is None or each.request_time < hole]
 
     def _find_commits(self, position: str) -> tuple[RangeCommit, ...]:
-        """Return the commits after a position. Archived ones are left out where ``make_scan`` looks for them."""
+        """Return the commits after a position, without archived ones if ``make_scan`` looks for them."""
         if position == BEGINNING or self._by_request_time:
             return tuple(RangeCommit(each) for each in self._list_readable() if self._get_time(each) > position)
         return resolve_range(self._timeline, position, None, self._options.hoodie).commits
 
     def _find_first_state(self) -> str:
-        """Return the position of the earliest state that the table can show, as far as cleans and the archive tell."""
+        """Return the earliest readable position, judging by cleans and the archive."""
         since = find_kept_since(self._timeline) or ""
         least = max(self._find_last_before(since), self._find_last_archived())
         kept = (self._get_time(each) for each in self._list_readable() if each.request_time >= since)
@@ -153,17 +153,17 @@ class History:
     def _find_last_archived(self) -> str:
         """Return the last position of archived writes, whose rows every state shows.
 
-        Archival goes by request times, so it may come after the completion of an active commit.
+        Archival goes by request times, so this may be after the completion of an active commit.
         """
         if self._by_request_time:
             return BEGINNING
         return max(self._timeline.read_archive().completion_times.values(), default=BEGINNING)
 
     def _find_last_before(self, since: str) -> str:
-        """Return the last position of writes that were requested before a time, from which on cleans keep commits.
+        """Return the last position of writes requested before a time from which on cleans keep commits.
 
-        Cleans go by request times. A compaction that was requested before replaces its slices for them, also where it
-        completed later: states before that need the older ones.
+        Cleans go by request times. A compaction requested earlier replaces its slices for them, even if it completed
+        later: states before its completion need the older slices.
         """
         writes = self._timeline.list_completed_writes()
         return max((self._get_time(each) for each in writes if each.request_time < since), default=BEGINNING)
@@ -178,7 +178,7 @@ class History:
         return self._snapshot.evolve(timeline=timeline, schema=self._snapshot.schema)
 
     def _check_kept(self, then: Snapshot, end: StreamOffset) -> None:
-        """Check that cleans kept the files of a state of the past: their lack would not show in a listing.
+        """Check that cleans kept the files of a state of the past: a listing would not show that they are missing.
 
         Raises:
             InvalidQueryError: files are gone, or all commits are archived.
@@ -197,11 +197,11 @@ class History:
             raise self._make_gone_error("files of the state at", end) from error
 
     def _find_log_compactions(self, span: CommitRange) -> frozenset[Instant]:
-        """Return the log compactions of a range. Changes know them by themselves."""
+        """Return the log compactions of a range; none for changes, which handle them."""
         return frozenset() if self._options.is_cdc else find_log_compactions(self._timeline, span)
 
     def _find_range(self, start: StreamOffset, end: StreamOffset) -> CommitRange:
-        """Return the commits of a batch, none of which is archived.
+        """Return the commits of a batch, none of which may be archived.
 
         Raises:
             InvalidQueryError: one is.

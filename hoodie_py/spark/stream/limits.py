@@ -1,7 +1,7 @@
 """Limits of a micro-batch: how many commits, files and bytes it may have.
 
-The rule: a batch has whole commits, and at least one. Commits of the same time stay together, because a position cannot
-lie between them. A commit counts with the files and bytes that it wrote. Table services count nothing, because a stream
+A batch has whole commits, and at least one. Commits of the same time stay together, because a position cannot lie
+between them. A commit counts with the files and bytes that it wrote. Table services count nothing, because a stream
 reads no rows of them. A batch ends with a log compaction at the latest (``history`` says why).
 """
 
@@ -21,7 +21,7 @@ _READ_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most of a batch; None is no limit."""
+    """The maxima of a batch; None is no limit."""
 
     commits: int | None = None
     files: int | None = None
@@ -40,14 +40,14 @@ class Limits:
         return (self.commits, self.files, self.bytes) != (None, None, None)
 
     def admits(self, load: Load) -> bool:
-        """Say whether a batch may have a load."""
+        """Say whether a load is within the limits."""
         pairs = ((self.commits, load.commits), (self.files, load.files), (self.bytes, load.bytes))
         return all(most is None or value <= most for most, value in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What commits wrote; ``is_last`` says that no batch goes on after them."""
+    """What commits wrote. ``is_last``: a batch must end with them."""
 
     commits: int = 0
     files: int = 0
@@ -76,7 +76,7 @@ class Load:
 
 
 def choose_end(timeline: TableTimeline, commit_range: CommitRange, limits: Limits, least: str = "") -> str:
-    """Return the position at which a batch ends that begins at the range's start.
+    """Return the position of the end of a batch that begins at the range's start.
 
     Everything up to the position ``least`` is in the batch, whatever the limits; only a snapshot has one.
 
@@ -96,7 +96,7 @@ def choose_end(timeline: TableTimeline, commit_range: CommitRange, limits: Limit
 
 
 def _iterate_loads(timeline: TableTimeline, commit_range: CommitRange) -> Iterator[tuple[str, Load]]:
-    """Yield each position of a range, in order, with what was written there. Metadata is read a few commits ahead."""
+    """Yield each position of a range, in order, with the load written there. Metadata is read a few commits ahead."""
 
     def get_position(commit: RangeCommit) -> str:
         return get_time(commit.instant, commit_range.by_request_time)

@@ -2,10 +2,9 @@
 
 A position is a time, like the start of an incremental query: a completion time from table version 8 on, a request time
 up to version 6. Everything up to it was read. The offset also names the table and the last commit at or before the
-position. A table made anew at the same path does not have that commit, and neither has a table that was restored to an
+position. A table made anew at the same path does not have that commit, and neither does a table that was restored to an
 earlier savepoint. So a checkpoint that does not belong to the table's history is an error, and no rows are skipped.
-
-Java: ``HoodieSourceOffset``, which has the position alone.
+Java: ``HoodieSourceOffset``, which has only the position.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NEW_CHECKPOINT = f"Start the query with another checkpoint; {STREAM_START} says
 class StreamOffset:
     """A position in the history of a table.
 
-    ``commit`` is the request time of the last commit at or before the position; None if there is none.
+    ``commit``: request time of the last commit at or before the position; None if there is none.
     """
 
     table: str
@@ -49,7 +48,7 @@ class StreamOffset:
         """Parse an offset that Spark kept.
 
         Raises:
-            InvalidQueryError: the offset is not one of this package.
+            InvalidQueryError: the offset was not made by this package.
         """
         if not isinstance(value, Mapping) or value.get("hoodie_py") != _FORMAT:
             raise InvalidQueryError("The checkpoint has offsets of another source.", hint=_NEW_CHECKPOINT)
@@ -77,7 +76,7 @@ class StreamOffset:
     def check(self, timeline: TableTimeline, by_request_time: bool) -> None:
         """Check that the offset belongs to a table.
 
-        ``by_request_time`` says which times the stream compares now.
+        ``by_request_time``: which times the stream compares now.
 
         Raises:
             InvalidQueryError: the checkpoint is of another table, or of another history of this one.

@@ -1,9 +1,9 @@
-"""Parse the options of ``spark.readStream.format("hoodie")``.
+"""Parses the options of ``spark.readStream.format("hoodie")``.
 
-A stream takes the options of a load. Where it begins is said by Java's ``hoodie.datasource.streaming.startOffset``
-("earliest", "latest" or a time) or by the begin of an incremental query. It has no end, and reads no earlier state.
+A stream takes the options of a load. It begins where Java's ``hoodie.datasource.streaming.startOffset`` says
+("earliest", "latest" or a time), or the begin of an incremental query. It has no end, and reads no earlier state.
 
-Two defaults are not those of a load, because a stream must not lose rows. Up to table version 6 it waits before the
+Two defaults differ from those of a load, because a stream must not lose rows. Up to table version 6 it waits before the
 first unfinished commit (Java: ``HoodieStreamSourceV1``). And a range whose files are gone is an error, on all versions.
 """
 
@@ -37,7 +37,7 @@ _DEFAULTS = {str(HOLES_POLICY): "BLOCK", str(FALLBACK_TO_FULL_SCAN): "false"}
 class StreamOptions:
     """The options of a stream; its repr shows no storage options.
 
-    ``load`` has the options of each of its batches, without start and end. ``start`` is "earliest", "latest" or a time.
+    ``load``: the options of each of its batches, without start and end. ``start``: "earliest", "latest" or a time.
     """
 
     load: LoadOptions
@@ -74,7 +74,7 @@ class StreamOptions:
         return self.load.hoodie
 
     def limit_range(self, start: str, end: str) -> LoadOptions:
-        """Return the options of the batch with the commits after a position, up to another one."""
+        """Return the options of the batch with the commits after position ``start``, up to ``end``."""
         times = {str(RANGE_START): start or EARLIEST, str(RANGE_END): end}
         return replace(self.load, hoodie={**self.load.hoodie, **times})
 

@@ -1,10 +1,10 @@
 """The Spark reader of a stream: which commits make a batch, and the tasks of a batch (Spark's ``MicroBatchStream``).
 
-One process keeps the reader for the whole query and answers Spark there. Other copies of it read in the tasks. Every
-answer is made from the table as it is at that time, so a query that was killed goes on as if it had not been.
+One process keeps the reader for the whole query and answers Spark there; copies of it read in the tasks. Every answer
+is computed from the table's current state, so a query that was killed continues as if it had not been.
 
 A batch is the range of commits between two offsets. ``latestOffset`` decides where it ends, and ``partitions`` lists
-the timeline again: a listing that takes long may miss a commit and yet see a later one, but the next listing has both.
+the timeline again: a long listing may miss a commit and yet see a later one, but the next listing has both.
 ``partitions`` gives the same rows each time, also after a restart. For that it takes the table as it was at the end of
 the batch (``history``).
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads columns of the rows, or of the changes, of each commit.
 
-    ``schema`` has the columns that Spark declares; the table may name one of the mergers.
+    ``schema``: the columns that Spark declares. ``packed_mergers``: mergers, one of which the table may name.
 
     Raises:
         HoodieError: the options are not those of a stream.
@@ -76,7 +76,9 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end.position == offset.position else end.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return a limit if the options have one. Spark knows no limit by commits, so it may stand for the options'."""
+        """Return a limit if the options have one. Spark has no limit by commits, so a limit of bytes may
+        stand for it.
+        """
         given = self._options.limits
         if not given:
             return ReadAllAvailable()
@@ -120,7 +122,7 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return History(open_table(self._options.load), self._options)
 
     def _apply(self, limit: ReadLimit) -> Limits:
-        """Return the limits of the next batch. Spark asks for all that there is if the trigger says so.
+        """Return the limits of the next batch; none if Spark asks for everything, as some triggers do.
 
         Raises:
             UnsupportedFeatureError: a limit of another kind.
