@@ -1,4 +1,4 @@
-"""Bars of a terminal, where lengths tell more than numbers: one line a value, in eighths of a character."""
+"""Bar charts on a terminal: one line per value, drawn in eighths of a character."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ _SPANS = (
     ("4 weeks", timedelta(days=28), "from %Y-%m-%d"),
     ("year", timedelta(days=364), "from %Y-%m-%d"),
 )
+# Spans are counted from a Monday, so that weeks begin on Mondays.
 _MONDAY = datetime(1969, 12, 29)  # noqa: DTZ001 - instants are naive times of the table's zone
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A line: what it is of, its value, and the value as a text."""
+    """One line of a chart: its label, its value, and the value as text."""
 
     label: str
     value: float
@@ -40,9 +41,10 @@ class Bar:
 
 
 def draw_bar(value: float, most: float, width: int, *, is_plain: bool = False) -> str:
-    """Return a bar that is ``width`` characters long for the value ``most``; what is there is never drawn as nothing.
+    """Return the bar of a value; the value ``most`` gets ``width`` characters.
 
-    ``is_plain`` is for terminals without block characters.
+    A positive value always gets a visible bar, however small it is. ``is_plain`` is for terminals without block
+    characters.
     """
     if value <= 0 or most <= 0:
         return ""
@@ -72,7 +74,10 @@ def print_bars(title: str, bars: Sequence[Bar]) -> None:
 
 
 def count_sizes(sizes: Iterable[int]) -> list[Bar]:
-    """Return how many files have which size: a bar for each fourfold of bytes, from the least to the greatest size."""
+    """Return how many files have which size, from the smallest to the largest.
+
+    Each bar covers a factor of four: 1 to 4 bytes, 4 to 16 bytes, and so on.
+    """
     found: dict[int, list[int]] = {}
     for size in sizes:
         found.setdefault((max(size, 1).bit_length() - 1) // 2, []).append(size)
@@ -90,10 +95,10 @@ def count_sizes(sizes: Iterable[int]) -> list[Bar]:
 
 
 def compare_logs(sizes: Mapping[str, tuple[int, int]]) -> list[Bar]:
-    """Return the bytes of log files for a byte of base files, greatest first.
+    """Return the ratio of log bytes to base file bytes of each place, greatest first, at most 12 of them.
 
-    ``sizes`` has the bytes of base files and of log files by place. Places without base files come first: all that they
-    have is logs.
+    ``sizes``: bytes of base files and bytes of log files by place. Places without base files come first, because all
+    their data is in logs.
     """
     found = []
     for place, (base, log) in sizes.items():
@@ -113,9 +118,9 @@ def compare_logs(sizes: Mapping[str, tuple[int, int]]) -> list[Bar]:
 
 
 def count_commits(commits: Sequence[tuple[datetime, Mapping[str, Any]]]) -> tuple[str, list[Bar]]:
-    """Return the name of a span of time, and a bar for each span with its commits, oldest first.
+    """Return the name of a span of time, and one bar per span with its commits, oldest first.
 
-    The span is the least of which there are at most 24; spans without commits are there, too.
+    The span is the shortest one that gives at most 24 bars. Spans without commits get a bar, too.
     """
     times = [time for time, _ in commits]
     ends = min(times), max(times)

@@ -6,15 +6,15 @@ It is ``$HOODIE_CONFIG``, else ``hoodie/config.toml`` in ``$XDG_CONFIG_HOME`` or
     path = "s3://lake/trips"
     storage_options = {client_kwargs = {region_name = "eu-west-1"}}
 
-    [stores."s3://lake/"]          # options for every table whose path begins so
+    [stores."s3://lake/"]          # options for every table whose path has this prefix
     anon = true
 
     [catalogs.prod]
     kind = "hive"
     uri = "thrift://metastore:9083"
 
-``TABLE`` is then a path or URI, the name of a table, or a table of a catalog: ``prod:lake.trips``. A folder that has
-such a name goes first.
+``TABLE`` is then a path or URI, the name of a table, or a table of a catalog: ``prod:lake.trips``. If a folder has the
+same name, the folder is meant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CATALOG_KEYS = ("kind", "uri", "options", "storage_options")
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A table that has a name: its path or URI, and options of its store."""
+    """A table with a name: its path or URI, and the options of its store."""
 
     path: str
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -42,7 +42,10 @@ class NamedTable:
 
 @dataclass(frozen=True, slots=True)
 class NamedCatalog:
-    """A catalog that has a name; ``options`` are those of its client, ``storage_options`` of its tables' stores."""
+    """A catalog with a name.
+
+    ``options`` are for the catalog's client, ``storage_options`` for the stores of its tables.
+    """
 
     kind: str
     uri: str | None = None
@@ -52,14 +55,14 @@ class NamedCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the file says; empty without a file."""
+    """The contents of the configuration file; empty if there is no file."""
 
     tables: Mapping[str, NamedTable] = field(default_factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     catalogs: Mapping[str, NamedCatalog] = field(default_factory=dict)
 
     def resolve(self, place: str) -> NamedTable:
-        """Return the table that an argument means: a path or URI, a name, or a table of a catalog.
+        """Return the table that a command's argument means: a path or URI, a name, or a table of a catalog.
 
         Raises:
             HoodieError: there is no such table in the catalog, or it cannot be reached.
@@ -88,7 +91,7 @@ class Config:
 
 
 def find_config_file() -> Path:
-    """Return where the file is, or would be."""
+    """Return the path of the configuration file, which need not exist."""
     named = os.environ.get("HOODIE_CONFIG")
     if named:
         return Path(named)

@@ -1,11 +1,11 @@
-"""Output of the subcommands: results go to stdout, all else to stderr; colours and progress bars need a terminal.
+"""Output of the subcommands: results go to stdout, everything else to stderr; colours and progress bars need a
+terminal.
 
-Tables fit the terminal. If stdout is no terminal, nothing is cut off, so that ``hoodie ... | grep`` gets whole values
-(unless COLUMNS sets a width).
+On a terminal, tables are made to fit. If stdout is no terminal, nothing is cut off, so that ``hoodie ... | grep`` gets
+whole values (unless COLUMNS sets a width).
 
-Report errors and warnings of a subcommand in one line on stderr, and set the exit status.
-
-The status is 0 (done), 1 (failed) or 2 (wrong usage, from typer). Only ``--debug`` prints tracebacks.
+Errors and warnings are one line on stderr; only ``--debug`` prints tracebacks. The exit status is 0 (done), 1 (failed)
+or 2 (wrong usage, from typer).
 """
 
 from __future__ import annotations
@@ -39,22 +39,24 @@ T = TypeVar("T")
 
 
 class DataConsole(Console):
-    """A console that prints text unchanged: it knows no markup and no emoji codes, and adds no colours."""
+    """A console that prints text unchanged: without markup, emoji codes or colours of its own."""
 
     def __init__(self, file: IO[str] | None = None, width: int | None = None, stderr: bool = False) -> None:
         super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text as rich shows it: what a table says in it cannot change the terminal."""
+        """Return a text as rich shows it, with control characters escaped, because text from a table must not change
+        the terminal.
+        """
         return super().render_str(escape_controls(text, lines=True), **options)
 
     def on_broken_pipe(self) -> None:
-        """Raise an error, which ends the command quietly; rich would end the process with a failure."""
+        """Raise an error, so that the command ends quietly; rich would end the process with a failure."""
         raise BrokenPipeError
 
 
 class PlainConsole(DataConsole):
-    """A console for files and pipes: wide, and without blanks at the ends of lines."""
+    """A console for files and pipes: wide, and without trailing blanks."""
 
     def __init__(self, file: IO[str] | None = None, width: int | None = None) -> None:
         super().__init__(file, width or UNLIMITED_WIDTH)
@@ -67,7 +69,7 @@ class PlainConsole(DataConsole):
 
 
 def make_stdout(width: int | None = None) -> Console:
-    """Return the console for results; ``width`` is for output that is no terminal."""
+    """Return the console for results; ``width`` applies if stdout is no terminal."""
     console = DataConsole()
     if console.is_terminal or os.environ.get("COLUMNS"):
         return console
@@ -90,13 +92,13 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text in which names and values of a table may be, whose control characters are escaped."""
+    """Print a text that may contain names and values of a table, with control characters escaped."""
     typer.echo(escape_controls(text, lines=True))
 
 
 def print_path(path: str) -> None:
-    """Print a path: exactly for files and programs, with control characters escaped for a terminal."""
-    typer.echo(escape_controls(path) if sys.stdout.isatty() else path, color=True)  # else typer takes sequences out
+    """Print a path. For a terminal, control characters are escaped; files and pipes get the exact path."""
+    typer.echo(escape_controls(path) if sys.stdout.isatty() else path, color=True)  # or typer removes sequences
 
 
 def print_result(result: DataclassInstance, as_json: bool) -> None:
@@ -158,7 +160,7 @@ def build_facts(pairs: Iterable[tuple[str, str | Text | None]], title: str | Non
 
 @contextmanager
 def show_progress(*columns: ProgressColumn) -> Iterator[Progress | None]:
-    """Show a progress bar of one task on stderr during the block; give None if stderr is no terminal."""
+    """Show a progress bar of one task on stderr during the block; yields None if stderr is no terminal."""
     console = make_stderr()
     if not console.is_terminal:
         yield None
@@ -169,7 +171,7 @@ def show_progress(*columns: ProgressColumn) -> Iterator[Progress | None]:
 
 
 def iterate_with_progress(items: Sequence[T], description: str) -> Iterator[T]:
-    """Yield the items and count them in a progress bar, if there are several."""
+    """Yield the items; a progress bar counts them if there are at least two."""
     if len(items) < 2:
         yield from items
         return

@@ -1,6 +1,6 @@
-"""A page of a lake: one HTML file without scripts, that shows what is due at many tables.
+"""A page about a lake: one HTML file without scripts that shows what is due at many tables.
 
-Everything that comes from a table is escaped.
+All text that comes from a table is escaped.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ td.why { overflow-wrap: anywhere }
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table of the lake: its report, or why there is none. ``is_refused``: the table has a feature that is not
-    handled, which is no failure.
+    """A table of the lake with its report, or with the error if there is no report.
+
+    ``is_refused``: the table has a feature that is not supported, which does not count as a failure.
     """
 
     uri: str
@@ -47,12 +48,12 @@ class TableState:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the table cannot be looked at, or a step failed."""
+        """Whether the table could not be examined, or a step failed."""
         return not self.is_refused if self.report is None else bool(self.report.failed)
 
 
 def make_page(states: Sequence[TableState], when: datetime) -> str:
-    """Return the page of a lake at a time."""
+    """Return the page of a lake at a point in time."""
     reports = [each.report for each in states if each.report is not None]
     due = sum(bool(each.due) for each in reports)
     broken = len(states) - len(reports)
@@ -76,7 +77,7 @@ def make_page(states: Sequence[TableState], when: datetime) -> str:
 
 
 def _rank(state: TableState) -> tuple[int, str]:
-    """Order tables: first those that need a look."""
+    """Return the sort key of a table: those that need attention come first."""
     if state.report is None:
         return 0, state.uri
     return (1 if state.report.failed else 2 if state.report.due else 3), state.report.table

@@ -14,14 +14,14 @@ _FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class _SafeFormatter(logging.Formatter):
-    """Formats messages so that names of a table in them cannot change the terminal."""
+    """Formats messages with control characters escaped, so that names from a table cannot change the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         return escape_controls(super().format(record), lines=True)
 
 
 def show_logs(level: str) -> None:
-    """Send messages from a level on to stderr, those of this package only.
+    """Send this package's messages of at least this level to stderr.
 
     Raises:
         typer.BadParameter: there is no such level.

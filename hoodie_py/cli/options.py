@@ -1,12 +1,12 @@
-"""Arguments and options that several subcommands share, and the parser of ``--storage-option``.
+"""Arguments and options that several subcommands share, and the functions that parse them.
+
+They are for opening a table (``--storage-option``), for reading rows, and for writing (Hudi's writer options, formats
+of files of rows).
 
 ``--storage-option K=V`` adds one entry to the storage options. ``client_kwargs.a=b`` adds an entry to a group; other
 names with dots (``fs.s3a.endpoint``) are not split. ``true``, ``false``, ``null`` and JSON objects or lists are parsed
-as JSON. All other values stay text, so that a key or secret of digits is not changed. Values are never printed, because
-they may be credentials.
-
-Options of the subcommands that read rows. Options of those that write, the formats of files of rows, and their
-conversion to Hudi's writer options.
+as JSON. All other values stay text, so that a key or secret made of digits is not changed. Values are never printed,
+because they may be credentials.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _named_options: ContextVar[Mapping[str, Any] | None] = ContextVar("options of th
 
 
 def _resolve_table(context: typer.Context, place: str | None) -> str | None:
-    """Return the path of the table that an argument means; its storage options wait for ``parse_storage_options``."""
+    """Return the path of the table that an argument means.
+
+    The table's storage options from the configuration are kept for ``parse_storage_options``.
+    """
     if place is None or context.resilient_parsing:
         return place
     from hoodie_py.cli.console import report_errors
@@ -44,7 +47,10 @@ def _resolve_table(context: typer.Context, place: str | None) -> str | None:
 
 
 def complete_table(incomplete: str) -> list[str]:
-    """Return names of tables, and folders, that begin so; for the shell, which shows no errors."""
+    """Return the names of tables and the folders that begin with the text, for completion in the shell.
+
+    Errors are not shown there, so a wrong configuration gives no names.
+    """
     above, slash, begin = incomplete.rpartition("/")
     try:
         below = [each for each in Path(f"{above}{slash}").iterdir() if each.is_dir() and each.name.startswith(begin)]
@@ -91,7 +97,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback 
 
 
 def split_pairs(pairs: Sequence[str] | None, flag: str, example: str = "") -> Iterator[tuple[str, str]]:
-    """Yield key and value of each ``K=V`` that an option was given.
+    """Yield the key and value of each ``K=V`` given for an option.
 
     Raises:
         typer.BadParameter: an entry is not K=V.
@@ -106,7 +112,7 @@ def split_pairs(pairs: Sequence[str] | None, flag: str, example: str = "") -> It
 def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None) -> dict[str, Any]:
     """Return the storage options for the values of ``--storage-option`` and ``--endpoint-url``.
 
-    Those of the configuration file for the command's table are among them, where the command line has no others.
+    Options that the configuration file has for the command's table are included; the command line overrides them.
 
     Raises:
         typer.BadParameter: an entry is not K=V, or two entries contradict each other.
@@ -124,7 +130,7 @@ def parse_storage_options(pairs: Sequence[str] | None, endpoint_url: str | None)
 
 
 def forget_named_options() -> None:
-    """Forget the storage options of another command's table."""
+    """Forget the configured storage options of the previous command's table."""
     _named_options.set(None)
 
 
@@ -158,7 +164,7 @@ ROWS_ON_THE_TERMINAL = 50
 
 
 class OutputFormat(StrEnum):
-    """Format of rows that are read."""
+    """Output format of the rows that a command reads."""
 
     table = "table"
     csv = "csv"
@@ -200,7 +206,7 @@ Poll = Annotated[float, typer.Option("--poll", min=0.01, metavar="SECONDS", help
 
 
 def choose_format(format: OutputFormat, as_json: bool) -> OutputFormat:
-    """Return the format that ``--format`` and ``--json`` ask for.
+    """Return the format given by ``--format`` and ``--json``.
 
     Raises:
         typer.BadParameter: they contradict each other.
@@ -211,7 +217,7 @@ def choose_format(format: OutputFormat, as_json: bool) -> OutputFormat:
 
 
 def check_follow(kind: OutputFormat, *, range_end: str | None, has_file: bool, limit: int | None) -> None:
-    """Refuse options that need an end beside ``--follow``.
+    """Refuse options that need an end together with ``--follow``, which has none.
 
     Raises:
         typer.BadParameter: there is such an option.
@@ -224,7 +230,7 @@ def check_follow(kind: OutputFormat, *, range_end: str | None, has_file: bool, l
 
 
 def check_plot(plot: bool, as_json: bool) -> None:
-    """Refuse bars in JSON.
+    """Refuse ``--plot`` together with ``--json``.
 
     Raises:
         typer.BadParameter: both are asked for.
@@ -239,7 +245,7 @@ def split_names(text: str | None) -> list[str] | None:
 
 
 class RowFormat(StrEnum):
-    """Format of a file of rows."""
+    """Format of an input file of rows."""
 
     parquet = "parquet"
     csv = "csv"
@@ -315,7 +321,7 @@ CatalogOptions = Annotated[
 
 
 def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode | None = None) -> dict[str, str]:
-    """Return Hudi's writer options from ``--option``; an option of the command itself takes precedence.
+    """Return Hudi's writer options from ``--option``; ``--metadata-mode`` overrides the same entry there.
 
     Raises:
         typer.BadParameter: an entry is not K=V.
@@ -327,7 +333,7 @@ def parse_hudi_options(pairs: Sequence[str] | None, metadata_mode: MetadataMode 
 
 
 def import_given_merger(path: str | None) -> type[RecordMerger] | None:
-    """Return the class that ``--merger`` names, for a read; None if there is no such option.
+    """Return the class that ``--merger`` names, for a read; None if the option is not given.
 
     Raises:
         InvalidQueryError: the class does not exist.
@@ -338,7 +344,7 @@ def import_given_merger(path: str | None) -> type[RecordMerger] | None:
 
 
 def load_merger(config: TableConfig, path: str | None, *, override: bool = False) -> type[RecordMerger] | None:
-    """Return the class that ``--merger`` names; None if there is no such option.
+    """Return the class that ``--merger`` names, for a write; None if the option is not given.
 
     Raises:
         InvalidQueryError: the class does not exist, or it is not the table's merger and ``override`` is false.

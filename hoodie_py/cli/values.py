@@ -1,7 +1,7 @@
 """Format values as text for a terminal, and as JSON.
 
-Text from a table may have control characters that change the terminal, so they are escaped. JSON keeps values exactly:
-decimals and non-finite floats are strings, binary is base64, times are ISO texts.
+Text from a table may contain control characters that change the terminal, so they are escaped. JSON keeps values
+exactly: decimals and non-finite floats are strings, binary is base64, times are ISO texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def escape_controls(text: str, lines: bool = False) -> str:
-    """Return a text with escaped control characters; ``lines`` keeps line breaks."""
+    """Return a text with control characters escaped; ``lines`` keeps line breaks."""
     if text.isprintable():
         return text
     return "".join(
@@ -24,7 +24,7 @@ def escape_controls(text: str, lines: bool = False) -> str:
 
 
 def to_text(value: Any) -> str:
-    """Return a table's value as text for a terminal; null is empty."""
+    """Return a value of a table as text for a terminal; null is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -47,7 +47,7 @@ def _to_inner_text(value: Any) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """Return a table's value as a value for ``json.dumps``."""
+    """Return a value of a table as a value for ``json.dumps``."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

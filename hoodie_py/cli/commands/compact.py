@@ -87,7 +87,7 @@ def compact(
 
 @contextmanager
 def open_engine(name: EngineName, job: str = "hoodie compact") -> Iterator[Engine | None]:
-    """Give the engine of a table service during the block; ``job`` is the name that Spark shows."""
+    """Yield the engine of a table service; ``job`` is the name that Spark shows."""
     if name is EngineName.local:
         yield None
         return
@@ -111,7 +111,7 @@ _WIDE = 100  # columns of a terminal that has room for a title beside a bar and 
 
 @contextmanager
 def _show_progress() -> Iterator[OnProgress | None]:
-    """Show a progress bar on stderr during the block; give None if stderr is no terminal."""
+    """Show a progress bar on stderr during the block; yields None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
 
     from hoodie_py.cli import console

@@ -1,8 +1,6 @@
-"""The checks of ``hoodie doctor``: the interpreter, packages, Java and the store.
+"""``hoodie doctor``: check the interpreter, packages, Java and the store, and say what to install.
 
 Versions are compared with the bounds in this package's own metadata. Checks print nothing and raise nothing.
-
-``hoodie doctor``: check what is installed and whether it works, and say what to install.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check: what was found, and advice if it is missing or broken."""
+    """One check: its result, and advice if something is missing or broken."""
 
     name: str
     status: Status
@@ -96,8 +94,8 @@ def check_python() -> Check:
 def check_package(name: str, extra: str | None, needed: bool = False) -> Check:
     """Check that a package is installed, has a version within the declared bounds, and can be imported.
 
-    ``extra`` is the extra of this distribution that installs it, None if it is always needed. ``needed``: the command's
-    arguments need it, although it is optional.
+    ``extra``: the extra of this distribution that installs it, None for a package that is always needed. ``needed``:
+    whether the command's arguments need a package that is optional otherwise.
     """
     install = f"pip install '{DISTRIBUTION}[{extra}]'" if extra else f"pip install --upgrade {DISTRIBUTION}"
     try:
@@ -149,7 +147,7 @@ def _parse_version(version: str) -> list[int]:
 
 
 def check_java() -> Check:
-    """Check that there is a Java for Spark; nothing else needs Java."""
+    """Check that there is a Java for Spark. Nothing else needs Java."""
     java = find_java()
     if java is None:
         return Check("Java", Status.MISSING, "not found", HOW_TO_INSTALL)
@@ -159,7 +157,7 @@ def check_java() -> Check:
 
 
 def check_worker_python() -> Check:
-    """Check that Spark's workers on this machine would run a Python that can read tables."""
+    """Check that the Python of Spark's workers on this machine can read tables."""
     from hoodie_py.spark.worker_python import find_worker_problem
 
     problem = find_worker_problem()
@@ -170,7 +168,7 @@ def check_worker_python() -> Check:
 
 
 def check_endpoint(url: str) -> Check:
-    """Check that an S3-compatible store answers; an HTTP error is an answer, too."""
+    """Check that an S3-compatible store answers. An HTTP error counts as an answer."""
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 

@@ -1,4 +1,4 @@
-"""``hoodie explain``: print every version of one record in merge order, and which one wins each merge, and why."""
+"""``hoodie explain``: print every version of one record in merge order, which version wins each merge, and why."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _print(history: RecordHistory) -> None:
 
 
 def _tell_fate(step: Step) -> str:
-    """Say what became of a version. What a snapshot shows, or has the values of what it shows, never "loses"."""
+    """Say what became of a version. "loses" is never said of a version whose values the snapshot shows."""
     by = "" if step.by is None else f" {step.by}"
     return {
         "stays": "stays",

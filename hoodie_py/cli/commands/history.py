@@ -1,4 +1,4 @@
-"""``hoodie history``: print the life of one record: the commits that changed it, with values and files."""
+"""``hoodie history``: print the commits that changed one record, with its values and files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _print(found: KeyHistory) -> None:
 
 
 def _format_values(event: KeyEvent, shown: Mapping[str, Any]) -> str:
-    """Return an event's values without meta columns: of an update only those that it changed."""
+    """Return an event's values without meta columns; for an update only the values that changed."""
     values = {name: value for name, value in (event.values or {}).items() if not name.startswith("_hoodie_")}
     if event.change == "updated":
         values = {name: value for name, value in values.items() if name not in shown or value != shown[name]} or values

@@ -109,7 +109,7 @@ def index(
 
 @contextmanager
 def _show_progress() -> Iterator[OnRecords | None]:
-    """Show the number of records on stderr during the block; give None if stderr is no terminal."""
+    """Show the number of records on stderr during the block; yields None if stderr is no terminal."""
     from rich.progress import TextColumn
 
     from hoodie_py.cli.console import show_progress

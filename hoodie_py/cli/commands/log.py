@@ -1,7 +1,7 @@
-"""``hoodie log``: list the blocks of one log file.
+"""``hoodie log``: list the blocks of one log file, which need not belong to a table.
 
-The storage layer must reach the file, but it need not belong to a table. Incomplete blocks, which readers skip, are
-listed as corrupt. The number of records comes from the block's header, without decoding the records.
+Incomplete blocks, which readers skip, are listed as corrupt. Records are counted without decoding them where the
+block's format allows it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_file(uri: str, options: dict[str, Any]) -> bytes:
 
 
 def describe(data: bytes) -> tuple[list[dict[str, Any]], HoodieError | None]:
-    """Return the blocks of a log file as JSON values, and the error that made reading stop, or None."""
+    """Return the blocks of a log file as JSON values, and the error that stopped the reading, or None."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log.framing import CorruptBlock, iterate_blocks
 
@@ -112,7 +112,9 @@ def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
 
 
 def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
-    """Return the number of records or deletes of a block, or None if it is unknown, and a problem, or None."""
+    """Return the number of records or deletes in a block (None if unknown), and the error that prevents counting, or
+    None.
+    """
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log.framing import BlockType
     from hoodie_py.formats.parquet.decoder import count_parquet_rows
@@ -125,7 +127,7 @@ def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
 
 
 def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
-    """Print the blocks as a table; ``headers`` prints all headers of each block, too."""
+    """Print the blocks as a table; ``headers`` also prints all headers of each block."""
     from rich.text import Text
 
     from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout, print_note
@@ -163,7 +165,7 @@ def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
 
 
 def summarize_headers(headers: dict[str, str]) -> str:
-    """Return a block's headers as a short text, without those that every block has: instant and schema."""
+    """Return a block's headers as a short text, without instant and schema, which every block has."""
     parts = []
     for name, value in headers.items():
         match name:

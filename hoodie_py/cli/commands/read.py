@@ -117,7 +117,7 @@ def read(
 
 
 def print_explanation(scan: Scan, *, as_json: bool, analyze: bool) -> None:
-    """Print how a scan is planned, and what reading it took if that is asked for."""
+    """Print how a scan is planned; ``analyze`` also reads the rows and prints what that took."""
     from dataclasses import asdict
 
     from hoodie_py.cli.console import print_json, print_text
@@ -130,6 +130,6 @@ def print_explanation(scan: Scan, *, as_json: bool, analyze: bool) -> None:
 
 
 def _list_user_columns(table: HoodieTable) -> list[str]:
-    """Return the columns without Hudi's meta columns, as a terminal is narrow; ``--columns`` can name them."""
+    """Return the columns without Hudi's meta columns, because a terminal is narrow; ``--columns`` can name them."""
     names = table.schema.names
     return [name for name in names if not name.startswith("_hoodie_")] or names

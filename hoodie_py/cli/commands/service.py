@@ -104,7 +104,9 @@ def service(
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM and SIGINT set during the block; a second signal acts as it does without the block."""
+    """Yield an event that SIGTERM and SIGINT set during the block; a second signal acts as it does outside
+    the block.
+    """
     stopped = threading.Event()
     before: dict[int, Any] = {}
 
@@ -126,7 +128,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 @dataclass(slots=True)
 class Work:
-    """What the command does in each turn."""
+    """The work of one turn of the command: which tables, which services, and how to report."""
 
     places: Sequence[str]
     storage: Mapping[str, Any]
@@ -142,7 +144,7 @@ class Work:
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def take_turn(self) -> bool:
-        """Look at all tables, run what is due if that was asked for, and say whether something failed."""
+        """Examine all tables and run what is due if ``run`` is set; returns whether something failed."""
         from datetime import UTC, datetime
 
         states: list[TableState] = []
@@ -158,7 +160,7 @@ class Work:
         return any(each.has_failed for each in states)
 
     def _find(self) -> Iterator[str | TableState]:
-        """Yield the tables, and the places that cannot be looked into."""
+        """Yield the tables, and a failed state for each place that cannot be searched."""
         from hoodie_py.errors import HoodieError
         from hoodie_py.table.lake import find_tables
 
@@ -196,7 +198,7 @@ class Work:
         return TableState(uri, report)
 
     def _tell(self, table: str, step: ServiceStep) -> None:
-        """Print a step when it is done: a loop has no end to print it at."""
+        """Print a step as soon as it is done, because a loop has no end at which to print it."""
         from hoodie_py.cli.console import print_note
         from hoodie_py.cli.values import escape_controls
 

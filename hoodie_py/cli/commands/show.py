@@ -1,7 +1,7 @@
 """``hoodie show``: print a table's properties, the number and size of its files, and its columns.
 
-The rule: what can be known is shown. A table may have columns that cannot be found, because no commit has them and its
-data files are gone, or that are not handled. Then the reason is in their place.
+Whatever can be found out is shown. Columns may be unknown, because no commit has them and the data files are gone, or
+unsupported; then the reason is printed in their place.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _describe_column(field: pa.Field) -> dict[str, str]:
-    """Return name and Arrow type, and Hudi's type where that is another: VECTOR, VARIANT, BLOB."""
+    """Return the name and Arrow type of a column, and Hudi's type if it has one of its own: VECTOR, VARIANT, BLOB."""
     from hoodie_py.formats.logical_types import read_type_name
 
     kind = read_type_name(field)
@@ -110,7 +110,9 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _plot(slices: Sequence[FileSlice]) -> None:
-    """Draw the sizes of base files, and how much of each partition, or file group, is in logs."""
+    """Draw the sizes of base files, and the share of logs in each partition (in each file group if there is one
+    partition).
+    """
     from hoodie_py.cli.bars import compare_logs, count_sizes, print_bars
 
     files = count_sizes(each.base_file.size or 0 for each in slices if each.base_file is not None)

@@ -62,13 +62,13 @@ def describe(file_slice: FileSlice) -> dict[str, Any]:
 
 
 def list_paths(file_slice: FileSlice) -> list[str]:
-    """Return the paths of a slice's files: the base file, then the log files in the order of reading."""
+    """Return the paths of a slice's files: the base file, then the log files in merge order."""
     base = [] if file_slice.base_file is None else [file_slice.base_file.path]
     return [*base, *(log.path for log in file_slice.log_files)]
 
 
 def _shorten(file_id: str) -> str:
-    """Return the first part of a random id; others, as those of a metadata table, are whole."""
+    """Return the first part of a random file id. Other ids, such as those of a metadata table, stay whole."""
     return file_id[:8] if _RANDOM_ID.match(file_id) else file_id
 
 

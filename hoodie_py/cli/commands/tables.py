@@ -1,4 +1,4 @@
-"""``hoodie tables``: the tables that have names, in the configuration and in catalogs."""
+"""``hoodie tables``: list the tables that have names in the configuration or in catalogs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``hoodie timeline``: list a table's instants, oldest first, with the counts of each write.
 
-Without ``--archived`` they are the active ones. With it the newest ``PAGE`` ones of both timelines are listed, and
-``--before`` leads further back, so that a long archive is read in parts.
+Without ``--archived``, the active instants are listed. With it, the newest ``PAGE`` instants of both timelines are
+listed; ``--before`` goes further back, so that a long archive can be read in parts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def timeline(
 
 
 def describe(page: TimelinePage, timeline: TableTimeline) -> list[dict[str, Any]]:
-    """Return a page's instants as JSON values; counts are None for instants that are no completed writes."""
+    """Return a page's instants as JSON values; counts are None unless the instant is a completed write."""
     metadata = page.read_metadata(timeline)
     return [_describe_instant(each, commit) for each, commit in zip(page.instants, metadata, strict=True)]
 
@@ -148,7 +148,7 @@ def _format_changes(row: Mapping[str, Any]) -> Text:
 
 
 def _format_done(row: Mapping[str, Any]) -> str:
-    """Return the state of an instant; for a completed one its duration, or "yes" if the times do not tell it."""
+    """Return the state of an instant; for a completed one its duration, or "yes" if the duration is unknown."""
     if row["state"] != "completed":
         return str(row["state"])
     seconds = _count_seconds(row["completion_time"], row["instant"])

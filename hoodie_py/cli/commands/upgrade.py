@@ -1,4 +1,4 @@
-"""``hoodie upgrade`` and ``hoodie downgrade``: bring a table to another table version."""
+"""``hoodie upgrade`` and ``hoodie downgrade``: convert a table to another table version."""
 
 from __future__ import annotations
 

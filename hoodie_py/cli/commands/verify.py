@@ -55,7 +55,7 @@ def verify(
 
 @contextmanager
 def _show_progress() -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """Show what is checked on stderr during the block, and how far it is; give None if stderr is no terminal."""
+    """Show on stderr which part is being checked and how far the check is; yields None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     from hoodie_py.cli.console import show_progress

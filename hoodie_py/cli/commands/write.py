@@ -1,4 +1,4 @@
-"""``hoodie write``: write the rows of a file to a table, which ``--create`` creates first."""
+"""``hoodie write``: write the rows of a file to a table; ``--create`` creates the table first."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def write(
 
 
 def _choose_columns(opened: HoodieTable) -> pa.Schema:
-    """Return the table's columns without those that a scan returns in another type than the files have."""
+    """Return the table's columns whose type in the files equals the type that a scan returns."""
     import pyarrow as pa
 
     from hoodie_py.table.view.partition_values import is_formatted_time

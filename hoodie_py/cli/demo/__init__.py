@@ -1,1 +1,1 @@
-"""``hoodie demo``: a small table that is made, changed, read and compacted."""
+"""``hoodie demo``: creates a small table, changes it, reads it and compacts it."""

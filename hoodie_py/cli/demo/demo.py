@@ -1,4 +1,4 @@
-"""``hoodie demo``: create a small table, change, read and compact it, and show its files and its merged rows."""
+"""``hoodie demo``: create, change, read and compact a small table, and show its files and its merged rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def demo(
 
 @contextmanager
 def _open_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
-    """Give the block the URI for a table: ``keep``, or a temporary folder that is removed after the block.
+    """Yield the URI for a table: ``keep``, or a temporary folder that is removed after the block.
 
     Raises:
         InvalidQueryError: the place is not empty.

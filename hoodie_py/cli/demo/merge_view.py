@@ -1,6 +1,6 @@
 """Show a merge record by record: the base file's row, the log entries, and the merged row.
 
-For small tables only, as all rows are in memory.
+All rows are held in memory, so this is for small tables only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class KeyMerge:
-    """The merge of one record: its row in the base file, its log entries, oldest first, and its merged row."""
+    """The merge of one record: its row in the base file, its log entries (oldest first) and its merged row."""
 
     key: str
     base: Row | None = None
@@ -48,7 +48,7 @@ class KeyMerge:
 
 
 def collect_key_merges(table: HoodieTable, columns: Sequence[str]) -> list[KeyMerge]:
-    """Return the merge of every record in base or log files, sorted by key."""
+    """Return the merge of each record that is in a base or log file, sorted by key."""
     merges: dict[str, KeyMerge] = {}
     for key, row in _iterate_rows(table, columns, "read_optimized"):
         merges.setdefault(key, KeyMerge(key)).base = row

@@ -85,7 +85,7 @@ def _start_spark(debug: bool) -> SparkSession:
 def _hide_messages(debug: bool) -> Iterator[None]:
     """Hide the messages of the Java process that the block starts, unless it fails to start.
 
-    Java inherits file descriptor 2 and keeps it, so its later messages are hidden, too.
+    Java inherits file descriptor 2 and keeps it, so its later messages stay hidden, too.
     """
     if debug:
         yield

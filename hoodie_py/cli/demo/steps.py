@@ -1,6 +1,6 @@
-"""The steps of ``hoodie demo``: it runs these functions and prints their bodies.
+"""The steps of ``hoodie demo``, which runs these functions and prints their bodies.
 
-The rows are always the same; docs/ explains them.
+The rows are always the same, because docs/ explains them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ WRITES = (insert, update, delete, arrive_late, delete_some)
 def read_code(step: Callable[..., Any] | type, *, whole: bool = False) -> str:
     """Return the code of a step without docstrings and without ``return``.
 
-    ``whole`` returns the whole definition and not only the body.
+    ``whole`` returns the whole definition instead of the body.
     """
     lines = textwrap.dedent(inspect.getsource(step)).splitlines()
     node = ast.parse("\n".join(lines)).body[0]

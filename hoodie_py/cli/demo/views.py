@@ -35,7 +35,7 @@ class Page:
         self._parts = 0
 
     def start_part(self, title: str, command: str | None = None) -> None:
-        """Print the title of the next part, with a command that shows the same."""
+        """Print the title of the next part, and a command that shows the same."""
         self._parts += 1
         line = Text(f"\n{self._parts}. {title}", style="bold")
         if command:
@@ -110,7 +110,7 @@ class Page:
         self._console.print(summary)
 
     def show_rows(self, rows: Sequence[Row], before: Sequence[Row] | None = None) -> None:
-        """Print rows; those that are not in ``before`` are yellow."""
+        """Print rows; rows that are not in ``before`` are yellow."""
         lines = []
         for row in rows:
             style = "" if before is None or row in before else "yellow"

@@ -1,1 +1,1 @@
-"""Rows between the command line and files: input formats, output formats, the table on a terminal."""
+"""Rows of the command line: input formats, output formats, and the table on a terminal."""

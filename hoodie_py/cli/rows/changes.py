@@ -1,4 +1,4 @@
-"""Show change data to people: one line a change, with the record's key and the values that changed."""
+"""Show change data as text: one line per change, with the record's key and the values that changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _OPERATIONS = {"i": "insert", "u": "update", "d": "delete"}
 
 
 def describe_changes(changes: pa.Table, key_fields: Sequence[str]) -> pa.Table:
-    """Return change data with structs as texts, in the order of commits: commit, operation, key and values."""
+    """Return change data as texts in commit order: commit, operation, key and values.
+
+    ``changes`` has its rows before and after as structs.
+    """
     rows = sorted(changes.to_pylist(), key=lambda row: str(row["ts_ms"]))
     lines = [_describe(row["before"] or {}, row["after"] or {}, key_fields) for row in rows]
     return pa.table(
@@ -27,7 +30,7 @@ def describe_changes(changes: pa.Table, key_fields: Sequence[str]) -> pa.Table:
 
 
 def _describe(before: Mapping[str, Any], after: Mapping[str, Any], key_fields: Sequence[str]) -> tuple[str, str]:
-    """Return the key, and all other values of an insert or delete, or the values that an update changed."""
+    """Return the key and the values of a change: all of an insert or delete, only the changed ones of an update."""
     shown = after or before
     key = ", ".join(to_text(_read(shown, name)) for name in key_fields)
     names = [name for name in shown if name not in key_fields]

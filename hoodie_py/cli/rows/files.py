@@ -1,8 +1,8 @@
 """Write rows as CSV, JSON lines or Parquet, batch by batch, to a file or to stdout.
 
-A file gets its name only when it is complete. In CSV, nested and binary columns are JSON text, null is an empty field,
-and an empty string is quoted. CSV has texts exactly, so that it can be read back: formulas for spreadsheets, too. Only
-for a terminal control characters are escaped. In JSON lines, decimals are text, binary is base64 and NaN is "NaN".
+In CSV, nested and binary columns are JSON text, null is an empty field, and an empty string is quoted. CSV keeps texts
+exactly, so that it can be read back; texts that a spreadsheet takes for formulas are not changed either. Control
+characters are escaped only for a terminal. In JSON lines, decimals are text, binary is base64 and NaN is "NaN".
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from hoodie_py.errors import InvalidQueryError
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[bytes]]:
-    """Open a file, or stdout if no path is given, for writing bytes."""
+    """Open a file, or stdout if no path is given, for writing bytes.
+
+    A file gets its name only when it is complete.
+    """
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -46,7 +49,7 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
 
 
 class RowWriter(ABC):
-    """Writes batches of one schema; as a context manager it closes the format after a block without error."""
+    """Writes batches of one schema. As a context manager it finishes the format, unless the block raised."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         self.target = target
@@ -70,7 +73,7 @@ class RowWriter(ABC):
 
 
 class JsonWriter(RowWriter):
-    """One JSON object a line."""
+    """Writes one JSON object per line."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
@@ -81,7 +84,7 @@ class JsonWriter(RowWriter):
 
 
 class CsvWriter(RowWriter):
-    """Comma-separated values with a line of names first."""
+    """Writes comma-separated values; the first line has the names."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         super().__init__(target, schema)
@@ -112,7 +115,7 @@ class CsvWriter(RowWriter):
 
 
 class ParquetWriter(RowWriter):
-    """A Parquet file."""
+    """Writes a Parquet file."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
         super().__init__(target, schema)

@@ -1,6 +1,6 @@
 """Write the rows of a scan to stdout or a file: as a table for people, or as CSV, JSON lines or Parquet.
 
-A follower's rows go to stdout as they come; its token follows on stderr when the rows of whole commits are out.
+A follower's rows go to stdout as they arrive. Its token goes to stderr after the rows of whole commits.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _WRITERS: dict[OutputFormat, Callable[[IO[bytes], pa.Schema], RowWriter]] = {
 
 
 def print_scan(scan: Scan, most: int, output: Path | None, describe: Describe | None = None) -> None:
-    """Print up to ``most`` rows as a table; the scan's limit should be one more, to tell whether there are more.
+    """Print up to ``most`` rows as a table.
 
-    ``describe`` makes the rows that are shown.
+    The scan's limit should be ``most + 1``, so that it is known whether there are more. ``describe`` converts the rows
+    before they are shown.
     """
     with show_spinner("reading"):
         rows = scan.to_arrow()
@@ -53,7 +54,7 @@ def print_table(rows: pa.Table, output: Path | None = None) -> None:
 
 
 def write_scan(scan: Scan, kind: OutputFormat, output: Path | None) -> None:
-    """Write all rows in a format for programs.
+    """Write all rows in a machine-readable format.
 
     Raises:
         typer.BadParameter: binary output for a terminal.
@@ -70,7 +71,10 @@ def write_scan(scan: Scan, kind: OutputFormat, output: Path | None) -> None:
 
 
 def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
-    """Yield a scan's rows with a progress bar that counts tasks. With a limit there is none: few tasks may do."""
+    """Yield a scan's rows while a progress bar counts its tasks.
+
+    With a limit there is no bar, because the first few tasks may suffice.
+    """
     if scan.limit is not None:
         yield from scan.to_batches()
         return
@@ -79,9 +83,9 @@ def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
 
 
 def stream_rows(follower: TableFollower, kind: OutputFormat, describe: Describe | None = None) -> None:
-    """Write a follower's rows to stdout as they come, until it ends or the user interrupts it.
+    """Write a follower's rows to stdout as they arrive, until it ends or the user interrupts it.
 
-    ``describe`` makes the rows that a table shows.
+    ``describe`` converts the rows for a table.
     """
     file: RowWriter | None = None
     try:

@@ -1,4 +1,4 @@
-"""Read rows from Parquet, CSV and JSON lines, in the forms that ``row_files`` writes.
+"""Read rows from Parquet, CSV and JSON lines, in the forms that ``rows/files`` writes.
 
 If there is a table, its schema gives the types: a CSV field ``007`` stays text in a string column. For other columns
 pyarrow infers the type. In CSV, an empty field is null, a quoted empty field is an empty string, and nested columns are
@@ -35,8 +35,8 @@ def read_rows(
 ) -> pa.Table:
     """Read a file of rows.
 
-    ``schema`` has the columns of the target table, if there is one. ``options``, of the write, say whether values in
-    JSON may have wider types than the table; texts in CSV have no types of their own.
+    ``schema``: the columns of the target table, if there is one. ``options``: options of the write; they decide whether
+    values in JSON may have wider types than the table. Texts in CSV have no types of their own.
 
     Raises:
         InvalidQueryError: the file does not have that format, or values do not have the table's types.
@@ -71,7 +71,9 @@ def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _is_read_as_text(type_: pa.DataType) -> bool:
-    """Whether CSV values of a type are read as text and parsed here, as pyarrow parses them differently or not."""
+    """Whether CSV values of a type are read as text and parsed here, because pyarrow parses them otherwise or not at
+    all.
+    """
     return bool(
         pa.types.is_binary(type_)
         or pa.types.is_nested(type_)
@@ -134,7 +136,7 @@ def _to_table(
 def from_json_value(value: Any, type_: pa.DataType | None) -> Any:
     """Return a parsed JSON value as a Python value that pyarrow converts to a type.
 
-    Numbers with a fraction are Decimals. Without a table there is no type.
+    Numbers with a fraction are expected as Decimals. ``type_`` is None for columns that the table does not have.
 
     Raises:
         ValueError: a text is no value of the type.

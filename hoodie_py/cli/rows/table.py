@@ -17,7 +17,7 @@ _GAP = 2
 def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
     """Print rows to stdout or a file, and return the names of the columns that did not fit.
 
-    A terminal gets the leftmost columns that fit, with long values cut; files and pipes get all in full.
+    A terminal gets the leftmost columns that fit, with long values cut. Files and pipes get everything in full.
     """
     if output is not None:
         with output.open("w", encoding="utf-8") as target:
@@ -57,7 +57,9 @@ def _cut(text: str, most: int) -> str:
 
 
 def _find_fitting(cells: dict[str, list[str]], width: int) -> list[str]:
-    """Return the leading columns that fit in the width. The first one is always returned; the terminal may fold it."""
+    """Return the leading columns that fit in the width. The first one is always among them; the terminal may
+    fold it.
+    """
     fitting: list[str] = []
     used = 0
     for name, texts in cells.items():
