@@ -1,1 +1,1 @@
-"""Catalogs that other engines look tables up in: what the entries of a Hudi table say, and how they are kept true."""
+"""Catalogs in which other engines look up tables: what the entries of a Hudi table contain, and how they are synced."""

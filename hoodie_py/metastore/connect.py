@@ -1,4 +1,4 @@
-"""Which catalogs there are, and how each is reached."""
+"""The supported kinds of catalogs, and how to connect to each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hoodie_py.metastore.entry import Metastore
 from hoodie_py.options import sync as options
 
 KINDS = ("hive", "glue")
-# Catalogs that people ask for, and why they are not here
+# Catalogs that people ask for, and why they are not supported
 _REFUSED = {
     "unity": "Unity Catalog has no format for Hudi tables, and Hudi's own tools sync with none.",
     "polaris": "Polaris knows Hudi tables as generic tables only, which its Spark client makes; Hudi has no sync.",
@@ -27,12 +27,12 @@ def connect(kind: str, uri: str | None = None, given: Mapping[str, Any] | None =
 
     Args:
         kind: "hive" or "glue".
-        uri: address of a Hive Metastore; of Glue only where it is not that of AWS.
+        uri: address of a Hive Metastore; for Glue only if it is not AWS itself.
         given: options of the client (Glue: ``region_name``, ...), and Hudi's options of the catalog.
 
     Raises:
         InvalidQueryError: there is no such catalog or option, or the client's package is missing.
-        UnsupportedFeatureError: a catalog that is not supported, with the reason.
+        UnsupportedFeatureError: the catalog is not supported; the message has the reason.
         StorageError: it cannot be reached.
     """
     clients = {name: value for name, value in (given or {}).items() if not name.startswith("hoodie.")}
@@ -57,13 +57,13 @@ def connect(kind: str, uri: str | None = None, given: Mapping[str, Any] | None =
 
 
 def connect_for_write(kind: str, given: Mapping[str, str]) -> Metastore:
-    """Connect to the catalog that options of a write name; raises as ``connect``."""
+    """Connect to the catalog that the options of a write name. Raises what ``connect`` raises."""
     uri = (options.URIS.read(given) or options.DEFAULT_URI) if kind == "hive" else None
     return connect(kind, uri, {str(each): given[each] for each in options.OPTIONS if each in given})
 
 
 def check_package(kind: str) -> None:
-    """Check that the client of a kind of catalog is installed.
+    """Check that the client package for a kind of catalog is installed.
 
     Raises:
         InvalidQueryError: it is not.

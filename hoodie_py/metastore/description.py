@@ -1,7 +1,7 @@
 """The entries that a table should have in a catalog (Hudi ``HiveSyncTool``, ``HMSDDLExecutor``).
 
-A COPY_ON_WRITE table has one entry. A MERGE_ON_READ table has three: ``name_ro`` for its base files, ``name_rt`` and
-``name`` for merged rows.
+A COPY_ON_WRITE table has one entry. A MERGE_ON_READ table has three: ``name_ro`` shows its base files; ``name_rt`` and
+``name`` show merged rows.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _NULLABLE_STRING = Union(1, 2, (Primitive(0, 1, "null"), _STRING))
 
 
 def describe_entries(snapshot: Snapshot, settings: SyncSettings, location: str) -> list[Entry]:
-    """Return the entries of a table; what tells how far a catalog has seen it is not among the parameters.
+    """Return the entries of a table, without the parameters that record the sync's progress.
 
     Raises:
         InvalidTableError: the table has no columns, or no commit.
-        UnsupportedFeatureError: a column or a format that catalogs have no words for.
+        UnsupportedFeatureError: catalogs cannot describe a column or a file format.
     """
     given = settings.given
     partition_fields = find_partition_fields(snapshot.config, settings)
@@ -103,7 +103,7 @@ def find_partition_fields(config: TableConfig, settings: SyncSettings) -> tuple[
 
 
 def _list_names(config: TableConfig, settings: SyncSettings) -> list[tuple[str, bool, bool]]:
-    """Return names of entries, whether each shows merged rows, and whether it says that it does not."""
+    """Return the entries as (name, whether it shows merged rows, whether it is marked as read-optimized)."""
     name = settings.table
     if not config.is_merge_on_read:
         return [(name, False, False)]
@@ -124,7 +124,10 @@ def _find_classes(config: TableConfig) -> tuple[str, str, str, str]:
 
 
 def _list_fields(snapshot: Snapshot, settings: SyncSettings) -> list[Field]:
-    """Return the table's columns as Avro fields, meta columns first; those that files leave out are strings."""
+    """Return the table's columns as Avro fields, meta columns first.
+
+    Partition columns that the data files leave out are strings.
+    """
     schema = snapshot.schema
     if not schema.arrow.names or snapshot.timeline.select_writes().select_completed().last is None:
         raise InvalidTableError(
@@ -146,7 +149,7 @@ def _list_fields(snapshot: Snapshot, settings: SyncSettings) -> list[Field]:
 
 
 def _order_fields(fields: Sequence[Field], partition_fields: Sequence[str]) -> list[Field]:
-    """Return the fields with partition columns last, in the order of the partition path."""
+    """Return the fields with the partition columns last, in the order of the partition path."""
     by_name = {each.name: each for each in fields}
     rest = [each for each in fields if each.name not in partition_fields]
     return [*rest, *(by_name[name] for name in partition_fields)]

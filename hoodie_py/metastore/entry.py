@@ -1,4 +1,4 @@
-"""What a catalog knows of a table: the entry, its partitions, and the verbs that every kind of catalog has."""
+"""A table's entry in a catalog, its partitions, and the operations that every kind of catalog has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HUDI_FORMATS = ("org.apache.hudi.", "com.uber.hoodie.")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, and its type in Hive's words."""
+    """A column: its name, and its type in Hive's syntax."""
 
     name: str
     type: str
@@ -26,20 +26,20 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The entry of a table.
+    """A table's entry in a catalog.
 
     Attributes:
         database: name of its database.
         name: its own name.
         location: where the table is.
-        columns: all but partition columns, in order.
-        partition_columns: the columns that partitions have values of.
-        parameters: properties of the table; of an entry to be written, those that it must have.
+        columns: all columns but the partition columns, in order.
+        partition_columns: the partition columns, in the order of a partition's values.
+        parameters: properties of the table. An entry to be written has only those to be set.
         serde_parameters: properties of its serde, likewise.
         input_format: Java class that reads its files.
         output_format: Java class that would write them.
-        serde: Java class that knows their rows.
-        managed: whether dropping the entry drops the data; only counts when an entry is made.
+        serde: Java class that converts their rows.
+        managed: whether dropping the entry drops the data; only used when an entry is created.
     """
 
     database: str
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def is_read_optimized(self) -> bool:
-        """Whether the entry stands for a read-optimized query, such as that of a ``_ro`` table."""
+        """Whether the entry shows a read-optimized query, such as a ``_ro`` table."""
         return self.serde_parameters.get(READ_OPTIMIZED, "").lower() == "true"
 
     @property
@@ -84,10 +84,10 @@ class CatalogPartition:
 
 
 class Metastore(Protocol):
-    """A catalog. Every method raises StorageError where the catalog cannot be reached or refuses.
+    """A catalog. Every method raises StorageError if the catalog cannot be reached or refuses.
 
-    Names of databases and tables are looked up in lower case. ``Entry`` objects that ``find`` gave are what ``alter``
-    changes: all that is not said stays.
+    Names of databases and tables are looked up in lower case. ``alter`` changes an entry that ``find`` returned, and
+    leaves everything alone that the new entry does not set.
     """
 
     kind: str
@@ -97,11 +97,11 @@ class Metastore(Protocol):
         ...
 
     def has_database(self, name: str) -> bool:
-        """Say whether a database exists."""
+        """Return whether a database exists."""
         ...
 
     def create_database(self, name: str) -> None:
-        """Make a database, unless it exists."""
+        """Create a database, unless it exists."""
         ...
 
     def list_entries(self, database: str) -> list[Entry]:
@@ -113,30 +113,30 @@ class Metastore(Protocol):
         ...
 
     def create(self, entry: Entry) -> None:
-        """Make an entry."""
+        """Create an entry."""
         ...
 
     def alter(self, known: Entry, entry: Entry) -> None:
-        """Give an entry the columns, classes and location of another one, and all its parameters.
+        """Set an entry's columns, classes and location, and the parameters that ``entry`` has.
 
-        Other parameters stay. ``known`` is what ``find`` gave. Partitions get the columns, too.
+        Other parameters stay as they are. ``known`` is what ``find`` returned. Partitions get the columns, too.
         """
         ...
 
     def list_partitions(self, entry: Entry, values: Sequence[tuple[str, ...]] | None) -> list[CatalogPartition]:
-        """Return those of some partitions that are there; None: all."""
+        """Return the partitions with these values that exist; None: all partitions."""
         ...
 
     def add_partitions(self, entry: Entry, partitions: Sequence[CatalogPartition]) -> None:
-        """Add partitions that are not there, with the columns and classes of the table."""
+        """Add partitions that do not exist yet, with the columns and classes of the table."""
         ...
 
     def move_partitions(self, entry: Entry, partitions: Sequence[CatalogPartition]) -> None:
-        """Give partitions other folders."""
+        """Change the folders of partitions."""
         ...
 
     def drop_partitions(self, entry: Entry, values: Sequence[tuple[str, ...]]) -> None:
-        """Drop partitions, and leave their files alone."""
+        """Drop partitions from the catalog; their files stay."""
         ...
 
     def close(self) -> None:
@@ -145,9 +145,9 @@ class Metastore(Protocol):
 
 
 class HasMetastore(Protocol):
-    """What a table can be synced with."""
+    """An object with a catalog that a table can be synced with."""
 
     @property
     def metastore(self) -> Metastore:
-        """The catalog's verbs."""
+        """The catalog."""
         ...

@@ -13,7 +13,7 @@ _METADATA_LISTING = "hudi.metadata-listing-enabled"  # Athena's
 _SESSION = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "region_name"})
 _OPTIONS = frozenset({*_SESSION, "endpoint_url", "catalog_id"})
 _MOST_ADDED, _MOST_DROPPED, _MOST_READ = 100, 25, 1000
-# What get_table gives and update_table does not take
+# Fields that get_table returns and update_table refuses
 _READ_ONLY = frozenset({
     "DatabaseName", "CreateTime", "UpdateTime", "CreatedBy", "IsRegisteredWithLakeFormation", "CatalogId", "VersionId",
     "FederatedTable", "IsMultiDialectView", "Status", "IsMaterializedView",
@@ -21,7 +21,7 @@ _READ_ONLY = frozenset({
 
 
 class GlueCatalog:
-    """The Glue Data Catalog of an account; boto3 finds credentials and region, unless options name them.
+    """The Glue Data Catalog of an account; boto3 finds credentials and region unless the options have them.
 
     ``options``: ``region_name``, ``endpoint_url``, ``profile_name``, ``catalog_id`` and the ``aws_`` keys.
     """
@@ -101,6 +101,7 @@ class GlueCatalog:
                 left = answer.get("UnprocessedKeys", [])
                 if len(left) >= len(asked):
                     raise StorageError("Glue does not answer for some partitions.", table=entry.full_name)
+                # Glue may answer for a part of a batch only; the rest is asked again as long as it shrinks.
                 asked = left
         return found
 
@@ -136,7 +137,7 @@ class GlueCatalog:
         return None if answer is None else answer["Table"]
 
     def _find(self, verb: Callable[..., Any], **arguments: Any) -> Any:
-        """Call the client; None if there is no such thing."""
+        """Call the client; None if it answers that there is no such thing."""
         try:
             return self._call(verb, **arguments)
         except FileMissingError:
@@ -184,7 +185,7 @@ def _make_error(error: Exception) -> StorageError | ConflictError:
 
 
 def _check_answer(answer: Mapping[str, Any], entry: Entry, harmless: str | None = None) -> None:
-    """Raise an error for partitions that a batch call did not change."""
+    """Raise an error if a batch call failed for a partition; the error code ``harmless`` is ignored."""
     for each in answer.get("Errors", ()):
         detail = each.get("ErrorDetail", {})
         if detail.get("ErrorCode") != harmless:

@@ -1,4 +1,4 @@
-"""A Hive Metastore over Thrift: what the verbs of a catalog are there (Hudi ``HMSDDLExecutor``).
+"""A Hive Metastore over Thrift (Hudi ``HMSDDLExecutor``).
 
 The connection is plain: no SASL (Kerberos), no HTTP. Partitions are sent in batches.
 """
@@ -16,15 +16,15 @@ from hoodie_py.errors import ConflictError, InvalidQueryError, StorageError
 from hoodie_py.metastore.entry import CatalogPartition, Column, Entry
 
 DEFAULT_PORT = 9083
-_SECONDS = 60.0  # a metastore that works on a large table takes its time
+_SECONDS = 60.0  # calls about a large table may take long
 _BATCH = 500
-_FEW = 50  # partitions that are asked for one by one
+_FEW = 50  # up to so many partitions are asked for one by one
 
 
 class HiveMetastore:
-    """A Hive Metastore; one connection, for one thread.
+    """A Hive Metastore: one connection, for one thread.
 
-    ``uri`` is ``thrift://host:port``, or several of these, joined by commas: the first that answers counts.
+    ``uri`` is ``thrift://host:port``, or several of these joined by commas; the first one that answers is used.
     """
 
     kind = "hive"
@@ -79,7 +79,7 @@ class HiveMetastore:
             sd=self._make_descriptor(entry, entry.location),
             partitionKeys=self._make_columns(entry.partition_columns),
             parameters={**parameters, **entry.parameters},
-            tableType="EXTERNAL_TABLE",  # HMSDDLExecutor says so of managed tables, too
+            tableType="EXTERNAL_TABLE",  # as in HMSDDLExecutor, also for managed tables
         )
         self._call(self._client.create_table, table)
 
@@ -283,7 +283,7 @@ def _cut(items: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _find_user() -> str:
-    """Return the name of this user, as the owner; empty where the system does not know."""
+    """Return the user's name, which becomes the owner; empty if the system does not know it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

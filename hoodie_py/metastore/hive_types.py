@@ -1,4 +1,4 @@
-"""Avro types as types of Hive (Hudi ``HiveSchemaUtil``), which Glue has, too."""
+"""Avro types as Hive types (Hudi ``HiveSchemaUtil``); Glue uses the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _DECIMAL = re.compile(r"decimal\((\d{1,3}),(\d{1,3})\)")
 
 
 def make_hive_type(node: AvroType, *, timestamps: bool) -> str:
-    """Return the type of a column; ``timestamps``: whether times are ``timestamp``, else ``bigint``.
+    """Return the Hive type of a column.
+
+    ``timestamps``: whether times become ``timestamp``; otherwise they are ``bigint``.
 
     Raises:
         UnsupportedFeatureError: Hive has no such type.
@@ -57,9 +59,10 @@ def make_hive_type(node: AvroType, *, timestamps: bool) -> str:
 
 
 def may_become(known: str, wanted: str) -> bool:
-    """Say whether a column of a catalog may change its type, such that engines read older files, too.
+    """Whether a catalog may change a column's type so that engines can still read older files.
 
-    Numbers grow, scalars become strings, decimals get more digits; what changes inside of nested types, files tell.
+    Numbers may widen, scalars may become strings, and decimals may get more digits. Nested types of the same kind
+    always pass: engines take their inner types from the files.
     """
     if known == wanted or wanted in _GROWS.get(known, ()) or (wanted == "string" and "<" not in known):
         return True

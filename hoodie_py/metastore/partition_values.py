@@ -1,4 +1,6 @@
-"""The values of a partition by its path (Hudi's ``PartitionValueExtractor`` classes, and which of them a table has)."""
+"""The values of a partition, from its path (Hudi's ``PartitionValueExtractor`` classes, and how a table's one is
+chosen).
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,13 @@ _HOUR = re.compile(rf"{_DAY.pattern}/(?:[^/=]+=)?(\d{{1,2}})", re.ASCII)
 
 
 def choose_extractor(config: TableConfig, fields: tuple[str, ...], given: str | None) -> Extract:
-    """Return what gives the values of a partition path.
+    """Return the function that gives the values of a partition path.
 
-    ``given`` is the class that an option names; else the table's properties name it, or it follows from the fields.
+    ``given`` is the class that an option names. Without it, the table's properties name the class; else it follows from
+    the partition fields.
 
     Raises:
-        UnsupportedFeatureError: it is a class of a user.
+        UnsupportedFeatureError: the class is not one of Hudi's own.
     """
     name = given or config.properties.get(PARTITION_EXTRACTOR, "").strip() or _infer(config, fields)
     for package in _PACKAGES:

@@ -1,4 +1,4 @@
-"""What a sync with a catalog did."""
+"""The report of a sync with a catalog."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hoodie_py.runtime.wording import Sentence, format_count
 
 @dataclass(frozen=True, slots=True)
 class SyncedEntry(Sentence):
-    """What changed in one entry.
+    """What a sync changed in one entry.
 
     Attributes:
         name: its name, with the database.
-        is_new: whether it was made.
+        is_new: whether the sync created it.
         columns: whether its columns changed.
         properties: names of the properties that changed.
         added: paths of the partitions that were added.
-        moved: of those that got another folder.
-        dropped: values of those that were dropped, joined by slashes.
+        moved: paths of the partitions whose folder changed.
+        dropped: values of the partitions that were dropped, joined by slashes.
     """
 
     name: str
@@ -54,7 +54,7 @@ class SyncResult(Sentence):
 
     Attributes:
         entries: the entries of the table.
-        instant: request time of the newest commit that the catalog knows of now.
+        instant: request time of the newest commit that the catalog knows now.
         dry_run: whether nothing was written.
 
     Examples:

@@ -1,4 +1,4 @@
-"""What a sync is asked for: the options, resolved for one table."""
+"""The options of a sync, resolved for one table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,128}", re.ASCII)  # what Hive allows (MetaSt
 
 @dataclass(frozen=True, slots=True)
 class SyncSettings:
-    """What entries of a table are to be like.
+    """The settings of a sync: how the entries of a table are named, and which there are.
 
     Attributes:
         database: name of the database.
@@ -39,8 +39,8 @@ def read_settings(
     Arguments come before options, options before the names in the table's properties.
 
     Raises:
-        InvalidQueryError: a value is not valid, or a name is none that catalogs allow.
-        UnsupportedFeatureError: an option asks for what is not supported.
+        InvalidQueryError: a value is not valid, or catalogs do not allow a name.
+        UnsupportedFeatureError: an option needs a feature that is not supported.
     """
     for option in options.OPTIONS:
         option.check(given)
@@ -65,7 +65,7 @@ def read_settings(
 
 
 def parse_properties(given: Mapping[str, str], option: Option) -> dict[str, str]:
-    """Return the properties in the text of an option: one ``key=value`` a line (``ConfigUtils.toMap``).
+    """Return the properties in an option's text: one ``key=value`` per line (``ConfigUtils.toMap``).
 
     Raises:
         InvalidQueryError: a line has no equals sign.

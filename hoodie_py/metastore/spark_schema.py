@@ -1,7 +1,7 @@
-"""The schema of a table as Spark keeps it in a catalog's properties (Hudi ``SparkSchemaUtils``,
-``SparkDataSourceTableUtils``): JSON, cut into parts, as values there have a longest length.
+"""The schema of a table in a catalog's properties, as Spark expects it (Hudi ``SparkSchemaUtils``).
 
-The JSON is Java's to the letter, so that the properties do not change where Java and this package sync in turn.
+It is JSON, cut into parts because property values have a maximum length (Hudi ``SparkDataSourceTableUtils``). The JSON
+equals Java's to the letter, so that the properties do not change if Java and this package sync in turn.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def make_spark_properties(
         fields: the columns; partition columns come last.
         partition_columns: their names.
         part_length: characters of the schema in one property.
-        spark_version: the version of Spark that made the table; None for no such property.
+        spark_version: the version of Spark that created the table; None leaves the property out.
 
     Raises:
-        UnsupportedFeatureError: a type has no place in such a schema.
+        UnsupportedFeatureError: such a schema cannot have a column's type.
     """
     found = {PROVIDER: "hudi"}
     if spark_version:

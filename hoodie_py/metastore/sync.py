@@ -2,11 +2,11 @@
 
 The rules:
 
-* An entry that is up to date is not written to, so a second sync changes nothing.
-* Partitions: only those that commits since the last sync wrote or replaced are compared. Where the last sync is not
-  known, or its commit is no longer in the timeline (it was archived, or a restore undid it), all are. A partition
-  belongs into the catalog while it has files that a query reads.
-* An entry of the same name that is no Hudi table, or that of a table at another place, is left alone, with an error.
+* An entry that is up to date is not written, so a second sync changes nothing.
+* Only partitions that commits since the last sync wrote or replaced are compared. All partitions are compared if the
+  last sync is unknown, or if its commit is no longer in the timeline (it was archived, or a restore undid it).
+* The catalog has a partition while the partition has files that a query reads.
+* An entry of the same name that is no Hudi table, or that is a table at another place, is left alone, with an error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sync_table(
             the values that the partition columns need.
         InvalidTableError: the table has no commits.
         ConflictError: another table has the name.
-        UnsupportedFeatureError: a table or an option that is not handled.
+        UnsupportedFeatureError: a table or an option that is not supported.
         StorageError: the catalog cannot be reached, or refuses.
     """
     settings = read_settings(snapshot.config, given or {}, metastore.kind, database, table)
@@ -80,14 +80,14 @@ def sync_table(
 
 
 def _find_location(snapshot: Snapshot, kind: str) -> str:
-    """Return the base path as the catalog's engines open it; a local one has no scheme, as in Java."""
+    """Return the base path as the catalog's engines open it. As in Java, a local path has no scheme."""
     if snapshot.files.is_local or kind == "glue":
         return snapshot.files.uri
     return snapshot.files.java_uri
 
 
 def _find_progress(snapshot: Snapshot) -> dict[str, str]:
-    """Return the properties that say how far a catalog has seen the table."""
+    """Return the properties that record up to which commit the catalog knows the table."""
     writes = snapshot.timeline.list_completed_writes()
     found = {LAST_INSTANT: writes[-1].request_time}
     if snapshot.config.timeline_layout > 1:
@@ -110,13 +110,13 @@ def _check_same_table(found: Entry, wanted: Entry) -> None:
 
 
 def normalize_location(location: str) -> str:
-    """Return a base path such that two that mean the same place are equal."""
+    """Return a base path in a form that is equal for all spellings of the same place."""
     text = _FILE.sub("/", _S3.sub("s3://", location.strip()))
     return text.rstrip("/")
 
 
 def _check_columns(found: Entry, wanted: Entry) -> None:
-    """Refuse what no catalog can follow: other partition columns."""
+    """Refuse other partition columns, because no catalog can change those of an existing entry."""
     if [each.name.lower() for each in found.partition_columns] != [
         each.name.lower() for each in wanted.partition_columns
     ]:
@@ -129,7 +129,9 @@ def _check_columns(found: Entry, wanted: Entry) -> None:
 
 
 class _Partitions:
-    """The partitions of a table, with their values and folders; each question is answered once."""
+    """The partitions of a table with their values and folders. Listings are cached, because several entries
+    share them.
+    """
 
     def __init__(self, snapshot: Snapshot, settings: SyncSettings, location: str) -> None:
         self._snapshot = snapshot
@@ -139,7 +141,11 @@ class _Partitions:
         self._live: dict[frozenset[str] | None, dict[tuple[str, ...], tuple[str, CatalogPartition]]] = {}
 
     def find_touched(self, synced: Mapping[str, str]) -> frozenset[str] | None:
-        """Return the paths of partitions that commits since a sync wrote or replaced; None: it may be any."""
+        """Return the paths of partitions that commits since the last sync wrote or replaced; None: any may have
+        changed.
+
+        ``synced``: parameters of the entry, with the progress of the last sync.
+        """
         last, completion = synced.get(LAST_INSTANT), synced.get(LAST_COMPLETION)
         writes = self._snapshot.timeline.list_completed_writes()
         if last is None or all(each.request_time != last for each in writes):
@@ -149,7 +155,10 @@ class _Partitions:
         return frozenset(path for each in metadata for path in (*each.write_stats, *each.replaced_file_ids))
 
     def list_live(self, paths: frozenset[str] | None) -> dict[tuple[str, ...], tuple[str, CatalogPartition]]:
-        """Return those of some partitions (None: of all) that have files to read, with their paths, by value."""
+        """Return the partitions that have files to read, by value, with their paths.
+
+        ``paths``: the partitions to look at; None for all.
+        """
         if paths not in self._live:
             view = self._snapshot.choose_view()
             asked = [each.partition.path for each in view.list_partitions()] if paths is None else sorted(paths)
@@ -158,7 +167,7 @@ class _Partitions:
         return self._live[paths]
 
     def find_values(self, path: str) -> tuple[str, ...]:
-        """Return the values of a partition."""
+        """Return the values of a partition from its path."""
         values = self._extract(path)
         if len(values) != len(self.fields):
             raise InvalidQueryError(
@@ -174,7 +183,10 @@ class _Partitions:
 
 
 def _is_later(instant: Instant, last: str, completion: str | None) -> bool:
-    """Say whether a sync that knew of ``last`` did not know of an instant: it may have completed out of order."""
+    """Whether a sync that knew ``last`` did not know an instant.
+
+    Instants may complete out of order, so an earlier instant is later, too, if it completed after ``completion``.
+    """
     if instant.request_time > last:
         return True
     return completion is not None and (instant.completion_time or "") > completion
@@ -191,11 +203,12 @@ class _EntrySync:
     dry_run: bool
 
     def run(self, partitions: _Partitions, progress: Mapping[str, str]) -> SyncedEntry:
-        """Bring the entry and its partitions up to date; what says how far it is comes last."""
+        """Bring the entry and its partitions up to date."""
         entry, known = self.wanted, self.known
         if known is None:
             if not self.dry_run:
                 self.metastore.create(entry)
+            # The progress is written last: after a failure in between, the next sync compares all partitions.
             done = self._sync_partitions(partitions, None)
             self._alter(replace(entry, parameters={**entry.parameters, **progress}))
             return replace(done, is_new=True)
@@ -207,6 +220,7 @@ class _EntrySync:
             self._alter(entry)
         done = self._sync_partitions(partitions, partitions.find_touched(known.parameters))
         done = replace(done, columns=columns, properties=properties)
+        # The progress is written last: after a failure, the next sync compares the same partitions again.
         late = tuple(name for name, value in progress.items() if known.parameters.get(name) != value)
         if late and (done.has_changed or not options.CONDITIONAL.read(self.settings.given)):
             self._alter(replace(entry, parameters={**entry.parameters, **progress}))
@@ -222,7 +236,7 @@ class _EntrySync:
         self.metastore.alter(known, entry)
 
     def _sync_partitions(self, partitions: _Partitions, touched: frozenset[str] | None) -> SyncedEntry:
-        """Add, move and drop partitions; ``touched`` are those to look at, None for all."""
+        """Add, move and drop partitions; ``touched``: paths of the partitions to look at, None for all."""
         done = SyncedEntry(self.wanted.full_name)
         if not partitions.fields or (touched is not None and not touched):
             return done
@@ -263,7 +277,9 @@ def _list_types(columns: Sequence[Column]) -> list[tuple[str, str]]:
 
 
 def _check_types(known: Entry, wanted: Entry) -> None:
-    """Refuse a column that engines could not read older files with; the Hive Metastore has rules of its own, too."""
+    """Refuse a column type with which engines could not read older files. The Hive Metastore has more rules
+    of its own.
+    """
     types = dict(_list_types(known.columns))
     for name, type_ in _list_types(wanted.columns):
         before = types.get(name)
@@ -276,7 +292,7 @@ def _check_types(known: Entry, wanted: Entry) -> None:
 
 
 def _find_changes(known: Entry, wanted: Entry) -> tuple[str, ...]:
-    """Return the names of properties that the entry lacks, or has with other values."""
+    """Return the names of properties that the entry lacks or has with another value."""
     found = [name for name, value in wanted.parameters.items() if known.parameters.get(name) != value]
     found += [
         name

@@ -42,7 +42,7 @@ _SUITES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs pytest when it is first used."""
+    """Return a name whose module needs pytest; it is imported on first use."""
     if name == "local_s3_server":
         from hoodie_py.testing.servers import make_server_fixture
 

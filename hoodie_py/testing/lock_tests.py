@@ -8,8 +8,8 @@
             table = uuid4().hex
             return lambda: MyLock(table)
 
-The rules are those of the protocol ``hoodie_py.Lock``: at most one writer has the lock, a writer that lost the lock
-learns it from ``renew``, and a release without the lock harms nobody.
+The rules are those of the protocol ``hoodie_py.Lock``: at most one writer has the lock, ``renew`` raises for a writer
+that lost the lock, and a release without the lock has no effect on other writers.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _MOMENT = datetime.datetime(2026, 1, 31, 12, 30, 15, 250)  # noqa: DTZ001 - the 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """One version of a record, independent of a context."""
+    """One version of a record, not yet bound to a record context."""
 
     values: Mapping[str, Any] | None  # by field name; None for a delete without data
     ordering: Any = DEFAULT_ORDERING  # of a delete without data
@@ -42,7 +42,7 @@ class Version:
 
 
 class Samples:
-    """Sample versions for tests of one merger, made of the rows given or of the schema's types."""
+    """Sample versions for the tests of one merger, made from the given rows or from the schema's types."""
 
     def __init__(self, schema: pa.Schema, ordering_fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
         self._schema = schema
@@ -50,7 +50,7 @@ class Samples:
         self._rows = [dict(row) for row in rows] or _make_rows(schema)
 
     def make_live(self, level: str | None) -> list[Version]:
-        """Make live rows at an ordering level; None makes the ordering fields null."""
+        """Make live rows at an ordering level; with None the ordering fields are null."""
         return [Version(self._mark_deleted(self._set_ordering(row, level), deleted=False)) for row in self._rows]
 
     def make_data_deletes(self, level: str | None) -> list[Version]:
@@ -61,7 +61,7 @@ class Samples:
         ]
 
     def make_bare_deletes(self, level: str | None) -> list[Version]:
-        """Make deletes without data at an ordering level; with None commit time orders them."""
+        """Make deletes without data at an ordering level; with None they are ordered by commit time."""
         if level is None or not self._fields:
             return [Version(None, DEFAULT_ORDERING, deleted=True)]
         values = tuple(self._choose_ordering_value(field, level) for field in self._fields)
@@ -73,7 +73,7 @@ class Samples:
         return [version for kind in kinds for level in (*LEVELS, None) for version in kind(level)]
 
     def make_partial(self) -> list[Version]:
-        """Make versions of which some lack columns, like the rows of partial updates."""
+        """Make versions, some of which lack columns, like the rows of partial updates."""
         kept = {RECORD_KEY_FIELD, *(name.split(".")[0] for name in self._fields), IS_DELETED_FIELD, OPERATION_FIELD}
         found = [
             *self.make_live("low"),

@@ -293,7 +293,7 @@ class RecordMergerTests:
     def _find_good_pairs(self) -> dict[Pair, Any]:
         """Return pairs of all kinds of versions with their results over dict rows.
 
-        Pairs that raise are left out: other tests report them.
+        Pairs that raise are left out, because other tests report them.
         """
         context, versions = self._make_dict_context(), self._samples.make_all()
         pairs = _make_pairs(versions, versions)
@@ -362,7 +362,7 @@ class RecordMergerTests:
 
 
 class _RowsOnly(RecordMerger):
-    """Another merger without its batch forms."""
+    """Wraps a merger without its batch forms."""
 
     def __init__(self, merger: RecordMerger) -> None:
         self._merger = merger
@@ -386,7 +386,7 @@ def _make_pairs(olders: Sequence[Version], newers: Sequence[Version]) -> list[Pa
 
 
 def _to_plain(record: BufferedRecord[Any], context: TableRecordContext[Any]) -> Any:
-    """Return a record without its key as comparable values (a NaN equals itself)."""
+    """Return a record without its key as comparable values, in which a NaN equals itself."""
     names = [name for name in context.schema.names if name != RECORD_KEY_FIELD and context.has_value(record, name)]
     data = None if record.record is None else {name: repr(context.get_value(record, name)) for name in names}
     operation = None if record.operation is None else record.operation.value

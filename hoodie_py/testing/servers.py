@@ -58,7 +58,7 @@ def local_s3(bucket: str = "lake") -> Iterator[LocalS3]:
     """Run an S3 server on a free port of 127.0.0.1 during the block, with its objects in memory.
 
     Servers that run at the same time in one process share their objects, so give their buckets different names. The
-    environment does not change, and at the end the server's thread and the bucket are gone.
+    environment is not changed. At the end the server's thread and the bucket are gone.
 
     Args:
         bucket: name of the bucket that the server begins with.
@@ -117,7 +117,7 @@ def _describe_server(endpoint: str, bucket: str) -> LocalS3:
 
 @contextmanager
 def _make_bucket(endpoint: str, name: str) -> Iterator[None]:
-    """Make a bucket, and remove it with its objects at the end, because the server's memory stays in the process."""
+    """Create a bucket, and remove it with its objects at the end, because the server's memory outlives the server."""
     import boto3  # comes with the server
 
     session = boto3.session.Session(_KEY, _SECRET, region_name=_REGION)
@@ -134,7 +134,7 @@ def _make_bucket(endpoint: str, name: str) -> Iterator[None]:
 
 @contextmanager
 def _silence_logger(logger_name: str) -> Iterator[None]:
-    """Keep a logger from reporting every request."""
+    """Keep a logger from logging every request."""
     logger = logging.getLogger(logger_name)
     before = logger.level
     logger.setLevel(logging.WARNING)

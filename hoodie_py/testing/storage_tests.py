@@ -7,8 +7,8 @@
         def store(self):
             return MyStore(...)
 
-The rules are those of ``hoodie_storage``'s verbs. A store that passes can hold a table: ``TableFiles(store)``. Stores
-with conditional writes, which table locks need, subclass ``ConditionalStorageTests``, too.
+The rules are those of ``hoodie_storage``'s operations. A store that passes can hold a table: ``TableFiles(store)``. For
+stores with conditional writes, which table locks need, also subclass ``ConditionalStorageTests``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BAD_PATHS = ["../x", "a/../x", "a/..", "/x", "a//b", "./a", "a\\b", "a\0b", "s3:
 
 
 def unasked(size: int) -> memoryview:
-    """Fail: a missing file needs no memory."""
+    """Fail, because no memory may be requested for a missing file."""
     raise AssertionError(size)
 
 
