@@ -1,8 +1,7 @@
-"""Output of the subcommands: results go to stdout, everything else to stderr; colours and progress bars need a
-terminal.
+"""Output of the subcommands: results go to stdout, everything else to stderr.
 
-On a terminal, tables are made to fit. If stdout is no terminal, nothing is cut off, so that ``hoodie ... | grep`` gets
-whole values (unless COLUMNS sets a width).
+Colours and progress bars need a terminal, and there tables are made to fit. If stdout is no terminal, nothing is cut
+off, so that ``hoodie ... | grep`` gets whole values (unless COLUMNS sets a width).
 
 Errors and warnings are one line on stderr; only ``--debug`` prints tracebacks. The exit status is 0 (done), 1 (failed)
 or 2 (wrong usage, from typer).
@@ -45,8 +44,9 @@ class DataConsole(Console):
         super().__init__(file=file, width=width, stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text as rich shows it, with control characters escaped, because text from a table must not change
-        the terminal.
+        """Return a text as rich shows it, with control characters escaped.
+
+        Text from a table must not change the terminal.
         """
         return super().render_str(escape_controls(text, lines=True), **options)
 

@@ -1,6 +1,4 @@
-"""The values of a partition, from its path (Hudi's ``PartitionValueExtractor`` classes, and how a table's one is
-chosen).
-"""
+"""The values of a partition, from its path (Hudi's ``PartitionValueExtractor`` classes), and which class is used."""
 
 from __future__ import annotations
 

@@ -129,8 +129,9 @@ def _check_columns(found: Entry, wanted: Entry) -> None:
 
 
 class _Partitions:
-    """The partitions of a table with their values and folders. Listings are cached, because several entries
-    share them.
+    """The partitions of a table with their values and folders.
+
+    Listings are cached, because several entries share them.
     """
 
     def __init__(self, snapshot: Snapshot, settings: SyncSettings, location: str) -> None:
@@ -141,8 +142,7 @@ class _Partitions:
         self._live: dict[frozenset[str] | None, dict[tuple[str, ...], tuple[str, CatalogPartition]]] = {}
 
     def find_touched(self, synced: Mapping[str, str]) -> frozenset[str] | None:
-        """Return the paths of partitions that commits since the last sync wrote or replaced; None: any may have
-        changed.
+        """Return the paths of partitions that commits since the last sync wrote or replaced; None: any may be.
 
         ``synced``: parameters of the entry, with the progress of the last sync.
         """
@@ -277,8 +277,9 @@ def _list_types(columns: Sequence[Column]) -> list[tuple[str, str]]:
 
 
 def _check_types(known: Entry, wanted: Entry) -> None:
-    """Refuse a column type with which engines could not read older files. The Hive Metastore has more rules
-    of its own.
+    """Refuse a column type with which engines could not read older files.
+
+    The Hive Metastore has more rules of its own.
     """
     types = dict(_list_types(known.columns))
     for name, type_ in _list_types(wanted.columns):

@@ -100,8 +100,7 @@ class FileGroupReader:
                 del batch  # frees its memory before the next one is read
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Iterator[BufferedRecord[Row]]:
-        """Yield the records of the result with the log's operation on each; base rows without log records have no
-        operation.
+        """Yield the records of the result with the log's operation on each; base rows without log records have none.
 
         With ``emit_deletes`` deleted records (operation D or -U) are included, with data where they have any.
         """
@@ -187,8 +186,9 @@ class FileGroupReader:
             yield from self._read_merged(log, read)
 
     def _read_merged(self, log: LogReader, read: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows: first the rows that need the log, then, with the log's memory freed, unchanged base
-        rows.
+        """Yield the merged rows: first the rows that need the log, then the unchanged base rows.
+
+        The log's memory is freed before the unchanged base rows are read.
         """
         staying = yield from self._read_pieces(log, read)
         if log is not self._loaded:

@@ -1,5 +1,4 @@
-"""The history of one record in one file slice: its versions in merge order, the result of each merge, and each
-version's fate.
+"""The history of one record in one file slice: its versions in merge order, the result of each merge, and their fates.
 
 It calls the strategy of a read, one pair at a time, so it shows what a read does. A version that won its own merge may
 be replaced by a later one; one that lost may have the very values of the row that won.

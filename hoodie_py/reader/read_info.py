@@ -118,8 +118,9 @@ class ReadInfo:
 
     @property
     def file_times(self) -> pa.Schema | None:
-        """``times`` as files hold them: columns in ``numbers`` are plain longs, like the texts of Java's
-        String.valueOf.
+        """``times`` as files hold them: columns in ``numbers`` are plain longs.
+
+        Java's String.valueOf prints the same numbers.
         """
         if self.times is None or not self.numbers:
             return self.times

@@ -113,8 +113,7 @@ class MergeReader(FileGroupReader):
         return self.kind is BufferKind.POSITION and (folded is None or folded.positions is not None)
 
     def buffered_records(self, *, emit_deletes: bool = False) -> Records:
-        """Yield the records of the result with the log's operation on each; base rows without log records have no
-        operation.
+        """Yield the records of the result with the log's operation on each; base rows without log records have none.
 
         With ``emit_deletes`` deleted records (operation D or -U) are included, with data where they have any.
         """

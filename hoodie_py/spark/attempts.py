@@ -52,9 +52,7 @@ def iterate_numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
 
 
 def make_numbers(spark: Any, count: int) -> Any:
-    """Return a DataFrame of the numbers below ``count``, each in its own partition, so that Spark runs a
-    task for each.
-    """
+    """Return a DataFrame of the numbers below ``count``, each in its own partition and so its own task."""
     return spark.range(0, count, 1, max(1, count))
 
 

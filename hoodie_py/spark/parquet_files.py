@@ -1,6 +1,4 @@
-"""Local Parquet files: reads many footers at once, finds row groups that pyarrow reads as Spark does, reads
-their rows.
-"""
+"""Local Parquet files: many footers at once, the row groups that pyarrow reads as Spark does, and their rows."""
 
 from __future__ import annotations
 

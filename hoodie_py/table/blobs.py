@@ -112,9 +112,7 @@ class _Allowed:
 
 @dataclass(slots=True)
 class _File:
-    """A file that rows refer to, with the row numbers and their ranges; None as the end of a range is the
-    file's end.
-    """
+    """A file that rows refer to, with row numbers and ranges; None as an end is the file's end."""
 
     allowed: _Allowed
     path: str

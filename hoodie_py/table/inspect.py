@@ -112,8 +112,9 @@ class TableInspect:
         return pa.Table.from_pylist(rows, FILES)
 
     def slices(self, instant: str | None = None) -> pa.Table:
-        """Return the file slices that a snapshot query reads now, or what cleans have left of those at a
-        request time.
+        """Return the file slices that a snapshot query reads, now or at a request time.
+
+        For a request time, files that cleans have removed are missing.
         """
         rows = [
             {
@@ -130,8 +131,9 @@ class TableInspect:
         return pa.Table.from_pylist(rows, SLICES)
 
     def stats(self) -> pa.Table:
-        """Return write statistics: a row for each file that a completed write of the active timeline wrote, oldest
-        first.
+        """Return write statistics, oldest first: a row for each file that a completed write wrote.
+
+        Only the active timeline counts.
 
         Raises:
             CorruptFileError: a commit's metadata is damaged.

@@ -22,8 +22,9 @@ def make_query(
     options: Mapping[str, Any] | None = None,
     **arguments: Unpack[ScanArguments],
 ) -> Scan:
-    """Return a scan of the type given by ``query_type``, or else by the options; other arguments as
-    ``make_query_scan``.
+    """Return a scan of the type given by ``query_type``, or else by the options.
+
+    The other arguments are those of ``make_query_scan``.
 
     Raises:
         InvalidQueryError: a range without a start, or an argument or option that is not valid.

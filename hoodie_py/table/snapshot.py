@@ -292,8 +292,9 @@ class Snapshot:
         return view.list_partitions(self.schema.arrow, *self._make_partition_filter(predicate))
 
     def _make_partition_filter(self, predicate: Predicate | None) -> tuple[Keep | None, MayLead | None]:
-        """Return which partitions may hold rows that pass a filter, and which folders may lead to them; None
-        for all.
+        """Return which partitions may hold rows that pass a filter; None for all.
+
+        It also says which folders may lead to them.
         """
         if predicate is None:
             return None, None

@@ -112,9 +112,7 @@ def _describe_corrupt(block: CorruptBlock) -> dict[str, Any]:
 
 
 def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
-    """Return the number of records or deletes in a block (None if unknown), and the error that prevents counting, or
-    None.
-    """
+    """Return a block's number of records or deletes (None if unknown), and what prevents counting, or None."""
     from hoodie_py.errors import HoodieError
     from hoodie_py.formats.log.framing import BlockType
     from hoodie_py.formats.parquet.decoder import count_parquet_rows

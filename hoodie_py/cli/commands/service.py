@@ -104,9 +104,7 @@ def service(
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM and SIGINT set during the block; a second signal acts as it does outside
-    the block.
-    """
+    """Yield an event that SIGTERM and SIGINT set during the block; a second signal acts as usual."""
     stopped = threading.Event()
     before: dict[int, Any] = {}
 

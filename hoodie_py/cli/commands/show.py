@@ -110,8 +110,9 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _plot(slices: Sequence[FileSlice]) -> None:
-    """Draw the sizes of base files, and the share of logs in each partition (in each file group if there is one
-    partition).
+    """Draw the sizes of base files, and the share of logs in each partition.
+
+    If there is one partition, the share of logs is drawn for each file group.
     """
     from hoodie_py.cli.bars import compare_logs, count_sizes, print_bars
 

@@ -71,8 +71,9 @@ def _read_csv(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _is_read_as_text(type_: pa.DataType) -> bool:
-    """Whether CSV values of a type are read as text and parsed here, because pyarrow parses them otherwise or not at
-    all.
+    """Whether CSV values of a type are read as text and parsed here.
+
+    pyarrow parses such values otherwise or not at all.
     """
     return bool(
         pa.types.is_binary(type_)

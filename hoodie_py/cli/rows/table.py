@@ -57,8 +57,9 @@ def _cut(text: str, most: int) -> str:
 
 
 def _find_fitting(cells: dict[str, list[str]], width: int) -> list[str]:
-    """Return the leading columns that fit in the width. The first one is always among them; the terminal may
-    fold it.
+    """Return the leading columns that fit in the width.
+
+    The first one is always among them; the terminal may fold it.
     """
     fitting: list[str] = []
     used = 0

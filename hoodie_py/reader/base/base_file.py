@@ -121,9 +121,7 @@ class BaseFileReader:
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """The footer's key-value metadata: facts of the record keys, by the names in ``footer_keys``, and anything
-        else.
-        """
+        """The footer's key-value metadata; ``footer_keys`` has the names of facts about record keys."""
         return self._plain.metadata.metadata or {}
 
     def read_batches(
@@ -162,8 +160,9 @@ class BaseFileReader:
                 )
 
     def _fetch_row_groups(self, groups: Sequence[int], names: list[str]) -> Generator[int, None, None]:
-        """Yield each row group once its column chunks are in memory, while those of the next group are fetched if
-        small.
+        """Yield each row group once its column chunks are in memory.
+
+        Meanwhile the column chunks of the next group are fetched if they are small.
         """
         if self._ranged is None:
             yield from groups

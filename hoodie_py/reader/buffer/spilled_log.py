@@ -44,8 +44,9 @@ class SpilledEntries:
         self._waiting_bytes = 0
 
     def add(self, entries: BufferedBatch, positions: np.ndarray | None, *, block: int, late: bool) -> None:
-        """Append entries of a block, with the base row of each if known; ``late`` is true from the first partial block
-        on.
+        """Append entries of a block, with the base row of each if known.
+
+        ``late`` is true from the first partial block on.
         """
         at_once = max(1, self._spill.budget.portion * len(entries) // max(1, count_entry_bytes(entries)))
         for start in range(0, len(entries), at_once):

@@ -115,8 +115,9 @@ class LogReader:
         self._is_folded = False
 
     def make_base_schema(self, read: Sequence[str]) -> pa.Schema:
-        """Return the columns to read of base rows: all of the merge for a custom merger, else ``read`` and ordering
-        fields.
+        """Return the columns to read of base rows.
+
+        They are all columns of the merge for a custom merger, else ``read`` and the ordering fields.
         """
         if self._custom:
             return self.schema
@@ -125,8 +126,9 @@ class LogReader:
 
     @property
     def whole_rows(self) -> bool:
-        """Whether one of two versions wins unchanged, so that a merge reads only ordering values; valid
-        after ``fold``.
+        """Whether a merge keeps one of two versions unchanged, and so reads only ordering values.
+
+        Valid after ``fold``.
         """
         return isinstance(self._buffer.final_strategy, OrderedStrategy)
 

@@ -142,8 +142,9 @@ class EventTimeStrategy(OrderedStrategy):
 
 
 def _find_counting(entries: BufferedBatch, codes: np.ndarray, at: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return which entries, at the ascending indices ``at``, count after their key's last delete that commit time
-    orders.
+    """Return which entries count after their key's last delete that commit time orders.
+
+    ``at``: the indices of the entries, ascending.
 
     ``cuts``: for each key the index of that delete; -1 for none.
     """

@@ -29,9 +29,7 @@ _CODES = {operation.value: operation.code for operation in HoodieOperation}
 
 @dataclass(frozen=True, slots=True)
 class DeleteRules:
-    """The delete columns of one table: whether it has the flag and the operation column, and its delete field and
-    marker.
-    """
+    """The delete columns of one table: whether it has flag and operation column, and its delete field and marker."""
 
     flag: bool = False
     operation: bool = False

@@ -82,8 +82,9 @@ class OrderingColumn:
 
     @classmethod
     def of_deletes(cls, columns: Sequence[pa.Array], length: int) -> OrderingColumn:
-        """Make a column of the ordering fields' values of deletes; if all fields are null, the whole value is the
-        default.
+        """Make a column of the ordering values of deletes.
+
+        If all fields of a delete are null, its whole value is the default.
         """
         order = cls.from_columns(columns, length)
         missing = np.full(length, True)

@@ -114,8 +114,9 @@ class RowStore:
                 self._append(_cut_chunk(chunk, keep), keep)
 
     def compact(self, handles: np.ndarray, at_once: int) -> np.ndarray:
-        """Keep only some rows, copied ``at_once`` at a time; return their new handles. All other handles become
-        invalid.
+        """Keep only some rows, copied ``at_once`` at a time, and return their new handles.
+
+        All other handles become invalid.
         """
         kept = np.unique(handles[handles != NO_ROW])
         fresh: list[_Chunk] = []
@@ -174,8 +175,9 @@ class RowStore:
         return missing
 
     def list_absent(self, handles: np.ndarray, but: Collection[str] = ()) -> dict[str, np.ndarray]:
-        """Return the masks, as ``add`` takes them, of the columns that some rows lack, except the columns in
-        ``but``.
+        """Return the masks of the columns that some rows lack, as ``add`` takes them.
+
+        ``but``: columns to leave out.
         """
         if not self.partial:
             return {}

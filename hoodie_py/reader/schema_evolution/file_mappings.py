@@ -58,8 +58,9 @@ class FileMappings:
         return self.mappings[self.find_number(instant)]
 
     def cut(self, instants: Iterable[str]) -> FileMappings:
-        """Return the mappings that files of the earliest of some instants, and later files, need; errors as
-        ``find_number``.
+        """Return the mappings that files of the earliest of some instants, and later files, need.
+
+        Raises what ``find_number`` raises.
         """
         low = min(map(self.find_number, instants), default=0)
         return FileMappings(self.starts[low:], self.mappings[low:])

@@ -68,8 +68,9 @@ class WriteNewFiles:
 
 
 def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
-    """Yield the records of each piece with the number and partition path of its file, which gets at most ``most``
-    bytes.
+    """Yield the records of each piece with the number and partition path of their file.
+
+    A file gets at most ``most`` bytes.
 
     A larger piece has a file to itself. Only one piece is in memory at a time.
     """

@@ -125,8 +125,9 @@ class History:
         return get_time(instant, self._by_request_time)
 
     def _begins_with_snapshot(self, start: StreamOffset) -> bool:
-        """Say whether the batch that begins at an offset is a snapshot; not with filters, which Java has only for
-        ranges.
+        """Whether the batch that begins at an offset is a snapshot.
+
+        Not with filters, which Java has only for ranges.
         """
         ranged = RANGE_FILTERS.read(self._options.hoodie) or RANGE_PATH_GLOB.read(self._options.hoodie)
         return start.position == BEGINNING and not self._options.is_cdc and not ranged

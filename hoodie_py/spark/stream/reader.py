@@ -76,8 +76,9 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end.position == offset.position else end.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return a limit if the options have one. Spark has no limit by commits, so a limit of bytes may
-        stand for it.
+        """Return a limit if the options have one.
+
+        Spark has no limit by commits, so a limit by bytes may stand for it.
         """
         given = self._options.limits
         if not given:

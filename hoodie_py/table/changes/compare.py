@@ -117,8 +117,9 @@ class _Left:
         self._counts = np.bincount(self._codes, minlength=len(self._values))
 
     def take_away(self, identities: pa.Array) -> np.ndarray:
-        """Remove one old row for each new row of the same identity; return the indices of new rows without
-        an old row.
+        """Remove one old row for each new row of the same identity.
+
+        Returns the indices of new rows without an old row.
         """
         codes = to_numbers(index_in(identities, self._values), -1).astype(np.int64)
         known = np.flatnonzero(codes >= 0)

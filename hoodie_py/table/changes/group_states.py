@@ -70,8 +70,9 @@ class GroupStates:
         return None
 
     def _complete(self, number: int) -> FileSlice:
-        """Return a slice; joined with the slice below if it has no base file, as it then belongs to a pending
-        compaction.
+        """Return a slice, joined with the slice below it if it has no base file.
+
+        Such a slice belongs to a pending compaction.
         """
         found = self._slices[number]
         if found.base_file is not None or not number:

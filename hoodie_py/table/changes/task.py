@@ -109,8 +109,9 @@ class ChangesTask:
                         yield batch
 
     def _select(self, images: Images, needed: list[str]) -> pa.RecordBatch:
-        """Make the rows of some changes, keep those that pass the filter, and drop columns that only the
-        filter needs.
+        """Make the rows of some changes and keep those that pass the filter.
+
+        Columns that only the filter needs are dropped.
         """
         batch = self._make_batch(images, needed)
         if self.predicate is not None:

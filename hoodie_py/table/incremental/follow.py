@@ -290,8 +290,9 @@ class TableFollower(Iterator[FollowedBatch]):
         return bool(archived)
 
     def _check_nothing_late(self, timeline: TableTimeline, after: str, by_request_time: bool) -> None:
-        """Refuse a commit that was missing when the position moved past its time; services, which add no rows, are
-        allowed.
+        """Refuse a commit that was missing when the position moved past its time.
+
+        Services are allowed, because they add no rows.
         """
         if self._seen is None:
             return

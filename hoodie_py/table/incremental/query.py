@@ -326,8 +326,9 @@ class RangeSnapshot(Snapshot):
         return RangeSlices(remaining.list_slices(paths), are_whole=True, rules=remaining.rules)
 
     def _find_latest_slices(self, predicate: Predicate | None, options: ReadOptions | None) -> RangeSlices:
-        """Return the latest slices, as Java reads them: Parquet blocks count only if they are of the range's
-        commits.
+        """Return the latest slices, as Java reads them.
+
+        Parquet blocks count only if they are of the range's commits.
         """
         rules = self.view.make_block_rules()
         columnar = None if self.commit_range.by_request_time else self.instants

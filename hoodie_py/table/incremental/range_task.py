@@ -40,8 +40,9 @@ class RangeTask(ScanTask):
 
     @classmethod
     def from_task(cls, task: ScanTask, planned: str | None, rules: BlockRules | None) -> RangeTask:
-        """Return the task for the same slice and rows. ``rules``: which log blocks count; None to keep the task's
-        rules.
+        """Return the task for the same slice and rows.
+
+        ``rules``: which log blocks count; None keeps the task's rules.
         """
         made = cls(**{each.name: getattr(task, each.name) for each in fields(task)}, planned=planned)
         if rules is None:

@@ -118,8 +118,9 @@ class RemainingSlices:
     def _find_moved(
         self, groups: Mapping[GroupKey, FileGroup], chosen: Mapping[GroupKey, FileSlice | None], paths: set[str]
     ) -> set[GroupKey]:
-        """Return the groups to leave out, as clusterings after the range moved their rows from or to groups
-        that count.
+        """Return the groups to leave out because a clustering after the range moved their rows.
+
+        It moved them from or to groups that count.
         """
         left_out: set[GroupKey] = set()
         for members in self._join_groups(paths):

@@ -1,5 +1,4 @@
-"""Bloom filter indexes (bloom_filters, some expr_index_*): leave out file slices whose base file has none of some
-values.
+"""Bloom filter indexes (bloom_filters, some expr_index_*): leave out slices whose base file lacks the filter's values.
 
 The bloom filter of a base file has its record keys (Hudi ``BloomFiltersIndexSupport``), or the values of an expression.
 Log files have no filter, so slices with log files are kept. A file that the index does not know may have any value.

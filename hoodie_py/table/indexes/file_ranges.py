@@ -124,8 +124,9 @@ def _find_unnamed_kinds(statistics: pa.Array) -> Mask:
 
 
 def join_ranges(ranges: TrustedRanges, slices: _Numbers, count: int) -> ColumnBounds:
-    """Return the bounds of ``count`` slices from the ranges of their files; ``slices`` has each file's slice,
-    ascending.
+    """Return the bounds of ``count`` slices from the ranges of their files.
+
+    ``slices`` has each file's slice, ascending.
     """
     says = ~ranges.no_rows
     valued = says & ~ranges.all_null

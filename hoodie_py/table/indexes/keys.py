@@ -89,8 +89,9 @@ def find_record_locations(
 
 
 def _list_groups(view: MetadataView, partition_paths: Collection[str] | None) -> Iterable[list[FileSlice]]:
-    """Return the lists of file groups in which a key's hash chooses one: a global index's list, or one per
-    partition.
+    """Return the lists of file groups in which a key's hash chooses one.
+
+    A global index has one list, others have one per partition.
     """
     by_partition: dict[str | None, list[FileSlice]] = {}
     for group in view.list_groups(RECORD_INDEX):

@@ -154,8 +154,9 @@ def make_column_stats_filters(request: FilterRequest) -> list[SliceFilter]:
 
 
 def find_ranged_columns(request: FilterRequest) -> dict[str, pa.DataType]:
-    """Return the filter's columns whose statistics can be used, nested ones with dots, and the types of
-    their values.
+    """Return the filter's columns whose statistics can be used, and the types of their values.
+
+    Names of nested columns have dots.
     """
     if request.columns.mappings is not None:
         return {}

@@ -62,8 +62,9 @@ class LogStats:
                 self._lasting[instant] = found
 
     def _find_writers(self, instant: str) -> list[Instant]:
-        """Return the writes that may have written log files with an instant in their names; none if they are
-        too many.
+        """Return the writes that may have written log files with an instant in their names.
+
+        None are returned if they are too many.
         """
         first = bisect_left(self._times, instant)
         if not self._timeline.config.has_logs_named_by_commit:

@@ -101,8 +101,9 @@ def _make_page(found: list[ListedInstant], limit: int | None) -> TimelinePage:
 def _select_archived(
     timeline: TableTimeline, active: Sequence[ListedInstant], before: str | None, limit: int | None
 ) -> list[ListedInstant]:
-    """Return the archived instants that may be in the page, with their contents, and one more if there are
-    older ones.
+    """Return the archived instants that may be in the page, with their contents.
+
+    If there are older ones, one more is returned.
     """
     known = {(each.request_time, each.action) for each in timeline}
     found: dict[tuple[str, str], ArchivedInstant] = {}

@@ -1,5 +1,4 @@
-"""PartitionFilter: decides by paths which partitions can hold rows that pass a filter, and which folders may lead to
-them.
+"""PartitionFilter: decides by paths which partitions can hold rows that pass a filter, and which folders lead to them.
 
 The answer is False only if no partition path that begins with the folder's path spells values of the partition fields
 with which a row can pass. A text value may hold slashes, so it may end in the folder or continue below it, and the
