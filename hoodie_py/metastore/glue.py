@@ -12,7 +12,7 @@ from hoodie_py.options import sync as options
 _METADATA_LISTING = "hudi.metadata-listing-enabled"  # Athena's
 _SESSION = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "region_name"})
 _OPTIONS = frozenset({*_SESSION, "endpoint_url", "catalog_id"})
-_MOST_ADDED, _MOST_DROPPED, _MOST_READ = 100, 25, 1000
+_MOST_ADDED, _MOST_DROPPED, _MOST_READ = 100, 25, 1000  # Glue's limits for a call
 # Fields that get_table returns and update_table refuses
 _READ_ONLY = frozenset({
     "DatabaseName", "CreateTime", "UpdateTime", "CreatedBy", "IsRegisteredWithLakeFormation", "CatalogId", "VersionId",

@@ -211,7 +211,7 @@ class HiveMetastore:
 
 @cache
 def _load_types() -> Any:
-    """Return the module of the Thrift types."""
+    """Return the module of the Thrift types, which is parsed once per process."""
     import thriftpy2
 
     path = Path(__file__).with_name("hive_metastore.thrift")

@@ -348,6 +348,7 @@ def split_into_portions(mask: np.ndarray, at_once: int, starts: Sequence[int]) -
         while first < len(found):
             last = first + at_once
             fitting = cuts[np.searchsorted(cuts, last, "right") - 1]
+            # End where a stored batch ends, unless the portion gets too small: joining two batches costs one more copy.
             if fitting - first >= max(1, at_once // _LEAST_SHARE):
                 last = int(fitting)
             yield found[first:last]

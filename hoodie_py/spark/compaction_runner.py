@@ -81,6 +81,7 @@ class SparkRunner:
             try:
                 for future in as_completed(waiting):
                     yield from map(unpack_outcome, future.result())
+            # Also if the caller gives up: closing the generator raises GeneratorExit here.
             except BaseException:
                 for future in waiting:
                     future.cancel()

@@ -111,6 +111,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
         stopped.set()
+        # A second signal acts as it would without this block, so a step that hangs can be interrupted.
         signal.signal(number, before[number])
 
     numbers: tuple[int, ...] = (signal.SIGTERM, signal.SIGINT)

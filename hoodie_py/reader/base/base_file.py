@@ -175,6 +175,7 @@ class BaseFileReader:
                 if coming is None:
                     self._ranged.prefetch(find_column_chunk_ranges(self._parquet.metadata, group, names))
                 else:
+                    # The group was fetched while the caller worked on the previous one.
                     self._ranged.keep(coming.result())
                 coming = None if following is None else self._fetch_ahead(pool, following, names)
                 yield group

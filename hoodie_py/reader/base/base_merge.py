@@ -313,6 +313,7 @@ class BaseMerge:
         older = BufferedBatch.of_rows(log.context, first, rows, None, newer.late_keys)
         result = log.merge_with_base(older, newer)
         deletes = result.deletes
+        # A result that has the base row's own handle is that row, unchanged.
         unchanged = (result.rows == older.rows) & ~deletes
         deleted = int(np.count_nonzero(deletes))
         self._stats.deletes += deleted

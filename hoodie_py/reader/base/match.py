@@ -116,6 +116,7 @@ def match_base(base_keys: pa.ChunkedArray, log_keys: pa.Array, matched: np.ndarr
     if matched is None:
         return at
     hits = np.flatnonzero(at >= 0)
+    # np.unique gives the first of these rows for each key.
     codes, first = np.unique(at[hits], return_index=True)
     stays = np.zeros(len(hits), bool)
     stays[first[~matched[codes]]] = True

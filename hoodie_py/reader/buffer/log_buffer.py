@@ -72,6 +72,7 @@ class LogBuffer:
             StorageError: the memory budget is used up and the disk is full or fails.
             MergeError: as ``fold``, if the memory budget makes it fold early.
         """
+        # A partial block decides for all later blocks, a block without positions for the whole buffer.
         self._partial |= partial
         self.by_position &= positions is not None
         self.total_log_records += len(entries)

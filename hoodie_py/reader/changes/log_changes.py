@@ -110,6 +110,7 @@ class LogChangeReader:
         key_hash, parts = KeyHash(), 1
         blocks = self._read_blocks(log, key_hash, parts, 0)
         while blocks is None:
+            # The entries outgrew the budget: read the log again, for one of twice as many parts of the keys.
             parts = min(2 * parts, _MOST_PARTS)
             log.store.release(0)
             blocks = self._read_blocks(log, key_hash, parts, 0)
@@ -149,6 +150,7 @@ class LogChangeReader:
                 found.append(Block(block.scanned.instant, entries, block.partial))
                 held += count_entry_bytes(entries)
                 if not log.spill.budget.fits(log.store.nbytes, held):
+                    # Rows go to disk first. If the entries alone are still too large, more parts are needed.
                     log.store.spill_rows()
                     if not whole and parts < _MOST_PARTS and not log.spill.budget.fits(log.store.nbytes, held):
                         return None

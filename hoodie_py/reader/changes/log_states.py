@@ -100,6 +100,7 @@ class LogStates:
             if len(known):
                 folded = FoldedLog(tuple(parts), None)
                 begin = [Block("", folded.take(at[known]), partial, known)]
+                # A copy, because ``at`` changes below.
                 before = LogState(folded, at.copy(), self._choose_strategy(partial=partial))
             own = [replace(block, partial=block.partial or partial) for block in own]
             partial = partial or any(block.partial for block in own)

@@ -129,6 +129,8 @@ class LogOnDemand:
     def make_scanned(self, block: LogBlock) -> ScannedBlock:
         known = self._last_file.texts
         headers: dict[HeaderKey, str] = {
+            # Blocks share equal header texts (a schema, above all), and have no content: it is read again when it is
+            # needed.
             key: known.setdefault(text, text)
             for key, text in block.headers.items()
             if key is not HeaderKey.RECORD_POSITIONS

@@ -44,6 +44,7 @@ def scan_log_files(
         UnsupportedFeatureError: a block, log format version or command that is not supported.
     """
     while True:
+        # Each attempt counts anew.
         stats.blocks = stats.skipped_blocks = stats.corrupt_blocks = stats.rollback_blocks = stats.log_bytes = 0
         try:
             return _place_compacted_blocks(
@@ -101,6 +102,7 @@ def _collect(collected: _Blocks, scanned: ScannedBlock, rules: BlockRules, stats
         target = block.target_instant_time
         if target is None:
             raise CorruptFileError("A rollback block names no instant.", offset=block.offset)
+        # A rollback block comes after the blocks that it undoes, so these are already collected.
         collected.pop(target, None)
     elif block.type not in _DATA:
         stats.skipped_blocks += 1

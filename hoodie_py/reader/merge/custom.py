@@ -153,6 +153,7 @@ def _complete_meta_columns(older: BufferedBatch, newer: BufferedBatch, result: B
     filled = made.with_columns(
         **{name: call("coalesce", columns[name], new.column(name), old.column(name)) for name in lacking}
     )
+    # A copy, because the array may be the merger's input.
     rows = result.rows.copy()
     rows[at] = filled.rows
     return replace(result, rows=rows)

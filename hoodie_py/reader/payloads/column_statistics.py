@@ -115,6 +115,8 @@ def _to_sortable(values: pa.Array, kind: int, member: str) -> pa.Array:
     """Convert values so that Arrow compares them as Java compares the originals."""
     type_ = values.type
     if pa.types.is_floating(type_):
+        # The bits compare like Java's Double.compare (-0.0 below 0.0, NaN last) once those of negative floats are
+        # flipped.
         bits = to_numbers(values.cast(pa.float64())).view(np.int64)
         return from_numpy(np.where(bits < 0, bits ^ np.int64(np.iinfo(np.int64).max), bits))
     if pa.types.is_string(type_):
@@ -128,6 +130,7 @@ def _to_sortable(values: pa.Array, kind: int, member: str) -> pa.Array:
 
 def _order_signed_bytes(values: pa.Array) -> pa.Array:
     _, offsets, data = values.buffers()
+    # Arrow compares unsigned bytes; flipping the sign bit gives the order of signed bytes.
     flipped = np.frombuffer(data, np.uint8) ^ np.uint8(0x80) if data is not None else np.empty(0, np.uint8)
     return pa.Array.from_buffers(pa.binary(), len(values), [None, offsets, pa.py_buffer(flipped)], 0, values.offset)
 

@@ -43,6 +43,7 @@ def merge_file_lists(older: pa.Array, newer: pa.Array) -> pa.Array:
     sizes, deleted = _read_sizes(values)
     sizes, deleted = sizes[order], deleted[order]
     before = np.flatnonzero(paired) - 1
+    # A log file may grow, so the greater size counts, unless the newer entry is a delete.
     best = sizes.copy()
     best[paired] = np.where(deleted[paired], sizes[paired], np.maximum(sizes[paired], sizes[before]))
     keep = last.copy()

@@ -105,10 +105,7 @@ def _iterate_successes(batches: Iterator[pa.RecordBatch], failures: list[bytes])
 
 
 def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileAssignment) -> Iterator[dict[str, Any]]:
-    """Yield a placement's records as rows of the step's result.
-
-    Only the first row has the counts, so that sums are right.
-    """
+    """Yield a placement's records as rows of the step's result."""
     counts = {"inserts": placement.inserts, "updates": placement.updates, "deletes": placement.deletes}
     for count, payload in payload_format.split(routed.get_records(placement), routed.get_positions(placement)):
         yield {
@@ -121,6 +118,7 @@ def _iterate_rows(payload_format: Any, routed: AssignedRecords, placement: FileA
             "bytes": len(payload),
             "payload": payload,
         }
+        # Only the first row has the counts, so that sums over rows are right.
         counts = dict.fromkeys(counts, 0)
 
 

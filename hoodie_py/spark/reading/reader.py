@@ -10,7 +10,7 @@ other uses. For the same reason a reader must not depend on anything else of a s
 
 A file slice is the smallest unit of work. A Spark task costs tens of milliseconds in any case, so small slices share a
 partition, and every larger slice has its own. The sizes are fixed because planning runs in a worker without a session
-and does not know the number of cores. Heavy partitions come first, so that no core starts a long one at the end.
+and does not know the number of cores.
 """
 
 from __future__ import annotations
@@ -219,6 +219,7 @@ def pack(tasks: Sequence[Task]) -> list[list[Task]]:
         filled += estimate_work(task)
     if group:
         packed.append(group)
+    # Heavy partitions come first, so that no core starts a long one at the end.
     return sorted(packed, key=lambda group: -sum(estimate_work(task) for task in group))
 
 

@@ -97,6 +97,7 @@ class History:
         )
         if not span.commits:
             return start
+        # A batch that is a snapshot ends no earlier than the first state that the table can show.
         return self._make_offset(max(choose_end(self._timeline, span, limits, least), least))
 
     def make_scan(self, start: StreamOffset, end: StreamOffset, target: pa.Schema) -> Scan:

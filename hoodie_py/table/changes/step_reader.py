@@ -181,6 +181,7 @@ class StepReader:
             raise CorruptFileError("The keys of a change log are no texts.")
         if keys.null_count:
             raise CorruptFileError("A record of a change log has no key.")
+        # Each key is looked up once, however many changes of it the batch has.
         distinct = join_chunks(pa.chunked_array([keys]).unique())
         numbers = to_numbers(index_in(keys, distinct), -1)
         found: dict[str, pa.RecordBatch] = {}

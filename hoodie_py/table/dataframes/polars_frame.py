@@ -58,6 +58,7 @@ class _Source:
         """Yield frames with some columns, of the rows that pass the predicate; ``rows`` limits the rows before it."""
         pl = import_extra("polars")
         pushed, is_all = None, predicate is None
+        # A limit counts rows before the predicate, so with a limit nothing may be pushed down.
         if predicate is not None and rows is None and self._source.limit is None:
             pushed, is_all = push_down(predicate, self._source.schema)
         scan = self._source.narrow(columns, pushed, rows)

@@ -113,6 +113,7 @@ def resolve_range(
     found = _find_by_completion_time(timeline, first, last)
     if not SKIP_COMPACTION.read(given) or not timeline.config.is_merge_on_read:
         return found
+    # On a merge-on-read table, an instant with the action of a commit is a compaction.
     return replace(found, commits=tuple(each for each in found.commits if each.instant.action != COMMIT))
 
 

@@ -311,6 +311,7 @@ class TableFollower(Iterator[FollowedBatch]):
 
     def _read_step(self, step: _Step) -> Generator[FollowedBatch, None, None]:
         """Yield the batches of a step; the last one moves the position."""
+        # One batch is held back, so that the last one is known when it is yielded.
         held: pa.RecordBatch | None = None
         with closing(step.scan.to_batches()) as batches:
             for batch in batches:
@@ -321,6 +322,7 @@ class TableFollower(Iterator[FollowedBatch]):
                 if held is not None:
                     yield FollowedBatch(held, self.token, is_last=False, commits=step.commits)
                 held = batch
+        # The position moves before the last batch is yielded, so that its token is the one after the step.
         self._position, self._after, self._seen = step.position, step.position.time, step.seen
         rows = held if held is not None else pa.RecordBatch.from_pylist([], step.scan.schema)
         yield FollowedBatch(rows, self.token, is_last=True, commits=step.commits)

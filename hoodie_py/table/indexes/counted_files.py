@@ -15,8 +15,8 @@ from typing import Any
 
 from hoodie_py.files import FileInfo, TableFiles
 
-_MOST_KEPT = 32 << 20
-_MOST_OF_ONE = 8 << 20
+_MOST_KEPT = 32 << 20  # bytes in the cache
+_MOST_OF_ONE = 8 << 20  # a larger read is not cached
 _Place = tuple[str, int, int]  # path, start, stop; a whole file stops at -1
 
 

@@ -81,6 +81,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
     text = (None if metadata is None else metadata.schema) or config.create_schema
     data = None
     if config.populate_meta_fields or text is None:
+        # Even with a stored schema: only a data file shows whether there is an operation column.
         data = read_newest_data_schema(timeline, writes, tolerant=text is not None)
     if text is not None:
         with locate_errors(instant=instant):
@@ -90,6 +91,7 @@ def resolve_schema(timeline: TableTimeline, as_of: str | None = None) -> TableSc
         arrow, defaults, times = data, {}, None
     if arrow is None:
         if as_of is not None:
+            # Nothing was written before ``as_of``.
             return resolve_schema(timeline)
         if not has_written_rows(timeline, writes):
             return TableSchema(pa.schema([]))

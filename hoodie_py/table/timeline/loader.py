@@ -335,6 +335,7 @@ class TableTimeline(Timeline):
         )
         for each in cleans:
             if each.state == INFLIGHT:
+                # It may have deleted files already. The plan is in the requested file.
                 plan = self.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
                 found.append(plan.earliest_instant_to_retain)
         return max((each for each in found if each is not None), default=None)

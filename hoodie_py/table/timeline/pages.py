@@ -73,6 +73,7 @@ def list_instants(
     active = [_list_active(each) for each in timeline if before is None or each.request_time < before]
     if not archived:
         return _make_page(active, limit)
+    # Archive files may be replaced by larger ones while they are read; a new attempt finds these.
     for _ in range(ATTEMPTS):
         try:
             return _make_page([*active, *_select_archived(timeline, active, before, limit)], limit)

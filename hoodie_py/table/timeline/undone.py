@@ -78,4 +78,4 @@ def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant)
     path = locate_instant(config, rollback)
     with locate_errors(path=path, instant=rollback.request_time), suppress(FileMissingError):
         return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
-    return ()  # archived since the listing, and so is what it undid
+    return ()  # the rollback was archived since the listing, and so were the instants that it undid

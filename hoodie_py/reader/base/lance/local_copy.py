@@ -34,6 +34,7 @@ def copy_parts(
         copy = place.path / "part.lance"
         try:
             with copy.open("wb") as target:
+                # The copy has the file's size and offsets; what is not copied is a hole, which needs no disk space.
                 target.truncate(size)
                 for start, data in _fetch(files, path, parts, size - len(tail)):
                     target.seek(start)
