@@ -77,7 +77,7 @@ class CatalogListener:
         implements: ClassVar[list[str]] = ["org.apache.spark.sql.catalyst.catalog.ExternalCatalogEventListener"]
 
 
-_LISTENERS: WeakKeyDictionary[Any, CatalogListener] = WeakKeyDictionary()
+_LISTENERS: WeakKeyDictionary[Any, CatalogListener] = WeakKeyDictionary()  # by SparkContext
 
 
 def watch_catalog(spark: Any, names: tuple[str, ...]) -> None:

@@ -109,6 +109,7 @@ def start_session(name: str, remote: str | None = None) -> SparkSession:
     if remote is not None:
         builder = builder.remote(remote)
     elif "SPARK_REMOTE" not in os.environ:
+        # Workers of a classic session on this machine must run a Python that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.appName(name).config("spark.ui.showConsoleProgress", "false")
     spark: SparkSession = builder.getOrCreate()

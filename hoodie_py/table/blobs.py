@@ -22,7 +22,7 @@ from hoodie_py.formats.logical_types.blob import BLOB_TYPE, INLINE, OUT_OF_LINE,
 from hoodie_storage.errors import PathError
 from hoodie_storage.location import Place, parse_place
 
-MEMORY_LIMIT = 1 << 30
+MEMORY_LIMIT = 1 << 30  # bytes of a result, by default
 
 _LOCAL = frozenset({"file", "local"})
 _SHOWN = 200

@@ -80,6 +80,7 @@ class KeyHistory:
 
     @property
     def is_complete(self) -> bool:
+        # Backwards, so that a partition's first event overwrites the later ones.
         first = {each.partition_path: each for each in reversed(self.events)}
         return not self.was_cleaned and all(each.change == INSERTED for each in first.values())
 

@@ -101,11 +101,14 @@ class KeyHash:
         if longest >= len(self._weights):
             self._weights = np.concatenate([self._weights, self._draw(longest + 1)])
         places = np.arange(size) - np.repeat(starts, lengths)
+        # Bytes count from 1, so that trailing zeros change a sum. A difference of running sums is right even after an
+        # overflow.
         total = np.zeros(size + 1, np.uint64)
         np.cumsum(self._weights[places] * (texts.astype(np.uint64) + np.uint64(1)), out=total[1:])
         return np.asarray(total[starts + lengths] - total[starts])
 
     def _draw(self, count: int) -> np.ndarray:
+        # Odd numbers, because multiplying by them keeps different numbers different.
         return self._random.integers(1, 1 << 63, count, np.uint64) * np.uint64(2) + np.uint64(1)
 
 

@@ -131,6 +131,7 @@ class SpilledEntries:
             entries = from_entry_batch(self._context, batch)
             places = get_extra(batch, "position") if by_position else None
             if records is not None:
+                # The records so far come first.
                 first_late = None if first_late is None else first_late + len(records)
                 entries = BufferedBatch.concat([records, entries])
                 places = None if positions is None or places is None else np.concatenate([positions, places])
@@ -156,6 +157,7 @@ def split_by_part(
     writer = spill.open_writer()
     for batch in batches:
         numbers = part_of(batch)
+        # Stable, so that the rows of a part stay in order.
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(parts + 1))
         rows = batch.take(pa.array(order))

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from hoodie_py.reader.memory.spill_directory import SpillDirectory
 
-_OPEN_MAPS = 64
+_OPEN_MAPS = 64  # most spill files that are mapped at a time
 _SMALL = 1 << 16  # an array of fewer bytes stays in memory
-_FILLED = 1 << 16
+_FILLED = 1 << 16  # values of a new array that are written at a time
 _COPY_THREADS = 4
 _COPY_BYTES = 8 << 20
 

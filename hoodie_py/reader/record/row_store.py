@@ -229,6 +229,7 @@ class RowStore:
 
     def _write(self) -> None:
         """Write the chunks that are in memory to a spill file, with small neighbours joined."""
+        # Only chunks at the end are in memory; all before them were written by earlier calls.
         first = len(self._chunks)
         while first and self._chunks[first - 1].batch is not None:
             first -= 1

@@ -134,6 +134,7 @@ class SparkEngine:
                 return list(frame.collect())
             except Exception:
                 raise
+            # Spark would run the job to its end although nobody waits for it any more (Ctrl-C).
             except BaseException:
                 self.spark.interruptTag(self._tag)
                 raise

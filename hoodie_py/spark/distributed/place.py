@@ -36,7 +36,7 @@ PLACED = pa.schema(
     ]
 )  # fmt: skip
 NO_PIECE = -1
-_PLACES_OF_A_SHARD = 1 << 32
+_PLACES_OF_A_SHARD = 1 << 32  # more than a shard has records, so that places of different shards differ
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -53,8 +53,8 @@ SHARDED = pa.schema(
 ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64())])
 
 _GATHERED_BYTES = 64 << 20  # rows divided at a time, so that a shard's payloads are worth their overhead
-_ENTRY_ROWS = 1 << 20
-_PLACES_OF_A_TASK = 1 << 40
+_ENTRY_ROWS = 1 << 20  # keys of a file that are divided at a time
+_PLACES_OF_A_TASK = 1 << 40  # more than a task has payloads, so that places of different tasks differ
 _BITS_OF_SHARDS = 31
 
 

@@ -141,4 +141,4 @@ class HoodieStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"_packed_mergers": self._packed_mergers, "_target": self._target}
 
 
-_ANY = (1 << 63) - 1
+_ANY = (1 << 63) - 1  # stands for "no limit of bytes" in ReadMaxBytes

@@ -159,7 +159,7 @@ def _make_locations(records: pa.Table, group: FileSlice) -> pa.Table:
     )
 
 
-_MOST_VALUES = 1_000
+_MOST_VALUES = 1_000  # values to look up in a secondary index
 _MOST_KEYS = 100_000  # beyond, rows are likely to be in most file groups
 _UNESCAPED = r"[\\$\x00]"  # characters that early writers of secondary indexes may have left unescaped
 

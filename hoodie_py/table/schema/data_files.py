@@ -25,10 +25,10 @@ from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.timeline.loader import TableTimeline
 
 _KNOWN = (".parquet", ".orc", ".lance")
-_MOST_FILES = 8
-_FRAME_HEAD = 14
+_MOST_FILES = 8  # that are tried
+_FRAME_HEAD = 14  # bytes of a log block up to the end of its length
 _FIRST_READ = 1 << 20
-_MOST_BLOCK_BYTES = 1 << 28
+_MOST_BLOCK_BYTES = 1 << 28  # a larger first block is not read for its schema
 
 
 def read_newest_data_schema(

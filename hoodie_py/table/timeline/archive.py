@@ -135,6 +135,7 @@ def _find_archive_logs(files: TableFiles, folder: str) -> list[str]:
 
 def _read_history(files: TableFiles, config: TableConfig, *, contents: bool) -> Entries:
     folder = config.find_history_folder()
+    # The history may be compacted meanwhile, which deletes files that its manifest listed.
     for _ in range(ATTEMPTS):
         try:
             paths = list(_iterate_history_files(files, folder))

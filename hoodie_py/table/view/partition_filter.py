@@ -161,6 +161,7 @@ class PartitionFilter:
             listed = self._listed.get(name)
             if listed is None or value is _UNKNOWN or value in listed:
                 continue
+            # The last text may be a leading part of a listed value that continues below the folder.
             if name != last or value not in self._leading.get(name, ()):
                 return False
         if self._rest is None or not self._is_rest_decided:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _TAIL = 1 << 20  # bytes at the end of a file that are read first: the layout, with a bloom filter of some 430 KB
-_GROUP_ROWS = 1 << 16
+_GROUP_ROWS = 1 << 16  # rows of a part (``group_rows``)
 _BATCH_BYTES = 64 << 20  # bytes of the file that a batch may come from, however few rows that are
 
 

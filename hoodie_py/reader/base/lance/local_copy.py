@@ -14,7 +14,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.lance.layout import Range
 from hoodie_py.reader.memory.spill_directory import SpillDirectory
 
-_STEP = 8 << 20
+_STEP = 8 << 20  # bytes that are fetched at a time
 _GAP = 64 << 10  # parts that are closer come in one request
 
 
