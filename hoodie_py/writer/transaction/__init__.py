@@ -1,1 +1,1 @@
-"""What every change of a table goes through: heartbeats, pending instants, the look after a commit."""
+"""The steps that every change of a table takes: heartbeats, pending instants, the protocol of a commit."""

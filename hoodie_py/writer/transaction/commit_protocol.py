@@ -3,15 +3,15 @@
 Every write, compaction and clean takes these steps, in this order:
 
 1. Under the table's lock: look at the table, check it, create the requested and the inflight file (``begin_instant``).
-2. Without the lock: work, and read what the metadata table's records need. A heartbeat shows that the run is alive
-   (``run_guard``). Readers see nothing of the work yet.
+2. Without the lock: do the work, and read what the metadata table's records need. A heartbeat shows that the run is
+   alive (``run_guard``). Readers see nothing of the work yet.
 3. Under the lock again: load the table again. Check that the instant is still this run's and that no other writer
-   changed what the run read, the table's properties among it. Check the files, and remove those of lost attempts. Then
-   write the metadata table, all partitions that it has by now, then create the completed file. That file is the commit.
+   changed what the run read, including the table's properties. Check the new files, and remove the files of lost
+   attempts. Then write the metadata table, every partition that it has by now, then create the completed file. That
+   file is the commit.
 4. Still under the lock: look once more, as this process may have slept during step 3 (``second_look``).
 
-In step 3 the run checks that it still has the lock and the heartbeat: before the metadata table, and right before the
-completed file. ``complete_instant`` is steps 3 and 4. Each operation does step 1 itself.
+``complete_instant`` is steps 3 and 4. Each operation does step 1 itself.
 
 A failure before the commit is taken back (``take_back_on_failure``), unless the store did not say whether it created a
 file: the commit may have landed then, so nothing is removed. If it did not land, the next write rolls it back.
@@ -94,7 +94,8 @@ def begin_instant(
     session: WriteSession, now: Snapshot, requested: Instant, alive: Heartbeat, holding: HeldLock, content: bytes = b""
 ) -> Instant:
     """Create the inflight file of a requested instant, check that this run may go on, and return the inflight instant.
-    This run has seen or created the requested file. ``content`` is that of the inflight file.
+
+    The requested file exists: this run has seen or created it. ``content`` goes into the inflight file.
 
     Raises:
         ConflictError: another writer runs the instant, or may have judged this run dead while this process slept.
@@ -103,11 +104,12 @@ def begin_instant(
     """
     timeline = session.open_timeline(now)
     inflight = timeline.begin(requested, content)
+    # After the file, not before: a check before it would miss a writer that judged this run dead in between.
     try:
         alive.ensure_own(holding)
     except HoodieError:
         # Another writer may have removed the requested file before the inflight file was there. An inflight file alone
-        # has no plan: readers could not tell what it is about.
+        # has no plan: readers would not know what it does.
         if not session.files.exists(timeline.locate(requested)):
             timeline.remove(inflight)
         raise
@@ -116,7 +118,7 @@ def begin_instant(
 
 @watch_calls("commit")
 def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -> Instant:
-    """Complete an instant, look once more, and return it. The session's lock is not held.
+    """Complete an instant, look once more, and return the completed instant. The session's lock must be free.
 
     Raises:
         ConflictError: another writer conflicts with the instant, or judged this run dead.
@@ -124,29 +126,44 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         StorageError: the store refused.
     """
     change = run.describe()
-    with turn_missing_into_conflict(session, change.snapshot):  # a rollback may have removed the run's files
+    # Before the lock, which should be held briefly: this may read footers and keys of all new files. A rollback may
+    # have removed these files.
+    with turn_missing_into_conflict(session, change.snapshot):
         change = MetadataTable.prepare(change)
     with session.hold_lock() as holding:
         ensure_own = partial(alive.ensure_own, holding)
+        # Nothing seen before the lock counts: while the tasks ran, others may have committed or rolled this instant
+        # back.
         now = session.look()
         inflight = run.check_still_ours(now)
+        # The rows were keyed, merged and placed by the properties of the earlier look.
         check_same_properties(change.snapshot.config, now.config)
+        # Before the commit: from then on readers take every file that is named after the instant, those of lost
+        # attempts too.
         run.settle_files(now, ensure_own)
+        # Before the commit: past a later one, Java rolls back a failed write only if it finds its heartbeat file.
         if run.adds_files and not session.multi_writer:
             leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
         metadata = MetadataTable(session, now)
+        # An index that was built since `prepare` would lack this commit for ever.
         with turn_missing_into_conflict(session, change.snapshot):
             change = metadata.bring_up_to_date(change)
-        ensure_own()
+        ensure_own()  # the steps above read files, so this process may have lost lock or heartbeat meanwhile
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
+            # Before the completed file: Java lists files through the metadata table, so a commit that is missing there
+            # is invisible, and its files are lost at the next compaction. The other way round is safe: readers ignore
+            # entries of an instant that has not completed.
             metadata.commit(change, ensure_own)
+            # Under the lock, and as late as can be: incremental reads go by completion times, which must sort as the
+            # commits came.
             completion_time = session.clock.take(find_newest_time(now.timeline))
             content = run.make_content(now)
-            ensure_own()  # the last thing before the commit
+            ensure_own()  # the last thing before the commit: the metadata table and the clock's sleep took their time
             instant = session.open_timeline(now).complete(inflight, completion_time, content)
         completed = CompletedInstant(
             session, now, metadata, inflight, instant, run.known_rollbacks, partial(run.check_overlap, now)
         )
+        # Still under the lock: this process may have slept between the last check and the completed file.
         doubt = completed.find_doubt(holding, alive)
     if doubt is not None:
         raise completed.settle(doubt)  # after the block: this takes the lock itself
@@ -160,7 +177,7 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
 def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
     """Remove this run's entries in the metadata table if it loses the instant before the completed file.
 
-    Another process may have run the instant again. Both runs' entries in the metadata table would count.
+    Another process may have run the instant again, and the entries of both runs would count.
     """
     try:
         yield
@@ -171,13 +188,14 @@ def _forget_if_lost(metadata: MetadataTable) -> Iterator[None]:
 
 @contextmanager
 def take_back_on_failure(take_back: Callable[[BaseException], None]) -> Iterator[None]:
-    """Take an operation back if the block fails, unless its commit may have landed. ``take_back`` removes what the
-    operation wrote; it notes on the error what it could not remove.
+    """Take an operation back if the block fails, unless its commit may have landed.
+
+    ``take_back(error)`` undoes the operation, and adds a note to ``error`` for anything left behind.
     """
     try:
         yield
     except CommitStateUnknownError:
-        raise
+        raise  # the commit may have landed: to remove its files would lose committed rows
     except (Exception, KeyboardInterrupt) as error:
         take_back(error)
         raise
@@ -206,8 +224,8 @@ def remove_leftovers(
 ) -> None:
     """Remove the markers of a commit that has landed, and files that late attempts published while it was made.
 
-    ``what`` begins the warning if the store refuses, as in "The write is committed". Files of run ``run_id`` go; None:
-    those of all runs.
+    ``what`` begins the warning if the store refuses, such as "The write is committed". Only files of the run ``run_id``
+    are removed; None: files of all runs.
     """
     markers = Markers(files, instant)
     written = {path for result in results for path in result.sizes}
@@ -224,8 +242,8 @@ def remove_leftovers(
 def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Iterator[None]:
     """Turn a missing file into a conflict if another writer changed the table since the snapshot.
 
-    A rollback or a clean may remove files that a slower writer is about to read. An index may be dropped by which it
-    looks keys up. A file that is lost stays an error.
+    A rollback or a clean may remove files that a slower writer is about to read, and an index may be dropped while it
+    is used to look up keys. If the table did not change, the file is lost, and the error stays as it is.
 
     Raises:
         ConflictError: instead of the error about the file.
@@ -242,8 +260,9 @@ def turn_missing_into_conflict(session: WriteSession, snapshot: Snapshot) -> Ite
 
 
 def _has_changed(before: Snapshot, now: Snapshot) -> bool:
-    """Whether an instant completed or disappeared, or a property changed: they name the indexes. A new pending instant
-    does not count: it may be the block's own.
+    """Whether an instant completed or disappeared, or a property changed (properties name the indexes).
+
+    A new pending instant does not count: the block itself may have created it.
     """
     had, has = _list_states(before.timeline), _list_states(now.timeline)
     changed = before.config.properties != now.config.properties

@@ -1,13 +1,13 @@
-"""The ranges of hashes that a table keeps for each partition: which are in force, and how a clustering changes them.
+"""The hash ranges of a partition: which are in force, and how a clustering changes them.
 
-Agrees with Hudi ``ConsistentBucketIndexUtils``. The first ranges of a partition are there at once. A clustering writes
-new ones right before it completes; they are in force once its instant is completed on the timeline. A file
-``<instant>.commit`` beside them says the same after the instant is archived: it is written when the clustering has
-completed, and again before the archival, since a process may die in between. Nothing is written when ranges are loaded.
+Agrees with Hudi ``ConsistentBucketIndexUtils``. The first ranges of a partition are in force at once. A clustering
+writes new ranges right before it completes; they are in force once its instant is completed on the timeline. A file
+``<instant>.commit`` beside them says the same after the instant is archived. It is written when the clustering has
+completed, and again before the archival, since a process may die in between. Loading ranges writes nothing.
 
-Ranges of an instant that is not on the timeline, without that file, are of an archived clustering or of one that was
-rolled back. They are in force if their new file groups are there. Java looks for any of their file groups, also such as
-did not change, so a rollback has to remove them: else Java would put keys into file groups that never were.
+Ranges of an instant that is not on the timeline, without that file, belong to an archived clustering or to one that was
+rolled back. They are in force if their new file groups exist. Java looks for any of their file groups, also for
+unchanged ones, so a rollback has to remove the ranges: else Java would put keys into file groups that never existed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLUSTER = "CLUSTER"
 
 
 def begin_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> HashingMetadata:
-    """Load a partition's ranges that are in force; one without ranges gets ``buckets`` new ones.
+    """Load the ranges of a partition that are in force; create ``buckets`` first ranges if it has none.
 
     Raises:
         HoodieError: as ``load_hash_ranges``.
@@ -49,12 +49,12 @@ def begin_hash_ranges(snapshot: Snapshot, partition: str, buckets: int) -> Hashi
 
 
 def load_hash_ranges(snapshot: Snapshot, partition: str) -> HashingMetadata | None:
-    """Load a partition's ranges that are in force; None if it has none.
+    """Load the ranges of a partition that are in force; None if it has none.
 
     Raises:
         CorruptFileError: the ranges are damaged.
-        InvalidTableError: they are those of another partition.
-        UnsupportedFeatureError: nothing says whether the newest ranges are in force.
+        InvalidTableError: the ranges belong to another partition.
+        UnsupportedFeatureError: it is unknown whether the newest ranges are in force.
     """
     folder = _find_folder(partition)
     names = sorted(each.name for each in snapshot.files.list_or_empty(folder) if not each.is_dir)
@@ -71,14 +71,14 @@ def load_hash_ranges(snapshot: Snapshot, partition: str) -> HashingMetadata | No
 
 
 def save_hash_ranges(files: TableFiles, ranges: HashingMetadata) -> None:
-    """Write the ranges of a clustering that is about to complete, in place of those of a lost attempt."""
+    """Write the ranges of a clustering that is about to complete, in place of the ranges of a lost attempt."""
     path = _locate(ranges.partition_path, ranges.instant, HASHING_SUFFIX)
     files.delete_with_checksum(path)
     files.put_if_absent(path, ranges.to_bytes(), unique=True)
 
 
 def confirm_hash_ranges(files: TableFiles, instant: str, partitions: Iterable[str]) -> None:
-    """Say beside the ranges of a completed clustering that they are in force, where it wrote some."""
+    """Mark the ranges that a completed clustering wrote as in force, in the partitions where it wrote some."""
     for partition in partitions:
         names = {each.name for each in files.list_or_empty(_find_folder(partition))}
         if f"{instant}{HASHING_SUFFIX}" in names and f"{instant}{COMMIT_SUFFIX}" not in names:
@@ -103,15 +103,16 @@ def confirm_completed(snapshot: Snapshot, instants: Sequence[Instant]) -> None:
 
 
 def forget_pending(snapshot: Snapshot, pending: Instant) -> None:
-    """Remove the ranges of a pending clustering that is rolled back; its plan is still there."""
+    """Remove the ranges of a pending clustering that is rolled back. Its plan must still exist."""
     if pending.action in (CLUSTERING, REPLACE_COMMIT) and snapshot.files.exists(CONSISTENT_FOLDER):
         plan = snapshot.timeline.read_replace_plan(pending)
         forget_hash_ranges(snapshot.files, pending.request_time, {path for path, _ in plan.iterate_file_groups()})
 
 
 def forget_undone(snapshot: Snapshot, states: Sequence[Instant], partitions: Iterable[str]) -> None:
-    """Remove the ranges of a clustering that a restore undoes. ``states`` are those of its instant, ``partitions``
-    those with files of it.
+    """Remove the ranges of a clustering that a restore undoes.
+
+    ``states``: the states of its instant. ``partitions``: the partitions that have files of it.
     """
     replaces = [each for each in states if each.comparable_action == REPLACE_COMMIT]
     if replaces and snapshot.files.exists(CONSISTENT_FOLDER):
@@ -131,6 +132,8 @@ def _load_in_force(snapshot: Snapshot, partition: str, names: Sequence[str]) -> 
             return _read(snapshot.files, partition, instant)
         if instant in pending:
             continue
+        # Neither completed nor pending: archived, or rolled back. Only new file groups prove that it completed; Java
+        # takes unchanged ones as a proof, too.
         older = _read(snapshot.files, partition, instants[at - 1]) if at else None
         found = _read(snapshot.files, partition, instant)
         new = set(found.file_ids).difference(() if older is None else older.file_ids)

@@ -1,6 +1,6 @@
 """Pending instants: which writes, compactions, clusterings and rollbacks have begun and have not completed.
 
-The one place of the writer that reads their plans (Hudi ``ClusteringUtils``, ``CompactionUtils``,
+Only this module of the writer reads their plans (Hudi ``ClusteringUtils``, ``CompactionUtils``,
 ``BaseHoodieTableServiceClient.getPendingRollbackInfos``).
 """
 
@@ -29,7 +29,9 @@ from hoodie_py.table.view.visibility import GroupKey
 
 @dataclass(frozen=True, slots=True)
 class PendingSlice:
-    """A file slice in a pending plan; ``names`` are its base file's (None: it has none) and its log files'."""
+    """A file slice in a pending plan. ``names``: the name of its base file (None: it has none), then of its log
+    files.
+    """
 
     instant: Instant
     partition_path: str
@@ -39,8 +41,9 @@ class PendingSlice:
 
 @dataclass(frozen=True, slots=True)
 class PendingRollback:
-    """A rollback that has not completed. ``plan`` is None if the rollback is only requested and its plan cannot be
-    read: it has done nothing then.
+    """A rollback that has not completed.
+
+    ``plan`` is None if the rollback is only requested and its plan cannot be read. It has done nothing then.
     """
 
     instant: Instant
@@ -48,7 +51,7 @@ class PendingRollback:
 
     @property
     def target(self) -> str:
-        """Request time of the instant that it undoes; "" if the plan does not tell."""
+        """Request time of the instant that it undoes; "" if the plan does not name one."""
         return "" if self.plan is None or self.plan.instant is None else self.plan.instant.time
 
     @property
@@ -74,7 +77,7 @@ def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
 
 
 def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
-    """Whether a pending instant is a clustering. Up to table version 6 only its plan tells that."""
+    """Whether a pending instant is a clustering. Up to table version 6 only its plan shows that."""
     if pending.action == REPLACE_COMMIT:
         return snapshot.timeline.read_replace_plan(pending).is_clustering
     return pending.action == CLUSTERING
@@ -132,7 +135,7 @@ def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
 
 
 def _read_plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
-    """Read a plan. Before the rollback is inflight, a plan that cannot be read counts as none, as in Java."""
+    """Read a plan; None if it cannot be read and the rollback is not inflight yet. Java ignores such a plan as well."""
     path = locate_requested(snapshot.config, rollback)
     try:
         plan = RollbackPlan.from_bytes(read_bounded(snapshot.files, path))

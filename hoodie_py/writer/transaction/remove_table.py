@@ -1,7 +1,6 @@
-"""Remove a table, so that another one can be made in its place (Java's save mode Overwrite, which deletes the path).
+"""Remove a table, so that another one can be created in its place (Java's save mode Overwrite, which deletes the path).
 
-Data files go first, the table's properties last: a removal that is cut short leaves a table that cannot be read, never
-one that shows some of its rows. The removal is under the table's lock.
+The removal runs under the table's lock.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
-_LOCKS = ("lock", ".locks")  # of the lock that is held meanwhile
+_LOCKS = ("lock", ".locks")  # hold the lock that is held during the removal
 
 
 def remove_table(session: WriteSession, snapshot: Snapshot, kept: str | None = None) -> None:
-    """Remove a table's files. ``kept`` is a folder for temporary files, relative to the base path, that stays.
+    """Remove a table's files. ``kept``: a folder of temporary files, relative to the base path, that stays.
 
     Raises:
         ConflictError: a write is pending, or another writer holds the lock.
@@ -34,6 +33,8 @@ def remove_table(session: WriteSession, snapshot: Snapshot, kept: str | None = N
                 hint="Let it finish, or roll it back.",
                 instant=pending[0].request_time,
             )
+        # Data files first, properties last: a removal that is cut short leaves a table that cannot be read, never one
+        # that shows some of its rows.
         for info in files.list(""):
             if info.name != METADATA_FOLDER:
                 _remove(files, info.path, is_dir=info.is_dir and not info.is_link)

@@ -1,9 +1,9 @@
-"""Guard a run of a write or table service: no other writer may undo an instant while its run is at work.
+"""Guard a run of a write or a table service: no other writer may undo an instant while its run is at work.
 
-Every run keeps a heartbeat (Hudi ``HoodieHeartbeatClient``) that begins under the table's lock. It does so with every
-kind of lock, as a writer elsewhere may not share the lock. A run that ends while its instant is pending leaves the
-heartbeat file. If other writers are declared, the file grows old: so they learn that the run failed, and until then the
-store may still carry out a request of the run. If none are declared, the file says that its writer has ended, so that
+Every run keeps a heartbeat (Hudi ``HoodieHeartbeatClient``) that begins under the table's lock, whatever the kind of
+lock: a writer elsewhere may not share it. A run that ends while its instant is pending leaves the heartbeat file. If
+other writers are declared, the file grows old. By its age they learn that the run failed, and until then the store may
+still carry out a request of the run. If no other writers are declared, the file says that its writer has ended, so that
 the next write need not wait.
 """
 
@@ -21,15 +21,17 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 @contextmanager
 def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -> Iterator[Heartbeat]:
-    """Keep other writers from running or undoing an instant while the block runs. ``lock_held``: the caller holds the
-    table's lock while the block is entered.
+    """Keep other writers from running or undoing an instant while the block runs.
+
+    ``lock_held``: whether the caller holds the table's lock while the block is entered.
 
     Raises:
-        ConflictError: another run is at work on it.
+        ConflictError: another run is at work on the instant.
     """
     beats = Heartbeat(session.files, instant, session.settings.options)
     beats.ends_at_once = not session.multi_writer
     with ExitStack() as stack:
+        # Under the lock: of two runs that start at once, the second must find the heartbeat of the first.
         with nullcontext() if lock_held else session.hold_lock():
             stack.enter_context(beats)
         yield beats
@@ -38,7 +40,7 @@ def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -
 def forget_finished(session: WriteSession, now: Snapshot) -> None:
     """Remove markers and heartbeats of finished instants whose process died before it removed them.
 
-    Call it under the lock.
+    The caller holds the table's lock.
     """
     timeline = now.timeline
     markers.remove_finished(session.files, timeline)

@@ -1,7 +1,7 @@
-"""Whether a table still has the properties (``hoodie.properties``) that an operation rests on.
+"""Check that a table still has the properties (``hoodie.properties``) that an operation rests on.
 
-Keys, partition paths, merged rows, change data and the place of the timeline's files follow from them. Upgrades and
-downgrades change them, Java's writers upgrade a table on their own, and people do by ``hudi-cli``.
+Keys, partition paths, merged rows, change data and the place of the timeline's files follow from the properties.
+Upgrades and downgrades change them: Java's writers upgrade a table on their own, and people use ``hudi-cli``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 5
 
 
 def check_same_properties(before: TableConfig, now: TableConfig) -> None:
-    """Check that no property changed on which an operation rests; indexes may come and go (``KeptIndexes``).
+    """Check that no property changed that an operation rests on. Indexes may come and go (``KeptIndexes``).
 
     Raises:
         ConflictError: names the properties that changed.

@@ -1,12 +1,12 @@
-"""The look after a completed file: had this writer still the right to commit?
+"""The look after a completed file: did this writer still have the right to commit?
 
-A process may sleep between its last look and its completed file, for longer than its lock and its heartbeat live. Other
+A process may sleep between its last look and its completed file, for longer than its lock and its heartbeat last. Other
 writers then judge it dead and roll it back, or commit what the last look did not show. So a writer that has completed
 an instant looks once more before it reports success:
 
-* It held the lock and the heartbeat all the time, nobody has undone the instant, no other commit overlaps: success.
-* Another writer has undone the instant, or begun to. Then this writer removes its completed file, so that all readers,
-  Java's too, see what the rollback says. That is a ``ConflictError``. A commit that overlaps is handled alike.
+* It held the lock and the heartbeat all the time, nobody has undone the instant, and no other commit overlaps: success.
+* Another writer has undone the instant, or has begun to. Then this writer removes its completed file, so that all
+  readers, Java's too, see what the rollback says. That is a ``ConflictError``. A commit that overlaps is handled alike.
 * The lock or the heartbeat was lost, but no other writer has acted. The commit stays, as every later look finds it
   complete. It is not reported as success, but as a ``CommitStateUnknownError``.
 
@@ -34,11 +34,16 @@ Check = Callable[[Snapshot], object]
 
 @dataclass(frozen=True, slots=True)
 class CompletedInstant:
-    """An instant whose completed file has just been made.
+    """An instant whose completed file has just been created.
 
-    ``before`` is the table at the last look; ``metadata`` knows the instant. ``known_rollbacks`` are request times of
-    rollbacks of earlier attempts. ``check`` raises a HoodieError if a commit since the last look does not go with the
-    instant.
+    Attributes:
+        session: the session of the call.
+        before: the table at the last look before the completed file.
+        metadata: the metadata table; it contains the instant's entries.
+        inflight: the inflight instant.
+        instant: the completed instant.
+        known_rollbacks: request times of rollbacks of earlier attempts.
+        check: raises a HoodieError if a commit since the last look conflicts with the instant.
     """
 
     session: WriteSession
@@ -50,7 +55,7 @@ class CompletedInstant:
     check: Check
 
     def find_doubt(self, holding: HeldLock, alive: Heartbeat) -> HoodieError | None:
-        """Look again, under the lock, and return what is wrong, or None."""
+        """Look again, and return what is wrong, or None. The caller holds the lock."""
         try:
             now = self.session.look()
             problem = self._find_undo(now) or self._find_overlap(now)
@@ -63,11 +68,12 @@ class CompletedInstant:
     def settle(self, doubt: HoodieError) -> HoodieError:
         """Withdraw an instant in doubt if another writer undid or overlaps it, and return the error to raise.
 
-        The caller must not hold the lock: this takes it.
+        The caller must not hold the lock: this method takes it.
         """
         try:
             with self.session.hold_lock() as holding:
                 now = self.session.look()
+                # A commit that began after this one may contain its rows: withdrawing would leave that one wrong.
                 problem = self._find_undo(now) or (None if self._is_built_upon(now) else self._find_overlap(now))
                 if problem is not None:
                     holding.ensure_held()
@@ -102,14 +108,14 @@ class CompletedInstant:
         )
 
     def _was_run_again(self, names: frozenset[str]) -> bool:
-        """Whether another run has completed the instant too. From layout 2 on each run's file has another name."""
+        """Whether another run has completed the instant, too. From layout 2 on each run names its file differently."""
         found = (parse_instant_file(name, 2) for name in names if name.startswith(self.instant.request_time))
         done = [each.instant for each in found if each is not None and each.instant.is_completed]
         same = [each for each in done if each.request_time == self.instant.request_time]
         return sum(each.action == self.instant.action for each in same) > 1
 
     def _find_overlap(self, now: Snapshot) -> HoodieError | None:
-        """Return an error if a commit since the last look does not go with this one (its writer had another lock)."""
+        """Return an error if a commit since the last look conflicts with this one; its writer used another lock."""
         known = {each.request_time for each in self.before.timeline.list_completed_writes()} | {
             self.instant.request_time
         }
@@ -124,8 +130,8 @@ class CompletedInstant:
     def _is_built_upon(self, now: Snapshot) -> bool:
         """Whether another commit may rest on this one: its instant was requested after the completed file was created.
 
-        This compares times of the store's clock. The instant's completion time does not tell: it was taken before a
-        possible sleep.
+        Compares times of the store's clock. The instant's completion time is of no use: it was taken before a possible
+        sleep.
         """
         timeline = self.session.open_timeline(now)
         since = self._read_time_made(timeline.locate(self.instant))
@@ -148,7 +154,7 @@ class CompletedInstant:
                 self.metadata.forget_own()
             else:
                 undo_metadata_commit(self.session.files, self.instant.request_time)
-        finally:
+        finally:  # in any case: while the completed file is there, readers see what another writer has undone
             self.session.open_timeline(now).remove(self.instant)
 
 

@@ -1,6 +1,7 @@
-"""Take away savepoints whose making was cut short.
+"""Remove savepoints whose creation was cut short.
 
-Such an inflight file never counts as a savepoint. But cleans keep the files of its commit, as somebody may complete it.
+Their inflight file never counts as a savepoint. But cleans keep the files of its commit, as another process may
+complete it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 
 def remove_unfinished_savepoints(session: WriteSession, snapshot: Snapshot) -> bool:
-    """Remove inflight files of savepoints that are as old as those of dead writes, and return whether there were any.
+    """Remove inflight files of savepoints that are old enough to count as dead writes; return whether there were any.
 
     Raises:
         ConflictError: another writer holds the lock.
@@ -30,7 +31,7 @@ def remove_unfinished_savepoints(session: WriteSession, snapshot: Snapshot) -> b
 
 
 def list_unfinished_savepoints(session: WriteSession, snapshot: Snapshot) -> list[Instant]:
-    """Return the savepoints whose inflight files are as old as those of dead writes."""
+    """Return the savepoints whose inflight files are old enough to count as dead writes."""
     timeline = session.open_timeline(snapshot)
     pending = snapshot.timeline.select_pending().select_actions(SAVEPOINT)
     options = session.settings.options
