@@ -1,4 +1,4 @@
-"""Tell catalogs of a commit, where options of the write ask for it (Hudi ``HoodieSparkSqlWriter.metaSync``)."""
+"""Report a commit to catalogs, where options of the write ask for it (Hudi ``HoodieSparkSqlWriter.metaSync``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hoodie_py.writer.timeline.session import WriteSession
 
 
 def check_catalogs(session: WriteSession) -> Sequence[str]:
-    """Return the kinds of catalogs to tell; before the write, so that a missing package makes it fail, not the sync.
+    """Return the kinds of catalogs to report to.
+
+    Call it before the write, so that a missing package makes the write fail, not the sync after it.
 
     Raises:
         InvalidQueryError: a package is missing.
@@ -28,7 +30,7 @@ def check_catalogs(session: WriteSession) -> Sequence[str]:
 
 
 def sync_catalogs(session: WriteSession, kinds: Sequence[str]) -> tuple[SyncResult, ...]:
-    """Tell the catalogs. The commit has landed, so a failure is a warning and no error of the write."""
+    """Report the commit to the catalogs. It has landed, so a failure is a warning and not an error of the write."""
     found = []
     for kind in kinds:
         from hoodie_py.metastore.connect import connect_for_write

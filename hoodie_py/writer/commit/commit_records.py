@@ -47,9 +47,16 @@ from hoodie_py.writer.timeline.session import WriteSession
 class Write:
     """One write of one call.
 
-    ``replaced`` has the file ids of the groups that the write replaces, by partition path; None if it is no replace
-    commit. ``looked_up``: it searched for its keys, so that no other write may insert the new ones. ``non_blocking``:
-    others may write log files to the same file groups.
+    Attributes:
+        session: the session of the call.
+        snapshot: the table at the first look.
+        operation: the operation.
+        schema: the schema of the new files.
+        merger: the merger that the caller gave.
+        replaced: file ids of the groups that the write replaces, by partition path; None if it is no replace commit.
+        looked_up: whether the write searched for its keys, so that no other write may insert the new ones.
+        non_blocking: whether other writes may add log files to the same file groups.
+        extra_metadata: the caller's entries in the commit's metadata.
     """
 
     session: WriteSession
@@ -64,7 +71,7 @@ class Write:
 
 
 Run = Callable[[Tasks, AssignedRecords], Sequence[TaskResult]]
-"""Runs the tasks of routed records, and returns the results of the attempts that count."""
+"""Runs the tasks of routed records, and returns one result per task, of the attempt that counts."""
 
 
 def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
@@ -75,8 +82,10 @@ def run_here(tasks: Tasks, routed: AssignedRecords) -> Sequence[TaskResult]:
 def commit_records(
     write: Write, routed: AssignedRecords, run: Run = run_here, services: Runner | None = None
 ) -> WriteResult:
-    """Write and commit records. Only ``run``, which runs the tasks, looks at the records themselves. ``services`` runs
-    the tasks of an inline compaction; None: this process.
+    """Write and commit records.
+
+    Only ``run``, which runs the tasks, reads the records themselves. ``services`` runs the tasks of an inline
+    compaction; None: this process does.
 
     Raises:
         ConflictError: another writer changed the table, or is at work.
@@ -97,8 +106,10 @@ def commit_records(
 def commit_new_files(
     write: Write, run: Callable[[CommitFacts], Sequence[TaskResult]], services: Runner | None = None
 ) -> WriteResult:
-    """Commit new files whose records were neither read nor looked up before the tasks. ``run`` writes the files, and
-    returns the results of those attempts that count. Errors as for ``commit_records``.
+    """Commit new files whose records were neither read nor looked up before the tasks.
+
+    ``run`` writes the files, and returns one result per file, of the attempt that counts. Errors as for
+    ``commit_records``.
     """
     return _commit(write, Claims(new_keys_in=None, looked_up=False), {}, run, services)
 
@@ -142,7 +153,7 @@ def _commit(
 
 
 def _warn_of_changes(schema: OutputSchema) -> None:
-    """Warn before anything is written: where warnings are errors, the table stays as it is."""
+    """Warn before anything is written: if warnings are errors, the table stays as it is."""
     if schema.changes:
         text = (
             f"The write changes the table's schema: {describe_changes(schema.changes)}. With "
@@ -165,9 +176,6 @@ def _make_claims(write: Write, routed: AssignedRecords) -> Claims:
 def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None) -> WriteResult:
     """Plan and run a compaction and a clustering if they are due, then clean and archive, as the options ask (Hudi
     ``runTableServicesInline``, ``mayBeCleanAndArchive``).
-
-    The commit has landed, so a failure of a service is a warning and no error of the write. The services use the
-    write's merger only if it is the table's own, as readers merge by the table's rules.
     """
     session = write.session
     options = session.settings.options
@@ -180,6 +188,7 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
             due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
             done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
         if done.scheduled is not None and inline:
+            # Only a merger that is the table's own: readers merge by the table's rules.
             own = keep_if_own(session.look().config, write.merger)
             result = compaction.run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
@@ -190,6 +199,6 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
             done = replace(done, clean=clean.clean(session, None))
         if AUTOMATIC_ARCHIVE.read(options):
             done = replace(done, archive=archive_inline(session))
-    except HoodieError as error:
+    except HoodieError as error:  # the commit has landed, so this is no error of the write
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
     return done

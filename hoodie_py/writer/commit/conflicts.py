@@ -2,13 +2,13 @@
 ``SimpleConcurrentFileWritesConflictResolutionStrategy``).
 
 * Another commit wrote to or replaced a file group of this write: a conflict.
-* A compaction of such a group is no conflict from table version 8 on, as there a log file belongs to the newest slice
+* A compaction of such a group is no conflict from table version 8 on, as a log file belongs there to the newest slice
   at its completion. Up to version 6 log files carry the slice's base instant, so a compaction that was planned or done
-  since would lose them. Base files that new records fill are as on copy-on-write tables.
+  since would lose them. Base files that new records fill are handled as on copy-on-write tables.
 * Non-blocking writes of a bucket index add log files to the same file groups at the same time. Another base file, or
   another file id for the same bucket, is still a conflict.
 * Two writes that did not find a key would both insert it. So another write's inserts into a partition that gets new
-  keys are a conflict too. Java does not check this.
+  keys are a conflict, too. Java does not check this.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Claims:
         new_keys_in: partitions that get new keys; None if only the tasks will know.
         looked_up: whether the write searched for these keys, so that no other write may insert them.
         non_blocking: whether other writes may add log files to the same file groups, and insert the same keys.
-        rewritten: those of the touched groups whose new file is a base file that new keys fill.
+        rewritten: the touched groups whose new file is a base file that new keys fill.
     """
 
     touched: frozenset[GroupKey] = frozenset()
@@ -61,11 +61,9 @@ class Claims:
 def check_conflicts(
     claims: Claims, before: Snapshot, now: Snapshot, *, beginning: bool = False, own: str | None = None
 ) -> None:
-    """Refuse a write if what another writer did since conflicts with it.
+    """Refuse a write that conflicts with what another writer did since.
 
-    ``beginning``: the write has no instant yet. Then a compaction is a conflict in all table versions: it may have
-    removed keys that the write found, and later nothing tells that the log files rest on the old base file. ``own`` is
-    the request time of the write, if it has completed.
+    ``beginning``: whether the write has no instant yet. ``own``: the request time of the write, if it has completed.
 
     Raises:
         ConflictError: names the other instant, and the file group or partition.
@@ -86,17 +84,16 @@ def check_conflicts(
 
 
 def _refuse_archived(before: Snapshot, now: Snapshot) -> None:
-    """Refuse a write if so many others committed since that some of these commits may be archived by now.
-
-    Archival takes the oldest commits first, but may pass those with a savepoint. So these prove nothing, unless there
-    is at most one new commit: an archival leaves more.
-    """
+    """Refuse a write if so many others committed since that some of these commits may be archived by now."""
     writes = before.timeline.select_writes()
     if writes.last is None:
         return
     active = {each.request_time for each in now.timeline.select_writes()}
     saved = {each.request_time for each in now.timeline.select_actions(SAVEPOINT)}
     known = {each.request_time for each in writes}
+    # A known commit that is still active proves that nothing newer is archived: archival takes the oldest commits
+    # first. It may pass commits with a savepoint, so these prove nothing, unless there is at most one new commit: an
+    # archival leaves more.
     if (known - saved) & active or (known & active and len(active - known) <= 1):
         return
     raise ConflictError(
@@ -111,6 +108,8 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
     replaced = {(partition, each) for partition, ids in metadata.replaced_file_ids.items() for each in ids}
     _refuse_shared(claims.groups & replaced, instant)
     stats = list(metadata.iterate_stats())
+    # While the write begins, a compaction is a conflict in all table versions: it may have removed keys that the write
+    # found, and later nothing shows that the log files rest on the old base file.
     if metadata.compacted and now.config.has_logs_named_by_commit and (not beginning or claims.non_blocking):
         _refuse_shared(claims.rewritten & {(stat.partition_path, stat.file_id or "") for stat in stats}, instant)
         return
@@ -131,7 +130,7 @@ def _check_commit(claims: Claims, now: Snapshot, instant: Instant, *, beginning:
 
 
 def _check_buckets(claims: Claims, instant: Instant, stats: Collection[WriteStat]) -> None:
-    """Refuse a non-blocking write to buckets of which another write made a base file, or another file group."""
+    """Refuse a non-blocking write to buckets that got a base file, or another file group, from another write."""
     own = {(partition, parse_bucket(file_id)): file_id for partition, file_id in claims.touched}
     both = set()
     for stat in stats:
@@ -142,20 +141,18 @@ def _check_buckets(claims: Claims, instant: Instant, stats: Collection[WriteStat
 
 
 def _has_inserts(stat: WriteStat) -> bool:
-    """Whether a file has new keys: a new base file has, even if its writer did not count them."""
+    """Whether a file contains new keys. A new base file does, even if its writer did not count them."""
     return stat.num_inserts > 0 or (stat.prev_commit == NO_COMMIT and stat.log_version is None)
 
 
 def _check_plans(claims: Claims, before: Snapshot, now: Snapshot) -> None:
-    """Refuse a write whose file groups a pending compaction or log compaction has planned.
-
-    A replaced group can never be compacted, and the base file of a planned slice is never rewritten. Up to version 6 a
-    compaction's plan that is newer than ``before`` lacks the write's log files.
-    """
+    """Refuse a write whose file groups a pending compaction or log compaction has planned."""
     by_slice = not now.config.has_logs_named_by_commit
     known = {each.request_time for each in before.timeline if each.comparable_action == COMMIT}
     timeline = now.timeline
     for instant in (*timeline.select_pending_compactions(), *timeline.select_pending_log_compactions()):
+        # Up to version 6 a plan that is newer than `before` lacks this write's log files. In all versions a replaced
+        # group can never be compacted, and the base file of a planned slice must not be rewritten.
         is_new = by_slice and instant.action != LOG_COMPACTION and instant.request_time not in known
         at_stake = claims.groups if is_new else claims.replaced_groups | claims.rewritten
         if at_stake:

@@ -1,29 +1,30 @@
-"""What a write knows from its first look at the table, and what becomes of it where another process changes that.
+"""What a write learns from its first look at the table, and what follows if another process changes it afterwards.
 
-A write looks at the table once, takes its rows, which may last for hours, and only then begins its instant. From the
-instant on it keeps others out of much, but not out of all. So what it knows is looked at again under the lock, right
-before it begins and right before it commits. What can be taken over from the later look is taken over; where rows were
-prepared by what is past, the write ends in a ``ConflictError`` that says to run it again.
+A write looks at the table once, takes its rows, which may last for hours, and only then begins its instant. The instant
+keeps other writers out of much, but not out of everything. So what the write knows is checked again under the lock,
+right before it begins and right before it commits. What can be taken over from the later look is taken over. If rows
+were prepared by facts that are outdated, the write ends in a ``ConflictError`` that says to run it again.
 
-* Commits, plans, clusterings, restores that completed: a conflict where they are about the same file groups or new keys
-  (``conflicts``). That holds for ranges of hashes, too: a clustering changes those of the file groups that it replaces,
-  and of no others (``clustering.resize``).
+* Commits, plans, clusterings, restores that completed: a conflict if they are about the same file groups or new keys
+  (``conflicts``). That holds for hash ranges, too: a clustering changes only the ranges of the file groups that it
+  replaces (``clustering.resize``).
 * A restore or a bootstrap that is pending, a feature that cannot be written: refused (``refusals``).
-* Columns, by ALTER of this package or Java's and by writes that add some: a conflict
+* Columns, changed by ALTER (this package's or Java's) or by writes that add some: a conflict
   (``timeline.schema_commits.check_same_columns``).
 * Properties of the table: version (upgrade, downgrade), merge mode, ordering fields, change capture, key generator,
   partition style, meta fields and all others: a conflict (``transaction.same_properties``).
-* The partitions of the metadata table, complete ones and those that an indexer builds, the metadata table itself, made,
-  removed or made anew, and the definitions of indexes: taken over. The tasks measure the columns of the table as it is
-  when the write begins, and the commit's records are made for what is there at the commit
-  (``metadata_table.kept_indexes``). Builds here refuse to start beside a begun instant; Java's indexer does not, and
-  counts on the commits beside it to write the records of the part that it builds.
+* The partitions of the metadata table (complete, or being built by an indexer), the metadata table itself (created,
+  removed or built anew), and the definitions of indexes: taken over. The tasks measure the columns of the table as it
+  is when the write begins, and the commit's records are made for what is there at the commit
+  (``indexes.kept_indexes``). Builds of this package refuse to start beside a begun instant. Java's indexer does not,
+  and relies on the commits beside it to write their records of the part that it builds.
 * Whether the metadata table can be kept right, and whether writers may be non-blocking beside its indexes: refused
-  where not (``MetadataTable.check``, ``non_blocking``).
-* The index of the table: its kind, where the table had no file groups at the first look, and its numbers of buckets: a
-  conflict (``index.table_index``). A record index that is dropped or built anew is no matter: its answers were right.
-* What alterations are refused for, as indexes of a column: checked again (``Intent.check``).
-* Savepoints: no write rests on them. Cleans check theirs when they begin (``clean.plan.check_plan``).
+  if not (``MetadataTable.check``, ``non_blocking``).
+* The index of the table, that is its kind, if the table had no file groups at the first look, and its numbers of
+  buckets: a conflict (``index.table_index``). A record index that is dropped or built anew changes nothing: its answers
+  were right.
+* The reasons to refuse an alteration, such as indexes of a column: checked again (``Intent.check``).
+* Savepoints: no write rests on them. Cleans check theirs when they begin (``services.clean_plan.check_plan``).
 
 Compactions, log compactions, clusterings, cleans, restores and rollbacks take their look under the lock in which they
 begin, so only the time from there to the commit counts: ``commit_protocol`` checks the properties and takes the indexes
@@ -63,10 +64,14 @@ class Intent:
     """A write before it has an instant.
 
     Attributes:
+        operation: the operation.
         snapshot: the table at the first look.
+        schema: the schema of the new files.
+        claims: what the write changes.
         workload: for the inflight file: one stat for each file group, without path, by partition.
+        extra_metadata: the caller's entries in the commit's metadata.
         merger: the table's own, if the caller gave it.
-        check: raises a HoodieError if the operation itself does not go with the table any more.
+        check: raises a HoodieError if the operation itself is not possible on the table any more.
     """
 
     operation: WriteOperation
@@ -98,7 +103,7 @@ class Intent:
 
 
 def check_before_begin(session: WriteSession, intent: Intent, now: Snapshot) -> None:
-    """Check that a write may begin, by a look under the lock.
+    """Check that a write may begin. The caller holds the lock, and looked at the table under it.
 
     Raises:
         ConflictError: another process changed what the write rests on, or is at work.
@@ -119,7 +124,10 @@ def check_before_begin(session: WriteSession, intent: Intent, now: Snapshot) -> 
 
 
 def check_before_commit(session: WriteSession, intent: Intent, now: Snapshot, instant: str) -> None:
-    """Check that a write that has begun may commit, by a look under the lock; errors as for ``check_before_begin``."""
+    """Check that a write that has begun may commit. The caller holds the lock; errors as for ``check_before_begin``.
+
+    ``complete_instant`` checks the properties itself.
+    """
     check_writable(now)
     check_same_columns(intent.snapshot, now, intent.schema, instant)
     check_conflicts(intent.claims, intent.snapshot, now)
@@ -141,7 +149,7 @@ def _check_nothing_under_way(session: WriteSession, now: Snapshot) -> None:
 
 
 def _check_same_index(session: WriteSession, intent: Intent, now: Snapshot) -> None:
-    """Check that file groups that came to an empty table are those of the write's index, and the rules for buckets."""
+    """Check that file groups added to an empty table have the write's index, and that bucket rules are the same."""
     chosen = session.settings.table_index
     if chosen is None:
         return

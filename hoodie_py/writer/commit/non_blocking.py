@@ -1,8 +1,8 @@
-"""Which tables non-blocking writers may write (Hudi ``HoodieWriteConfig``'s checks, ``WriteConcurrencyMode``).
+"""Which tables non-blocking writers may write (checks of Hudi ``HoodieWriteConfig``, ``WriteConcurrencyMode``).
 
-Such a write adds log files to buckets. The key's hash chooses the bucket and the bucket's number the file id, so
-several writers may do so at once, also for the same keys: what the log files mean together, readers and compactions
-decide by the table's merge mode.
+A non-blocking write adds log files to buckets. The key's hash chooses the bucket, and the bucket's number the file id,
+so several writers may do so at once, even for the same keys: readers and compactions merge the log files by the table's
+merge mode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hoodie_py.writer.settings import WriteSettings
 
 
 def check_non_blocking(snapshot: Snapshot, settings: WriteSettings) -> None:
-    """Refuse non-blocking writes where Java does, and to tables whose metadata table has indexes of keys.
+    """Refuse non-blocking writes where Java does, and on tables whose metadata table indexes keys.
 
     Raises:
         InvalidQueryError: the table is not merge-on-read, or its index is no simple bucket index.

@@ -19,16 +19,17 @@ from hoodie_py.writer.services.compaction_report import CompactionResult
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(Sentence):
-    """A committed write; ``instant`` is None if there was nothing to write, so that nothing was committed.
+    """A committed write.
 
     Attributes:
         operation: the operation.
-        instant, completion_time: of the commit.
+        instant, completion_time: request and completion time of the commit; None if there was nothing to write, so
+            that nothing was committed.
         file_groups: number of file groups that got a new file.
         groups_replaced: number of file groups that are no longer part of the table.
         rows_inserted, rows_updated, rows_deleted: rows that changed in base files, and rows that went to log files, as
-            in the commit's metadata (Hudi ``HoodieWriteStat``). A record that loses against the base file's row, or a
-            delete of a key that the table lacks, does not count.
+            in the commit's metadata (Hudi ``HoodieWriteStat``). A record that loses against the base file's row does
+            not count, nor does a delete of a key that the table lacks.
         rows_in_logs: how many of these rows are in log files. Whether they change a row is decided when rows are read,
             by ordering value or merger, and the row of a delete may be gone already.
         bytes_written: bytes of new files.
@@ -38,7 +39,7 @@ class WriteResult(Sentence):
         clustering: result of an inline clustering.
         clean: result of an inline clean.
         archive: result of an inline archival; None if nothing was due.
-        synced: what was changed in the catalogs that options ask to tell.
+        synced: what was changed in the catalogs that the options name.
         schema_changes: what the rows changed in the table's schema; empty for nearly all writes.
 
     Examples:

@@ -1,8 +1,9 @@
-"""Carry out a pending compaction, also where what came after its plan forbids it (``metadata_table.key_comparison``).
+"""Carry out a pending compaction, even if changes since its plan forbid it (``indexes.returning_keys``).
 
 The plan is rolled back, so that the next compaction plans anew. Up to table version 6 it must stay, as later log files
-are named after it. There the keys that would come back, although other file groups have them by now, are deleted in the
-file groups that are compacted. No read sees that: so far a delete that the compaction drops has hidden them.
+are named after it. The compaction would bring keys back there that other file groups have by now. So these keys are
+deleted first in the file groups that are compacted. Reads do not change: so far a delete that the compaction drops has
+hidden the keys.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _log = logging.getLogger(__name__)
 def run_or_take_back(
     session: WriteSession, instant: str, *, runner: Runner | None = None, merger: Merger | None = None
 ) -> CompactionResult | RollbackResult:
-    """Run a pending compaction; if its plan is too old, roll it back, or delete what is in the way and run it.
+    """Run a pending compaction. If its plan is too old, roll it back, or delete the keys in its way and run it.
 
     Raises:
-        StalePlanError: the plan is too old, must stay, and no deletes help.
+        StalePlanError: the plan is too old, must stay, and deletes do not help.
         HoodieError: as for a compaction, a rollback and a write.
     """
     try:
@@ -62,9 +63,9 @@ def run_or_take_back(
 def _check_hidden(
     session: WriteSession, snapshot: Snapshot, keys: Mapping[GroupKey, pa.Array], merger: Merger | None
 ) -> None:
-    """Check that no read sees keys in their file groups: another writer may have written them since they were compared.
+    """Check that no read sees the keys in their file groups: another writer may have written them since the comparison.
 
-    Later writers are met at the commit, as by any write.
+    Writers that come later are detected at the commit, as by any write.
     """
     rows = SliceRows(snapshot, session.settings.options, merger=merger)
     for each in snapshot.view.list_slices(None, sorted({path for path, _ in keys})):

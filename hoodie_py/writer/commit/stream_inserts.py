@@ -1,12 +1,11 @@
-"""Insert the rows of a stream in bounded memory: rows that are more than a few pieces wait on disk until they are
-placed.
+"""Insert the rows of a stream in bounded memory: rows wait on disk until they are placed, unless they are few.
 
-Which file a row goes into follows from the number of rows in its partition, and nothing of a write shows before all
-rows are known to fit the table. So the stream is read to its end first, piece by piece. Each piece is checked, gets
-its keys, and is written to spill files, partition by partition. Then every base file is written from its own rows.
+The number of rows in a partition decides which file a row goes into, and nothing of a write may show before all rows
+are known to fit the table. So the stream is read to its end first, piece by piece. Each piece is checked, gets its
+keys, and is written to spill files, partition by partition. Then every base file is written from its own rows.
 
-This is for inserts without a look at the table's keys or at other rows. The files are those that the same rows make in
-memory: a partition's rows in the order in which they came, in files of the same sizes. (Java spills in its shuffle.)
+This serves inserts that look at neither the table's keys nor other rows. The files are the same that the rows make in
+memory: a partition's rows in their original order, in files of the same sizes. (Java spills in its shuffle.)
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class _Waiting:
 
 
 class SpilledInserts:
-    """New rows on disk, by partition. Use it as a context manager: its end removes the files.
+    """New rows on disk, by partition. Use it as a context manager: its exit removes the files.
 
     Raises:
         StorageError: the disk is full or fails.
@@ -74,7 +73,7 @@ class SpilledInserts:
         return sorted(self._waiting)
 
     def add(self, records: WriteRecords) -> None:
-        """Write records to disk; deletes, which have nothing to delete, are dropped."""
+        """Write records to disk. Deletes are dropped, as an insert has nothing to delete."""
         assert records.partition_paths is not None
         rows = records.rows.append_column(_KEY, records.keys)
         paths = records.partition_paths.combine_chunks().dictionary_encode()
@@ -97,7 +96,7 @@ class SpilledInserts:
     def assign(self, file_bytes: int, small: Sequence[FileSlice] = ()) -> tuple[FileAssignment, ...]:
         """End the writing, and assign each partition's rows to the base files of ``small`` slices, then to new ones.
 
-        ``file_bytes`` is the estimated size of a file. ``start`` and ``stop`` of an assignment count the rows of its
+        ``file_bytes``: the estimated size of a file. ``start`` and ``stop`` of an assignment count the rows of its
         partition.
         """
         self._writer.close()

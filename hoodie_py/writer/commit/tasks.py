@@ -1,7 +1,7 @@
 """Make the tasks that write placed records: to a log file, a new base file, or a rewritten base file.
 
-Hudi's ``BaseSparkCommitActionExecutor`` chooses between ``HoodieAppendHandle``, ``HoodieCreateHandle``,
-``HoodieMergeHandle`` and ``HoodieConcatHandle`` in the same way.
+Hudi's ``BaseSparkCommitActionExecutor`` chooses in the same way between ``HoodieAppendHandle``, ``HoodieCreateHandle``,
+``HoodieMergeHandle`` and ``HoodieConcatHandle``.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Tasks:
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
             base = None if placement.file_slice is None else placement.file_slice.base_file
             old = 0 if base is None else base.whole_size
+            # A rewrite also copies the old rows: about 100 bytes of base file per row.
             size = (old // 100 if isinstance(task, RewriteTask | ExtendTask) else 0) + len(placement)
             yield Job(partial(_run, task, routed, placement), size)
 
@@ -86,8 +87,10 @@ class Tasks:
 
     @cached_property
     def _mappings(self) -> FileMappings | None:
-        """How old files hold the columns that the table has from this write on: one that it adds may have the name of
-        one that was dropped or renamed, whose values are not its own.
+        """How old files store the columns that the table has from this write on.
+
+        A column that this write adds may have the name of one that was dropped or renamed, whose values are not its
+        own.
         """
         query = self.facts.schema.version
         assert query is not None
@@ -112,8 +115,9 @@ class Tasks:
 
 @watch_calls("write_file", attrgetter("facts.files"))
 def run_task(task: WriteTask, records: WriteRecords, positions: np.ndarray, inserts: int) -> TaskResult:
-    """Run a task. ``positions`` are row numbers in the base file, -1 if unknown; ``inserts`` counts records with new
-    keys.
+    """Run a task.
+
+    ``positions``: row numbers in the base file, -1 if unknown. ``inserts``: the number of records with new keys.
 
     Raises:
         HoodieError: the task failed. Readers do not see what it wrote.
@@ -137,16 +141,19 @@ def make_append_task(
     index: int,
     positions_of: str | None = None,
 ) -> AppendTask:
-    """Return the task that adds a log file to a slice. ``positions_of`` is the instant of the base file to which row
-    numbers refer.
+    """Return the task that adds a log file to a slice.
+
+    ``positions_of``: the instant of the base file that row numbers refer to.
     """
     key = file_slice.partition_path, file_slice.file_id
     base = file_slice.base_file
+    # A planned compaction takes only the log files that it lists, so later ones belong to the slice that it will make.
     instant = snapshot.view.visibility.find_pending_compaction(key) or file_slice.base_instant or facts.instant
     version, logs = 1, [log.name.name for log in file_slice.log_files]
     if not facts.config.cdc_enabled:  # a reader of changes needs what the planned slice is compacted from, too
         logs = [log.name.name for log in file_slice.log_files if log.name.instant == instant]
     if not facts.config.has_logs_named_by_commit:
+        # Such names contain no commit, so the new log file takes the next free version.
         groups = {group.key: group for group in snapshot.view.list_file_groups([file_slice.partition_path])}
         taken = [log.name.version for log in groups[key].log_files if log.name.instant == instant]
         version = max(taken, default=0) + 1
@@ -167,7 +174,7 @@ def make_append_task(
 def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
     """Return the inflight file's statistics: inserts of each partition, then updates of each file group.
 
-    Hudi's ``WorkloadProfile`` has the same.
+    The same as Hudi's ``WorkloadProfile``.
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}
@@ -192,7 +199,7 @@ def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task with its records; ``size`` is a measure of the work."""
+    """A task with its records. ``size`` estimates the work, for the order of jobs."""
 
     run: Callable[[], TaskResult]
     size: int
@@ -202,10 +209,11 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult
     """Run all jobs and return their results, in any order.
 
     Raises:
-        HoodieError: a job failed. No job runs any more.
+        HoodieError: a job failed. No job is running any more then.
     """
     if not jobs:
         return []
+    # The largest first, so that no large job starts last and runs alone.
     ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
     with ThreadPoolExecutor(max(1, min(workers or count_cores(), len(jobs))), "hoodie-write") as pool:
         futures = [pool.submit(carry_span(job.run)) for job in ordered]

@@ -1,8 +1,8 @@
 """Commit the files of a write of records (Hudi ``BaseCommitActionExecutor``).
 
 The steps are those of ``commit_protocol``. Before it takes an instant, and again before it commits, a write checks that
-no other process changed what its records were placed by (``first_look``). It announces each data file by a marker
-before it writes the file.
+no other process changed the facts by which its records were placed (``first_look``). It announces each data file by a
+marker before it writes the file.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
 
 @dataclass(slots=True)
 class OpenCommit:
-    """A write that has begun. ``snapshot`` is the table at the first look, with the properties and the timeline of the
-    look under which the write began. ``completion_time`` is None until it is committed.
+    """A write that has begun.
+
+    ``snapshot`` is the table at the first look, but with the properties and the timeline of the look under which the
+    write began. ``completion_time`` is None until the write is committed.
     """
 
     session: WriteSession
@@ -65,8 +67,9 @@ class OpenCommit:
         return self.facts.instant
 
     def commit(self, results: Sequence[TaskResult]) -> str:
-        """Commit what the tasks wrote, and return the completion time. ``results`` has one for each new file, of the
-        attempt that counts.
+        """Commit what the tasks wrote, and return the completion time.
+
+        ``results`` contains one result for each new file, of the attempt that counts.
 
         Raises:
             ConflictError: another writer's change conflicts with this write.
@@ -76,14 +79,14 @@ class OpenCommit:
         self.alive.ensure_alive()
         done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
         self.completion_time = done.completion_time or ""
-        self.alive.stays = False
+        self.alive.stays = False  # only now: a pending instant without its heartbeat file counts as dead
         remove_leftovers(self.facts.files, self.instant, results, "The write is committed")
         return self.completion_time
 
 
 @contextmanager
 def open_commit(session: WriteSession, intent: Intent) -> Iterator[OpenCommit]:
-    """Begin a write. The block runs its tasks and commits; if it fails or does not commit, the write is taken back.
+    """Begin a write. The block runs its tasks and commits. If it fails or does not commit, the write is taken back.
 
     Raises:
         ConflictError: another writer changed the table, or is at work.
@@ -122,6 +125,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
             indexed=find_indexed_columns(now, intent.schema.avro, session.settings.options),
         )
         writer = session.open_timeline(now)
+        # The clock slept, and the lock may have expired.
         holding.ensure_held()
         profile = CommitMetadata(operation_type=intent.operation.name, write_stats=intent.workload)
         content = write_commit_metadata(profile, now.config.timeline_layout, replace=intent.replaces)
@@ -198,7 +202,7 @@ class _WriteCompletion:
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Check the files of the results and remove those of other attempts."""
+        """Check the files of the results, and remove files of other attempts."""
         _settle_files(self.begun, self.results)
         schema, session = self.begun.intent.schema, self.begun.session
         if schema.has_ids:
@@ -233,6 +237,7 @@ def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
         listed |= {info.path: info.size for info in listing if not info.is_dir}
         if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
             begun.facts.ensure_partition(partition)
+    # By now another writer may have removed a file, or a late attempt may have written it again.
     for path, size in (file for result in results for file in result.sizes.items()):
         if listed.get(path) != size:
             raise ConflictError("A file of this write was removed or changed.", path=path, instant=begun.instant)
@@ -244,6 +249,7 @@ def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Map
     announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
     by_log_name = begun.facts.config.has_logs_named_by_commit
     names = {path: path.rpartition("/")[2] for path in listed}
+    # Up to version 6 log files are named after their slice's base instant, so a name does not show which write made it.
     stray = {
         path
         for path, name in names.items()
@@ -255,14 +261,14 @@ def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Map
 
 
 def _abort(begun: OpenCommit, error: BaseException | None) -> None:
-    """Take the write back, unless it is committed; note on the error what could not be removed."""
+    """Take the write back unless it is committed; add a note to the error for anything left behind."""
     if begun.completion_time is not None:
         return
     try:
         with begun.session.hold_lock():
             now = begun.session.look()
             found = now.timeline.find(begun.instant, begun.facts.action)
-            if found is not None and found.is_completed:
+            if found is not None and found.is_completed:  # the commit landed all the same: it must stay whole
                 begun.alive.stays = False
             elif found is not None and not list_rollbacks_of(now, begun.instant):
                 _undo(begun, now, error)
@@ -274,11 +280,12 @@ def _abort(begun: OpenCommit, error: BaseException | None) -> None:
 
 
 def _undo(begun: OpenCommit, now: Snapshot, error: BaseException | None) -> None:
-    """Remove the write's entries in the metadata table, its data files, then its instant. Call it under the lock."""
+    """Remove the write's entries in the metadata table, its data files, then its instant. The caller holds the lock."""
     files = begun.facts.files
     try:
         if begun.intent.schema.has_ids:
             remove_schema_history(files, begun.instant)
+        # The instant goes last: as long as it is pending, another writer finds it and removes what this one left.
         undo_metadata_commit(files, begun.instant)
         markers = Markers(files, begun.instant)
         for state in (INFLIGHT, REQUESTED):  # twice, as tasks may still publish until the inflight file is gone
