@@ -1,1 +1,1 @@
-"""New instants and the files of the timeline that tell of them."""
+"""New instants, and the files that record them on the timeline."""

@@ -5,9 +5,6 @@ A new time must be later than every time on the timeline, or files would sort wr
 (another machine's clock), the clock waits. If it is further ahead, the call fails with a ``ConflictError`` and may
 succeed later. If it is so far ahead that a clock or a zone must be wrong, the call fails with an
 ``UnsupportedFeatureError``.
-
-Before the clock returns a time, it sleeps for the largest expected skew between machines, while the caller holds the
-lock. So the next holder of the lock gets a later time.
 """
 
 from __future__ import annotations
@@ -26,8 +23,9 @@ _PRECISION = timedelta(milliseconds=1)
 
 
 class InstantClock:
-    """Makes instant and completion times for one call that writes to a table. All writers of a table use the same
-    ``zone``. ``skew_ms`` is the largest expected difference of their clocks.
+    """Makes instant and completion times for one call that writes to a table.
+
+    All writers of a table use the same ``zone``. ``skew_ms``: the largest expected difference of their clocks.
     """
 
     def __init__(
@@ -44,7 +42,7 @@ class InstantClock:
         self._last = ""
 
     def peek(self, beyond: str = "") -> str:
-        """Return a time that ``take`` could return; another writer may take it as well. Errors as for ``take``."""
+        """Return a time that ``take`` could return; another writer may take the same. Errors as for ``take``."""
         return self._read_later_than(max(beyond, self._last))
 
     def take(self, beyond: str = "") -> str:
@@ -56,6 +54,7 @@ class InstantClock:
         """
         taken = self._read_later_than(max(beyond, self._last))
         self._last = taken
+        # The caller holds the lock: after this sleep the next holder's clock is past this time, even if it is behind.
         self._sleep(self._skew)
         return taken
 

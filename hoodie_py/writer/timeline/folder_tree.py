@@ -1,7 +1,7 @@
 """List or remove all files below a metadata folder, such as the markers of an instant.
 
-Links to folders are not followed. They may lead to the table's data files, which must not be listed as markers, and
-never be removed. Folders nest no deeper than partition paths.
+Links to folders are not followed: they may lead to the table's data files, which must not be listed as markers, and
+must never be removed. Folders nest no deeper than partition paths.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hoodie_py.table.view.partitions import MAX_DEPTH
 
 
 def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
-    """Yield the paths of all files below a folder, however deep. A missing folder has none.
+    """Yield the paths of all files below a folder, at any depth; nothing for a missing folder.
 
     Raises:
         InvalidTableError: folders nest deeper than partition paths can.

@@ -1,9 +1,9 @@
-"""Keep the history of a schema-on-read table's schemas, as every write of Java does that has such a table.
+"""Keep the history of a schema-on-read table's schemas, as every write of Java to such a table does.
 
-A commit records the schema with ids as ``latest_schema``, a new version with its own instant as the version's number.
-Before it is completed, the whole history is written under its instant to ``.hoodie/.schema/``, in the three states of
-an instant (Hudi ``FileBasedInternalSchemaStorageManager``). Readers take the newest history of a completed commit, so
-that what a lost write left there counts for nothing.
+A commit records the schema with ids as ``latest_schema``. A new version has the commit's own instant as its number.
+Before the commit is completed, the whole history is written under its instant to ``.hoodie/.schema/``, in the three
+states of an instant (Hudi ``FileBasedInternalSchemaStorageManager``). Readers take the newest history of a completed
+commit, so what a lost write left there does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hoodie_py.writer.output_schema import OutputSchema
 
 
 def save_schema_history(now: Snapshot, request_time: str, completion_time: str, schema: OutputSchema) -> None:
-    """Write the history under the instant of a write that records a schema with ids, its new version first.
+    """Write the history under the instant of a write that records a schema with ids. A new version comes first in it.
 
     Raises:
         CorruptFileError: the table's history is not in Hudi's format.
@@ -46,17 +46,19 @@ def save_schema_history(now: Snapshot, request_time: str, completion_time: str, 
 
 
 def remove_schema_history(files: TableFiles, request_time: str) -> None:
-    """Remove what a write left of its history."""
+    """Remove the files of a write's schema history."""
     for info in files.list_or_empty(SCHEMA_FOLDER):
         if not info.is_dir and info.name.startswith((f"{request_time}.", f"{request_time}_")):
             files.delete_with_checksum(info.path)
 
 
 def check_same_columns(before: Snapshot, now: Snapshot, schema: OutputSchema, instant: str | None = None) -> None:
-    """Check that the table's columns are still those that a write rests on, up to its own instant if it has one.
+    """Check that the table's columns are still the columns that a write rests on.
 
-    Rows of files are matched with columns by the instant of the file, so a file must have the columns of its instant.
-    A write that records the columns of the table as it found it would hide those that another write has added.
+    ``instant``: the write's own, if it has one; only columns of earlier instants count then.
+
+    Rows of files are matched with columns by the instant of the file, so a file must have the columns of its instant. A
+    write that records the columns it found at first would hide columns that another write has added.
 
     Raises:
         ConflictError: the columns were altered, or grew.

@@ -1,6 +1,6 @@
 """One call that writes to a table: its settings, the table's lock and a clock (Hudi ``TransactionManager``).
 
-The rule: a decision about the timeline is made under the lock, from a snapshot that was loaded under the lock.
+Every decision about the timeline is made under the lock, from a snapshot that was loaded under the lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
 
 RUN_ID = "hoodie_py.run"
-"""Extra metadata of a commit: the run that made it. No other commit has the same bytes, so a writer knows its own."""
+"""Extra metadata of a commit: the run that made it. Thus no two commits have the same bytes."""
 PLAN_ID = "hoodie_py.plan"
 """Extra metadata of a plan, for the same purpose."""
 
@@ -42,9 +42,17 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class WriteSession:
-    """What a writing call works with. ``timezone`` is the zone of new instants if the table's zone is LOCAL; None for
-    UTC. ``multi_writer``: the options declare other writers, or name a lock that they may share. ``merger`` is what the
-    caller gave.
+    """What a writing call works with.
+
+    Attributes:
+        files: the table's files.
+        timezone: zone of new instants if the table's zone is LOCAL; None for UTC.
+        settings: the options of the call.
+        clock: makes the instants.
+        lock: the table's lock.
+        multi_writer: whether the options declare other writers, or name a lock that others may share.
+        looks: the last snapshot, which the next look starts from.
+        merger: the merger that the caller gave.
     """
 
     files: TableFiles
@@ -66,8 +74,10 @@ class WriteSession:
         lock: Lock | None = None,
         merger: Merger | None = None,
     ) -> WriteSession:
-        """Prepare a call; nothing is written yet. ``strategy``, of a compaction, wins over the options'; so does the
-        user's own ``lock``. ``merger`` decides in what the call reads, builds and folds.
+        """Prepare a call; nothing is written yet.
+
+        ``strategy``, of a compaction, and the caller's own ``lock`` take precedence over the options. ``merger``
+        decides wherever the call reads, builds or folds.
 
         Raises:
             InvalidQueryError: an option's value is out of range, or the time zone is unknown.
@@ -81,11 +91,13 @@ class WriteSession:
         return cls(snapshot.files, snapshot.timezone, settings, clock, chosen, others, Looks(snapshot), merger)
 
     def find_own_merger(self, config: TableConfig) -> Merger | None:
-        """Return the caller's merger if it is the table's own: indexes and logs are stored as all readers merge."""
+        """Return the caller's merger if it is the table's own, else None: indexes and logs are stored as all readers
+        merge.
+        """
         return self.merger if self.merger is not None and is_merger_of(self.merger, config) else None
 
     def look(self) -> Snapshot:
-        """Load the current table; what an earlier look knows already is not read again."""
+        """Load the current table. What an earlier look has loaded is not read again."""
         found = open_snapshot(self.files, timezone=self.timezone, earlier=self.looks.last)
         self.looks.last = found
         return found

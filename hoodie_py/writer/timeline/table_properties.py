@@ -41,7 +41,7 @@ def change_properties(files: TableFiles, changes: Mapping[str, str | None]) -> N
 
 
 def _read_whole(files: TableFiles) -> tuple[bytes, bool]:
-    """Return the file's content, or the backup's if only that is whole, and whether it is the backup's."""
+    """Return the file's content, or the backup's if only the backup is whole; and whether it came from the backup."""
     try:
         before = read_bounded(files, _PATH, "properties_bytes")
         parse_whole_table_config(before)

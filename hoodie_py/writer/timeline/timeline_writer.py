@@ -1,4 +1,4 @@
-"""Change the active timeline: its files are created once and never written over (Hudi ``ActiveTimelineV2``).
+"""Change the active timeline: its files are created once and never overwritten (Hudi ``ActiveTimelineV2``).
 
 Each state of an instant is one file. It is created only if absent, so exactly one of two writers makes the transition.
 If the store does not say whether it created the file, that is a ``CommitStateUnknownError``. Nothing may be cleaned up
@@ -27,7 +27,7 @@ class TimelineWriter:
         return locate_instant(self._config, instant)
 
     def request(self, time: str, action: str, content: bytes) -> Instant:
-        """Create a requested instant. Its content, unless empty, must be unlike any other writer's.
+        """Create a requested instant. Its content must be empty, or differ from any other writer's.
 
         Raises:
             ConflictError: the instant exists already.
@@ -66,7 +66,7 @@ class TimelineWriter:
 
     def _create(self, instant: Instant, content: bytes) -> Instant:
         try:
-            # After a lost answer only the content tells whose file it is, and all empty files are alike.
+            # After a lost answer only the content shows which writer made the file, and all empty files are alike.
             self._files.put_if_absent(self.locate(instant), content, unique=bool(content))
         except ConflictError as error:
             error.locate(instant=instant.request_time, action=instant.action, state=instant.state)
