@@ -1,7 +1,7 @@
 """Write change records as the blocks of one change-data log file (Hudi ``HoodieCDCLogger``, ``HoodieCDCDataBlock``).
 
-A block is encoded as soon as it has enough rows or bytes, so memory stays bounded. A rewrite that changed nothing has a
-block without records: a reader of changes takes a rewritten base file without a change-data file for an error.
+A block is encoded as soon as it has enough rows or bytes, so memory stays bounded. A rewrite that changed nothing gets
+a block without records: readers of changes treat a rewritten base file without a change-data file as an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ChangeLog:
         self._blocks = 0
 
     def add(self, merged: MergedRecords, store: RowStore) -> None:
-        """Add the changes of a piece of a merge, whose rows the store has.
+        """Add the changes of a piece of a merge. The store holds its rows.
 
         Raises:
             InvalidTableError: a value does not fit the table's schema.
@@ -54,7 +54,7 @@ class ChangeLog:
             self._bytes += size
 
     def finish(self) -> None:
-        """Write what is held, and at least one block."""
+        """Write what is held; always write at least one block."""
         if self._held or not self._blocks:
             self._write_block()
 

@@ -1,7 +1,7 @@
 """Make change records from the records that a merge touched (Hudi ``HoodieCDCLogger``).
 
-A new record is an insert, a changed base row an update, a deleted base row a delete. A record that left its base row as
-it was changed nothing. A delete without a base row is no change, either: nobody saw the row.
+A new record is an insert, a changed base row an update, a deleted base row a delete. A record that left its base row
+unchanged is no change. Nor is a delete without a base row: no reader has seen such a row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INSERT, _UPDATE, _DELETE = "i", "u", "d"
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """Some changes; ``before`` and ``after`` are handles of rows, -1 without a row."""
+    """Some changes. ``before`` and ``after`` are handles of rows, -1 without a row."""
 
     op: pa.Array
     keys: pa.Array
@@ -32,7 +32,7 @@ class _Changes:
 
 
 def make_change_records(merged: MergedRecords, store: RowStore, schema: ChangeSchema, instant: str) -> pa.RecordBatch:
-    """Return the change records of a piece of a merge. ``store`` has its rows; ``instant`` is the commit's."""
+    """Return the change records of a piece of a merge. ``store`` holds its rows; ``instant`` is the commit's."""
     changes = _find_changes(merged)
     count = len(changes.keys)
     arrays = []

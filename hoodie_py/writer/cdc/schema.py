@@ -26,9 +26,7 @@ _NAMES = {_KEY_ONLY: (OP, KEY), _WITH_BEFORE: (OP, KEY, BEFORE), _WITH_BOTH: (OP
 
 @dataclass(frozen=True, slots=True)
 class ChangeSchema:
-    """Hold the schema of a table's change records: the Avro one, and the Arrow columns. ``image`` names the columns of
-    an image.
-    """
+    """The schema of a table's change records, in Avro and in Arrow. ``image`` names the columns of an image."""
 
     avro: AvroSchema
     arrow: pa.Schema
@@ -36,7 +34,7 @@ class ChangeSchema:
 
     @classmethod
     def of(cls, mode: str, table: str) -> ChangeSchema:
-        """Make the schema for a mode. ``table`` is the Avro schema (JSON) of the table's rows without meta columns.
+        """Make the schema of a mode. ``table`` is the Avro schema (JSON) of the table's rows without meta columns.
 
         Raises:
             CorruptFileError: the table's schema cannot be part of another one.
@@ -71,5 +69,5 @@ def _split_name(record: dict[str, Any]) -> tuple[str | None, str]:
 
 
 def _allow_nulls(type_: pa.DataType) -> pa.DataType:
-    """Return an image's type with nullable columns: those of a missing image are null."""
+    """Return an image's type with nullable columns: in a missing image all columns are null."""
     return pa.struct([column.with_nullable(True) for column in type_]) if pa.types.is_struct(type_) else type_

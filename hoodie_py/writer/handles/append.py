@@ -1,10 +1,10 @@
 """Write the updates and deletes of one file group as one new log file (Hudi ``HoodieAppendHandle``).
 
-The file holds data blocks, then a delete block. Large writes make several data blocks. From table version 8 on, blocks
-carry the row numbers of the base rows that they change, if all of these are known. Such a file may be partial: its rows
-have the columns that an update set, and the others keep their values (Hudi's MERGE INTO). From version 8 on, the
-commit's instant is in the file's name. Before, the name has the instant of the group's newest slice, and the next log
-version.
+The file consists of data blocks, then a delete block. Large writes make several data blocks. From table version 8 on,
+blocks carry the row numbers of the base rows that they change, if all of these are known. Such a file may be partial:
+its rows contain only the columns that an update set, and the other columns keep their values (Hudi's MERGE INTO). From
+version 8 on, the file's name contains the commit's instant. Before, it contains the instant of the group's newest
+slice, and the next log version.
 
 A delete that comes with a row goes into the data block if a custom merger decides: the merger may look at the row.
 """
@@ -47,7 +47,7 @@ from hoodie_py.writer.records import WriteRecords
 
 
 def writes_positions(config: TableConfig, options: Mapping[str, str]) -> bool:
-    """Say whether log files carry the row numbers of the base rows that they change."""
+    """Whether log files carry the row numbers of the base rows that they change."""
     return config.is_merge_on_read and config.has_logs_named_by_commit and RECORD_POSITIONS.read(options)
 
 
@@ -56,17 +56,17 @@ class AppendTask:
     """Write one new log file.
 
     Attributes:
-        facts: of the commit.
+        facts: facts of the commit.
         index: number of the task.
         partition_path, file_id: the file group.
-        base_instant: of the slice that the file belongs to; that of a pending compaction if there is one.
-        version: of the log file.
+        base_instant: instant of the slice that the file belongs to, or of its pending compaction if there is one.
+        version: version of the log file.
         base_file: name of the slice's base file.
         log_files: names of the slice's log files, for the statistics.
         positions_of: instant of the base file that row numbers count in; None: no row numbers are written.
-        delete_rules: tell which rows are marked as deletes by their own columns. These are written as rows. None: all
-            deletes go into the delete block.
-        partial: the schema of a log file that has some of the table's columns only; None: it has all.
+        delete_rules: find the rows that their own columns mark as deletes. These are written as rows. None: all deletes
+            go into the delete block.
+        partial: schema of a log file that contains only some of the table's columns; None: it contains all.
     """
 
     facts: CommitFacts
@@ -102,8 +102,10 @@ class AppendTask:
         return not self.is_named_by_commit or self.facts.config.cdc_enabled
 
     def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
-        """Write the log file. ``positions`` are the records' row numbers in the base file, -1 if unknown; ``inserts``
-        counts records with new keys.
+        """Write the log file.
+
+        ``positions``: the records' row numbers in the base file, -1 if unknown. ``inserts``: the number of records with
+        new keys.
 
         Raises:
             HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.
@@ -124,7 +126,7 @@ class AppendTask:
                 size = file.publish()
         except HoodieError as error:
             raise error.locate(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
-        dead = int(deleted.sum())  # also those that are written as rows
+        dead = int(deleted.sum())  # including deletes that are written as rows
         live = len(ordered) - dead
         stat = self._make_stat(marker, size, live, min(inserts, live), dead)
         ranges = None if measured is None else FileRanges(measured.finish())
@@ -133,11 +135,11 @@ class AppendTask:
     def _sort_by_position(self, positions: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the order of the rows to write, and their row numbers in that order.
 
-        Both are None if the row numbers cannot be written: some are unknown, or one is there twice. The positions block
-        is a bitmap, so readers pair its numbers with the rows in rising order.
+        Both are None if the row numbers cannot be written: some are unknown, or one occurs twice.
         """
         if positions is None or self.positions_of is None or not self.is_named_by_commit or (positions < 0).any():
             return None, None
+        # The positions block is a bitmap, so readers pair its numbers with the rows in rising order.
         order = np.argsort(positions, kind="stable")
         sorted_ = positions[order]
         if (sorted_[1:] == sorted_[:-1]).any():
@@ -160,7 +162,7 @@ class AppendTask:
         positions: np.ndarray | None,
         measured: RecordRanges | None,
     ) -> Iterator[bytes]:
-        """Yield the encoded blocks: rows first, which are measured, then deletes by key."""
+        """Yield the encoded blocks: first the rows, whose column ranges are measured, then the deletes by key."""
         schema = AvroSchema.parse(self.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)

@@ -1,8 +1,7 @@
 """Choose the codec of new base files: from the options, else from the table's newest base file, else snappy.
 
-A table keeps its codec because its readers are known to take it: stock Flink reads no zstd. Java Hudi, Spark, Flink,
-Trino and Hive read snappy. Java Hudi's default is gzip, which all read too, but writing it takes four times as long.
-The search stops after some commits, as most commits of merge-on-read tables write only logs.
+A table keeps its codec because its readers are known to support it: stock Flink reads no zstd. Java Hudi, Spark, Flink,
+Trino and Hive read snappy. They all read gzip, Java Hudi's default, too, but writing it takes four times as long.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.settings import FileSettings
 
-_MOST_COMMITS, _MOST_FILES = 16, 4
+_MOST_COMMITS, _MOST_FILES = 16, 4  # bounded, as most commits of merge-on-read tables write only logs
 
 
 def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[FileSlice] = ()) -> FileSettings:
-    """Return settings with a codec set. Base files of ``slices``, which the caller has loaded, are asked before any
-    commit is read.
+    """Return the settings with a codec set.
+
+    Base files of ``slices``, which the caller has loaded, are looked at before any commit is read.
 
     Raises:
         StorageError: a file cannot be read.

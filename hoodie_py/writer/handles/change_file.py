@@ -1,9 +1,9 @@
 """Write the change-data file of a rewritten base file (Hudi ``HoodieCDCLogger``, ``FileGroupReaderBasedMergeHandle``).
 
-A table with change data capture has such a file beside every base file that replaces an older one, or that a compaction
-makes. Its name is that of a log file with the suffix ``.cdc``: the commit's instant on every table version, version 1,
-and the base file's write token. New log files have none: their changes follow from the file slice before them, which
-their statistics name.
+A table with change data capture keeps such a file beside every base file that replaces an older one, or that a
+compaction makes. It is named like a log file with the suffix ``.cdc``: the commit's instant on every table version,
+version 1, and the base file's write token. New log files have no such file: their changes follow from the file slice
+before them, which their statistics name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from hoodie_py.writer.handles.markers import Marker
 class ChangeFile:
     """Write the change data of the base file that the marker ``base`` announces.
 
-    Entering the block announces the file, ``publish`` puts it into the table. Without a marker, and on tables that
-    capture no changes, there is no file.
+    Entering the block announces the file, and ``publish`` puts it into the table. If ``base`` is None, or the table
+    captures no changes, no file is written.
     """
 
     def __init__(self, facts: CommitFacts, base: Marker | None) -> None:

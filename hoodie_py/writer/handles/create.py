@@ -30,8 +30,9 @@ class InsertTask:
         return self.partition_path, self.file_id
 
     def run(self, parts: Iterable[WriteRecords]) -> TaskResult:
-        """Write the file; the rows keep their order. ``parts`` have no deletes. A part is not used any more once the
-        next one is requested.
+        """Write the file; the rows keep their order.
+
+        ``parts`` contain no deletes. A part is not used any more once the next one is requested.
 
         Raises:
             HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.

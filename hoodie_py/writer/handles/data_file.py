@@ -3,11 +3,11 @@
 Engines repeat a task, or run it twice at once. So every attempt writes a file with its own name; the driver commits one
 attempt's file and removes the others'.
 
-An attempt that outlives its commit must leave no file, because nobody would remove it. The rule has two parts:
+An attempt that outlives its commit must leave no file, because nothing would remove it. The rule has two parts:
 
-* The file appears only while its marker exists. Whoever undoes the write deletes the files that markers name.
-* A marker stays only if the instant is still inflight after the marker was written. Whoever undoes a write looks for
-  markers once more after it has deleted the inflight file; later nobody looks.
+* The file appears only while its marker exists. Undoing a write deletes the files that markers name.
+* A marker stays only if the instant is still inflight after the marker was written. Undoing a write looks for markers
+  once more after it has deleted the inflight file, and never later.
 
 A new file is written to memory, or to a local scratch file once it is large. The table gets it whole and by
 create-if-absent: no file is overwritten, and no part of a file appears.
@@ -47,8 +47,10 @@ PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 @dataclass(frozen=True, slots=True)
 class CommitFacts:
-    """Hold what all data files of one commit have in common; small and picklable. ``run_id`` is random, and part of the
-    files' names. Tasks measure the ranges of the ``indexed`` columns, None: the table has no statistics.
+    """What all data files of one commit have in common; small and picklable.
+
+    ``run_id`` is random, and part of the files' names. Tasks measure the ranges of the ``indexed`` columns; None: the
+    table has no statistics.
     """
 
     files: TableFiles
@@ -70,7 +72,7 @@ class CommitFacts:
         return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
 
     def ensure_partition(self, partition_path: str) -> None:
-        """Make a folder a partition, in the form that the table asks for; errors as ``ensure_partition``."""
+        """Turn a folder into a partition, in the format that the table asks for; errors as ``ensure_partition``."""
         in_base_format = self.config.partition_metafile_base_format
         ensure_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
@@ -92,7 +94,7 @@ class CommitFacts:
 
 
 def make_run_id() -> int:
-    """Make a random number that tells this run from others."""
+    """Make a random number that identifies this run."""
     return secrets.randbits(_TOKEN_BITS)
 
 
@@ -104,15 +106,22 @@ def parse_run_id(name: str) -> int | None:
 
 
 def is_named_after(name: str, instant: str) -> bool:
-    """Whether a data file's name has an instant: a base file's that of its write, a log file's from version 8 on."""
+    """Whether a data file's name contains an instant: a base file's contains its write's, a log file's from version
+    8.
+    """
     parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
     return parsed is not None and parsed.instant == instant
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one attempt wrote. ``bytes_read`` are those of the slice's files; ``ranges`` those of the indexed columns in
-    the data file, None: nobody asked, or the file's types have none.
+    """What one attempt wrote.
+
+    Attributes:
+        stat: the write statistics of the data file.
+        bytes_read: bytes of the slice's files.
+        seconds: wall-clock time.
+        ranges: column ranges of the data file; None if not requested or not available for its types.
     """
 
     stat: WriteStat
@@ -137,8 +146,9 @@ class TaskResult:
 
 
 class DataFile:
-    """Write a new data file. Entering the block announces it; ``publish`` puts it into the table. No other attempt has
-    the marker's file name.
+    """Write a new data file. Entering the block announces it, and ``publish`` puts it into the table.
+
+    No other attempt uses the marker's file name.
     """
 
     def __init__(self, facts: CommitFacts, marker: Marker) -> None:
@@ -163,6 +173,7 @@ class DataFile:
         if not self._markers.is_announced(self._marker):
             raise self._make_outlived_error()
         size = self._output.publish()
+        # Again after the file: a rollback that listed the markers before it would otherwise miss the file.
         if not self._markers.is_announced(self._marker) or not self._is_under_way():
             self._facts.files.delete_with_checksum(self._marker.path)
             self._markers.remove(self._marker)
@@ -171,6 +182,7 @@ class DataFile:
 
     def __enter__(self) -> Self:
         self._markers.announce(self._marker)
+        # After the marker: a rollback deletes the inflight file, then looks for markers a last time.
         inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
         if not self._facts.files.exists(inflight):
             self._markers.remove(self._marker)
@@ -197,8 +209,9 @@ class DataFile:
 
 
 class OutputFile:
-    """Write a file that appears in the table only when it is published. Nobody else uses its name. Content of more than
-    ``in_memory`` bytes goes to a scratch file in the temporary folder.
+    """Write a file that appears in the table only when it is published. Its name must be unique.
+
+    Content of more than ``in_memory`` bytes goes to a scratch file in the temporary folder.
     """
 
     def __init__(self, files: TableFiles, path: str, in_memory: int = IN_MEMORY) -> None:
@@ -254,9 +267,9 @@ class OutputFile:
 
 
 def ensure_partition(files: TableFiles, partition_path: str, instant: str, *, in_base_format: bool = False) -> None:
-    """Make a folder a partition if it is not one; to be called before the first data file is written there.
+    """Turn a folder into a partition if it is not one. Call it before the first data file is written there.
 
-    Readers that list folders, and Java when it rebuilds the metadata table, skip folders without its metafile (Hudi
+    Readers that list folders, and Java when it rebuilds the metadata table, skip folders without the metafile (Hudi
     ``HoodiePartitionMetadata``). ``in_base_format`` makes it a Parquet file without rows, with the facts in its footer.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Write a base file anew with new records below its rows (Hudi ``HoodieConcatHandle``).
+"""Rewrite a base file with new records below its rows (Hudi ``HoodieConcatHandle``).
 
-Keys are not compared: the rows that are there stay as they are but for their file name, and a key may come again.
+Keys are not compared: old rows keep everything except their file name, and a key may occur twice.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from hoodie_py.writer.records import WriteRecords
 
 @dataclass(frozen=True, slots=True)
 class ExtendTask:
-    """Write one new base file of a file group whose slice has a base file and no log files. ``info`` reads it in the
-    types of files.
+    """Write one new base file of a file group whose slice has a base file and no log files.
+
+    ``info`` reads the slice in the types of files.
     """
 
     facts: CommitFacts
@@ -42,8 +43,9 @@ class ExtendTask:
         return self.file_slice.partition_path, self.file_slice.file_id
 
     def run(self, parts: Iterable[WriteRecords]) -> TaskResult:
-        """Write the file: the rows that are there, then new ones in their order. ``parts`` have no deletes, and are not
-        used any more once the next one is requested.
+        """Write the file: the old rows, then the new ones in their order.
+
+        ``parts`` contain no deletes. A part is not used any more once the next one is requested.
 
         Raises:
             HoodieError: the base file is missing or corrupt, a value cannot be written, or the store refuses. Readers

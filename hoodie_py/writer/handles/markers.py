@@ -1,7 +1,7 @@
-"""Keep markers: the data files that an unfinished write may have made (Hudi ``DirectWriteMarkers``).
+"""Markers: they name the data files that an unfinished write may have made (Hudi ``DirectWriteMarkers``).
 
-A marker is an empty file below ``.hoodie/.temp/<instant>/``. It is written before its data file. Whoever rolls the
-write back - this package or Java - deletes the files that markers name.
+A marker is an empty file below ``.hoodie/.temp/<instant>/``. It is written before its data file. A rollback, by this
+package or by Java, deletes the files that markers name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEMP_FOLDER = make_marker_folder("").rstrip("/")
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Name a data file of a write, and what the write does with it."""
+    """A data file of a write, and what the write does with it."""
 
     partition_path: str
     file_name: str
@@ -40,7 +40,7 @@ class Marker:
 
 
 class Markers:
-    """Keep the markers of one instant."""
+    """The markers of one instant."""
 
     def __init__(self, files: TableFiles, instant: str) -> None:
         self._files = files
@@ -52,7 +52,7 @@ class Markers:
         self._files.put(self._make_path(marker), b"")
 
     def is_announced(self, marker: Marker) -> bool:
-        """Whether the marker still exists; if not, somebody has completed or rolled back the instant."""
+        """Whether the marker still exists. If not, the instant has been completed or rolled back."""
         return self._files.exists(self._make_path(marker))
 
     def list_announced(self) -> list[Marker]:

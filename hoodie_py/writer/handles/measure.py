@@ -1,7 +1,8 @@
-"""Measures the ranges of columns while a data file is written, for the table's column statistics.
+"""Measure the ranges of columns while a data file is written, for the table's column statistics.
 
-The ranges of a base file are those of its footer. pyarrow leaves NaN out of the bounds of floats, and Java counts it as
-the greatest value, so floats are measured as they are written. Ranges of log files are collected from the records.
+The ranges of a base file come from its footer, except for floats: pyarrow leaves NaN out of their bounds, and Java
+counts it as the greatest value, so floats are measured as they are written. The ranges of log files are collected from
+the records.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile
 
 
 def start_measuring(indexed: IndexedColumns | None, avro_schema: str) -> RecordRanges | None:
-    """Return what collects the ranges of indexed columns over records; None if there are none."""
+    """Return a collector of the ranges of indexed columns; None if there are no indexed columns."""
     return None if indexed is None else RecordRanges(find_kinds(indexed.names, parse_record(avro_schema)))
 
 
 class MeasuringWriter(BaseFileWriter):
     """Writes a base file, and measures it; arguments and errors as for BaseFileWriter.
 
-    ``ranges`` are there once ``close`` has returned; None if no columns are ``indexed``, or a type cannot be.
+    ``ranges`` is set once ``close`` has returned. It is None if no columns are ``indexed``, or a type cannot be.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Merge a base file with a write's records into a new base file (Hudi ``FileGroupReaderBasedMergeHandle``).
 
 The records take the place of log files in ``MergeReader``, so the table's merge mode or merger decides as it does for
-readers. Unchanged base rows keep their meta columns except the file name. Changed rows get the commit's.
+readers. Unchanged base rows keep their meta columns except the file name. Changed rows get the meta columns of the
+commit.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ Incoming = Sequence[IncomingRows | IncomingDeletes]
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """Write one new base file of a file group. ``file_slice`` has the base file to merge with; without one, the records
-    alone make a new group. ``info`` reads it in the types of files.
+    """Write one new base file of a file group.
+
+    ``file_slice`` contains the base file to merge with. Without one, the records alone make a new group. ``info`` reads
+    the slice in the types of files.
     """
 
     facts: CommitFacts
@@ -106,7 +109,7 @@ class RewriteTask:
         """Yield the records in the form that a merge takes: rows, then deletes, as in a log file.
 
         A custom merger may look at a delete's row, so deletes keep their rows if they have any. A delete without
-        ordering value, in a table with ordering fields, is ordered by commit time whatever its row says.
+        ordering value, in a table with ordering fields, is ordered by commit time whatever its row contains.
         """
         deletes = records.delete_mask
         by_key = deletes.copy()
@@ -159,7 +162,7 @@ class _MergedRowReader(MergeReader):
 
 
 def _find_unordered(columns: Sequence[pa.ChunkedArray], count: int) -> np.ndarray:
-    """Return which records have no ordering value although the table has ordering fields."""
+    """Return a mask of the records that have no ordering value although the table has ordering fields."""
     missing = np.full(count, bool(columns))
     for column in columns:
         missing &= to_booleans(join_chunks(column).is_null())

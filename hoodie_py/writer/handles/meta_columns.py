@@ -28,8 +28,10 @@ _BATCH_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RowStamp:
-    """Hold the values of the meta columns of one file's new rows, without their keys. ``index`` is the task's number,
-    which makes sequence numbers unique between files. ``file_name`` is the file id in a log file.
+    """The values of the meta columns of one file's new rows, without their keys.
+
+    ``index`` is the task's number, which makes sequence numbers unique between files. ``file_name`` is the file id in a
+    log file.
     """
 
     instant: str
@@ -57,8 +59,10 @@ class RowStamp:
 def make_file_batches(
     records: WriteRecords, schema: pa.Schema, stamp: RowStamp, first: int = 0, most_bytes: int = _BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records as rows of a file, in batches. ``first`` is the number of the first row in the file. A batch has at
-    most ``most_bytes`` if several rows fit into that.
+    """Yield records as rows of a file, in batches.
+
+    ``first``: the number of the first row in the file. ``most_bytes``: the limit for a batch, unless one row exceeds
+    it.
 
     Raises:
         InvalidTableError: the records lack a column.
@@ -77,7 +81,7 @@ def make_file_batches(
 
 
 def add_empty_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Put meta columns without values in front of the rows of a table without meta fields; its files have them."""
+    """Put empty meta columns in front of the rows: the log files of a table without meta fields contain them."""
     if not names:
         return batch
     nulls = [pa.nulls(batch.num_rows, pa.string()) for _ in names]
@@ -85,13 +89,13 @@ def add_empty_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordB
 
 
 def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
-    """Return the data columns of a file that the records lack; deletes by key have few columns."""
+    """Return the data columns of a file that the records lack. Deletes by key have few columns."""
     there = {*META_FIELDS, OPERATION_FIELD, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
 
 
 def set_meta_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Return rows with other values in some meta columns; a table without meta fields has none of them."""
+    """Return rows with other values in some meta columns. Columns that the rows lack are skipped."""
     for name, values in columns.items():
         at = rows.schema.get_field_index(name)
         if at >= 0:

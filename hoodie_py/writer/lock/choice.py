@@ -1,7 +1,7 @@
 """Choose the lock that a table's writers share, by Hudi's option keys (``hoodie.write.lock.*``).
 
-Without a lock provider, and with Java's in-process one, no writers on other machines are expected. Then a lock of this
-machine excludes its threads and processes.
+If no lock provider is set, or Java's in-process one, no writers on other machines are expected. Then the lock is one of
+this machine that excludes its threads and processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OWN_LOCK = "Pass a lock of your own as lock=: an object with acquire(timeout), 
 
 
 def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None = None) -> Lock:
-    """Return the lock that the options name. The user's own ``lock`` wins over the options.
+    """Return the lock that the options name. The caller's own ``lock`` takes precedence over the options.
 
     Raises:
         UnsupportedFeatureError: the lock provider is not handled, or is not safe on the table's store.
@@ -47,7 +47,7 @@ def choose_lock(options: Mapping[str, str], files: TableFiles, lock: Lock | None
 
 
 def read_wait_seconds(options: Mapping[str, str]) -> float:
-    """Return how many seconds to wait for a lock: for all tries, and the pauses between them (Hudi ``LockManager``).
+    """Return how many seconds to wait for a lock, all attempts and the pauses between them (Hudi ``LockManager``).
 
     Raises:
         InvalidQueryError: a value is not valid.
@@ -74,7 +74,7 @@ def _make_file_system_lock(options: Mapping[str, str], files: TableFiles) -> Loc
 
 
 def _find_lock_file(folder: str | None, files: TableFiles) -> tuple[TableFiles, str]:
-    """Return the lock file in a folder of the local disk; None is the table's own ``.hoodie``."""
+    """Return the lock file in a folder of the local disk; None: in the table's own ``.hoodie``."""
     if folder is None:
         return files, LOCK_FILE
     split = urlsplit(folder)

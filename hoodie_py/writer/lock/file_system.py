@@ -1,7 +1,7 @@
 """The lock file of Hudi's ``FileSystemBasedLockProvider``, for local disks.
 
-The lock is held while the file exists. Java looks only at its existence and age, so the content is free. Here it names
-the owner, so that a holder notices that another writer took the lock over.
+The lock is held while the file exists. Java looks only at its existence and age, so its content is free. Here the
+content names the owner, so that a holder notices when another writer took the lock over.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _MINUTE = 60.0
 
 
 class FileSystemLock:
-    """A file that only one can create. ``expire_minutes`` is the age from which a lock file counts as left by a dead
-    writer, 0 for never; ``pause`` is the seconds between attempts. ``now`` returns seconds since 1970.
+    """A lock file that only one writer can create.
+
+    ``expire_minutes``: the age from which a lock file counts as left by a dead writer, 0 for never. ``pause``: seconds
+    between attempts. ``now`` returns seconds since 1970.
 
     Examples:
         >>> lock = FileSystemLock(trips.files, expire_minutes=5)

@@ -1,12 +1,12 @@
 """Heartbeats: a writer shows that it is alive (Hudi ``HoodieHeartbeatClient``).
 
-A writer rewrites ``.hoodie/.heartbeat/<instant>`` every interval. Another writer that finds the instant pending judges
-by the age of this file. It cannot judge by a lock, because the two may use different locks. A writer that leaves its
-instant pending leaves the file too.
+A writer rewrites ``.hoodie/.heartbeat/<instant>`` at every interval. Another writer that finds the instant pending
+judges by the age of this file. It cannot judge by a lock, because the two may use different locks. A writer that leaves
+its instant pending leaves the file, too.
 
 Java looks at the age only. Here the content names the writer's process. So a writer notices that another one took over
 its instant, and a dead process of this machine is recognised at once. Unlike Java, this package spares an instant
-without a file while its writer may just have begun, and one that a Flink job writes to.
+without a file while its writer may just have begun, and an instant that a Flink job writes to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hoodie_py.writer.lock.process_identity import ProcessIdentity
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
 
 LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
-"""Content of a file that no writer of the instant made: see ``leave_heartbeats``."""
+"""Content of a heartbeat file that another writer left for a failed write: see ``leave_heartbeats``."""
 ENDED = b"The writer of this instant ended and left it pending.\n"
 
 _LONGEST = 2048
@@ -84,7 +84,7 @@ class Heartbeat:
         """Check that no other writer can have judged this one dead.
 
         Raises:
-            ConflictError: at some time the last beat was too old, or the file is not this writer's any more.
+            ConflictError: the last beat was too old at some time, or the file is not this writer's any more.
         """
         if not self._lost and self._now() - self._last <= self.tolerance and self._is_own():
             return
@@ -97,7 +97,7 @@ class Heartbeat:
     def ensure_own(self, holding: HeldLock) -> None:
         """Check that this writer still has the table's lock, and that no other writer can have judged it dead.
 
-        It takes both checks, as the other writer may not use the same lock. Call it after each listing that decides
+        Both checks are needed, as the other writer may not use the same lock. Call it after each listing that decides
         what to delete: this process may have slept, and another one may have run the same instant again.
 
         Raises:
@@ -134,7 +134,7 @@ class Heartbeat:
             warnings.warn(f"A heartbeat was not removed: {problem}", HoodieWarning, stacklevel=2)
 
     def _leave_file(self) -> None:
-        """Remove the file, or leave it as the attributes say."""
+        """Remove the file, or leave it as the attributes ask."""
         if not self._is_own():
             return  # another writer undid the instant: the file is gone, or that writer's
         if not self.stays:
@@ -153,7 +153,7 @@ class Heartbeat:
                 continue  # a missed beat; `ensure_alive` reports too many of them
 
     def _beat(self) -> None:
-        began = self._now()
+        began = self._now()  # before the write, so that `_last` is no later than the file's own time
         self._files.put(self._path, self._content)
         self._last = began
 
@@ -170,10 +170,10 @@ class WriterLife:
 
     Attributes:
         is_alive: its heartbeat is fresh.
-        may_live: it has no heartbeat, but began too short a time ago to be judged dead.
+        may_live: it has no heartbeat, but began too recently to be judged dead.
         until: seconds since 1970; without another beat the writer counts as dead after that.
-        checkpoint: path of the file by which a Flink job says that it writes to the instant, which has no end. It is
-            looked for where there is no fresh heartbeat.
+        checkpoint: path of the file by which a Flink job shows that it writes to the instant; it never expires. It is
+            looked for if there is no fresh heartbeat.
     """
 
     is_alive: bool
@@ -194,11 +194,12 @@ def read_life(
     options: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
 ) -> WriterLife:
-    """Find out whether the writer of a pending instant may be at work. Locks do not count: they may not be shared.
-    ``begun`` is the path of its file on the timeline; ``now`` returns seconds since 1970.
+    """Find out whether the writer of a pending instant may be at work. Locks do not count: writers may not share one.
+
+    ``begun`` is the path of its file on the timeline. ``now`` returns seconds since 1970.
 
     Raises:
-        StorageError: the store did not say.
+        StorageError: the store did not answer.
     """
     tolerance = _read_times(options or {})[1]
     path = f"{HEARTBEAT_FOLDER}/{instant}"
@@ -222,7 +223,7 @@ def is_alive(
     """Whether a writer keeps this instant alive.
 
     Raises:
-        StorageError: the store did not say.
+        StorageError: the store did not answer.
     """
     path = f"{HEARTBEAT_FOLDER}/{instant}"
     content = _read_content(files, path)
@@ -235,7 +236,7 @@ def is_alive(
 def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str, str] | None = None) -> None:
     """Remove heartbeat files of completed instants, and old files of instants that are not on the timeline.
 
-    Call it under the table's lock.
+    The caller holds the table's lock.
     """
     try:
         found = files.list(HEARTBEAT_FOLDER)
@@ -250,11 +251,11 @@ def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str,
 
 
 def leave_heartbeats(files: TableFiles, failed: Iterable[Instant]) -> None:
-    """Leave a heartbeat file for each failed write that is still pending, before something later completes.
+    """Leave a heartbeat file for each failed write that is still pending, before a later instant completes.
 
     If writers clean up eagerly, Java rolls back a pending write before its next one. Past a later commit it does so
-    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``). The instant of a
-    Flink job has not failed.
+    only if it finds the write's heartbeat file, however old (Hudi ``BaseRollbackActionExecutor``). A Flink job's
+    instant has not failed, so it gets no file.
     """
     for instant in failed:
         path = f"{HEARTBEAT_FOLDER}/{instant.request_time}"

@@ -136,15 +136,16 @@ class HeldLock:
                     self._lost = error
                     return
                 except StorageError:
-                    continue  # the store may answer next time, and `ensure_held` asks again in any case
+                    continue  # the store may answer next time, and `ensure_held` renews before each change anyway
 
 
 @contextmanager
 def hold(
     lock: Lock, timeout: float = WAIT_SECONDS, waiting: AbstractContextManager[object] | None = None
 ) -> Iterator[HeldLock]:
-    """Hold a lock for a block. ``timeout`` is the seconds to wait for it; ``waiting`` is entered for
-    that time.
+    """Hold a lock while a block runs.
+
+    ``timeout``: the seconds to wait for the lock. ``waiting`` is entered for the time of the wait.
 
     Raises:
         ConflictError: other writers had it all the time.

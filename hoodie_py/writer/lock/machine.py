@@ -2,10 +2,8 @@
 
 It is the operating system's advisory lock (flock). For a table on a local disk it locks the ``.hoodie`` folder, so
 every writer that reaches the table reaches the lock: other users, another TMPDIR, containers that mount it, links,
-relative paths. This writes nothing, and needs only the right to list the timeline. On NFS it does not exclude other
-machines.
-
-A table elsewhere has no such folder. For it the lock is on a file named after the table, in one folder for all users.
+relative paths. Locking writes nothing, and needs only the right to list the timeline. On NFS it does not exclude other
+machines. For a table elsewhere the lock is on a file named after the table, in one folder for all users.
 
 A killed process leaves nothing locked. A stopped one keeps the lock.
 """
@@ -25,14 +23,15 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import METADATA_FOLDER
 
 _PAUSE = 0.02
-_PLACE = "/tmp/hoodie_py-locks"  # noqa: S108 - TMPDIR is what processes of one machine do not share
+_PLACE = "/tmp/hoodie_py-locks"  # noqa: S108 - processes of one machine may have different TMPDIRs
 _SHARED_FOLDER = 0o1777
 _SHARED_FILE = 0o666
 
 
 class MachineLock:
-    """Excludes the other threads and processes of this machine, of all users. The location of ``files`` identifies the
-    table.
+    """Excludes the other threads and processes of this machine, of all users.
+
+    The location of ``files`` identifies the table.
 
     Examples:
         >>> lock = MachineLock(trips.files)
@@ -59,7 +58,7 @@ class MachineLock:
             time.sleep(_PAUSE)
 
     def renew(self) -> None:
-        """Check that the lock is held. It is lost once the locked folder or file was removed or replaced."""
+        """Check that the lock is held. It is lost once the locked folder or file is removed or replaced."""
         if self._descriptor is None:
             raise ConflictError("The lock is not held.", table=self._table)
         if not _is_at(self._descriptor, self._path):
@@ -81,6 +80,7 @@ class MachineLock:
             raise StorageError(f"There is nothing to lock: {error}", table=self._table) from error
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The file may have been replaced since it was opened; then another process may lock the new one.
             if _is_at(descriptor, self._path):
                 self._descriptor = descriptor
                 return True

@@ -1,7 +1,7 @@
-"""Identify a process, so that another process can tell for certain that it has ended.
+"""Identify a process, so that another process can know for certain that it has ended.
 
-Linux tells enough: the boot id, the namespace of process numbers, the number, and the start time identify a process. If
-any of these is unknown, or is of another machine, nothing is certain, and the process does not count as ended.
+On Linux the boot id, the namespace of process numbers, the number, and the start time identify a process. If one of
+these is unknown, or belongs to another machine, nothing is certain, and the process does not count as ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ProcessIdentity:
     Attributes:
         host: name of its machine or container.
         boot: boot id of the kernel; "" if unknown.
-        namespace: of process numbers.
+        namespace: the namespace of its process number.
         number: process id.
         began: start time in clock ticks since the boot.
     """
@@ -55,7 +55,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ProcessIdentity | None:
-        """Parse; None if the bytes are anything else."""
+        """Parse; None if the bytes are something else."""
         try:
             found = json.loads(data) if len(data) <= _LONGEST else None
         except (ValueError, RecursionError):
@@ -81,12 +81,13 @@ class ProcessIdentity:
             return True
         except OSError:  # the process exists and belongs to another user
             pass
+        # The number exists, but may belong to a later process: only the start time shows that.
         state = _read_state(self.number)
         return state is not None and (state[0] in _ENDED or state[1] != self.began)
 
 
 def _read_state(number: int) -> tuple[str, int] | None:
-    """Return a process's state and start time; None if the system does not tell them."""
+    """Return a process's state and start time; None if the system does not show them."""
     try:
         process = Path(f"/proc/{number}")
         fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -1,9 +1,9 @@
 """The lock object of Hudi's ``StorageBasedLockProvider``, for stores with conditional writes.
 
-``.hoodie/.locks/table_lock.json`` holds ``{"expired", "validUntil", "owner"}``. A writer takes the lock by replacing an
-expired version with a valid one, on condition that the version's etag is unchanged (If-Match; on Google Cloud Storage
-the generation). It renews the lock by replacing its own version, and releases it by a version that is expired. If the
-etag still matches, no other writer had the lock in between.
+``.hoodie/.locks/table_lock.json`` contains ``{"expired", "validUntil", "owner"}``. A writer takes the lock by replacing
+an expired version with a valid one, on condition that the version's etag is unchanged (If-Match; on Google Cloud
+Storage the generation). It renews the lock by replacing its own version, and releases it by writing an expired version.
+If the etag still matches, no other writer had the lock in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VALIDITY_SECONDS = 300.0
 RENEW_SECONDS = 30.0
 
 _PAUSE = 1.0
-_SKEW_MS = 500  # how far clocks of writers may be apart, as Java has it
+_SKEW_MS = 500  # the largest difference between the writers' clocks, as in Java
 _LEAST_RATIO = 10
 _LONGEST = 64 * 1024
 
@@ -69,8 +69,8 @@ class LockState:
 class StorageLock:
     """A lock object on a store with conditional writes.
 
-    ``validity`` is the seconds until a lock that is not renewed expires; it is renewed each ``renew_every`` seconds, at
-    most a tenth of that. ``pause`` is the seconds between attempts. ``now`` returns seconds since 1970.
+    ``validity``: seconds until a lock that is not renewed expires. ``renew_every``: seconds between renewals, at most a
+    tenth of ``validity``. ``pause``: seconds between attempts. ``now`` returns seconds since 1970.
 
     Raises:
         InvalidQueryError: the renewal interval is too long for the validity.
@@ -123,14 +123,14 @@ class StorageLock:
                 time.sleep(min(self._pause, max(deadline - time.monotonic(), 0)))
 
     def renew(self) -> None:
-        """Extend the lock, or only look whether it is still there if it was just extended: stores slow down writers
-        that replace an object more than once a second. Raises ConflictError once it is lost, StorageError if the store
-        does not say.
+        """Extend the lock. If it was just extended, only check that it is still this writer's.
+
+        Raises ConflictError once it is lost, StorageError if the store does not answer.
         """
         with self._guard:
             if self._mark is None:
                 raise ConflictError("The lock is not held.", path=self._format_place())
-            if self._is_fresh():
+            if self._is_fresh():  # stores slow down writers that replace an object more than once a second
                 self._ensure_unchanged()
                 return
             state = self._make_state()
@@ -199,7 +199,7 @@ class StorageLock:
         return True
 
     def _adopt(self) -> bool:
-        """Adopt the object's current version if this writer owns it and it is valid; return whether it does."""
+        """Adopt the object's current version if this writer owns it and it is valid; return whether that is so."""
         try:
             data, mark = self._files.read_with_etag(LOCK_OBJECT)
         except FileMissingError:
