@@ -53,13 +53,14 @@ class KeyGenerator:
     """Make record keys and partition paths.
 
     Attributes:
-        key_fields: in order; none in a table whose keys writers make up.
+        key_fields: in order; empty in a table whose keys writers generate.
         named: whether a key is ``f1:v1,f2:v2``.
         partition_fields: in path order.
         times: the format of each partition field that is a formatted time.
         hive_style, url_encode: the style of partition paths.
-        times_in_millis: partition fields whose values count milliseconds, as files keep them.
-        virtual: whether the table stores no keys: they are those that readers compute from rows (``RecordKeys``).
+        times_in_millis: partition fields whose values count milliseconds, as in files.
+        virtual: whether the table stores no keys. Then keys are the ones that readers compute from rows
+            (``RecordKeys``).
         slashed_dates: whether ``-`` becomes ``/`` in the parts of the path.
         text_zone: the zone of timestamps written as texts; None if they are written as microseconds.
     """
@@ -79,13 +80,14 @@ class KeyGenerator:
     def from_config(
         cls, config: TableConfig, options: Mapping[str, str] | None = None, timezone: str | None = None
     ) -> KeyGenerator:
-        """Make the key generator that a table's properties name. ``timezone`` is the writer's zone, for timestamps
-        written as texts; None for UTC.
+        """Make the key generator that a table's properties name.
+
+        ``timezone``: the writer's zone, for timestamps written as texts; None for UTC.
 
         Raises:
             UnsupportedFeatureError: the key generator is not handled.
             InvalidTableError: the table's fields do not fit its key generator.
-            InvalidQueryError: the table does not say how keys are made, and the options do not either.
+            InvalidQueryError: neither the table nor the options say how keys are made.
         """
         given = options or {}
         fields = config.record_key_fields
@@ -128,7 +130,7 @@ class KeyGenerator:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The fields that record keys and partition paths are made of."""
+        """The fields used in record keys and partition paths."""
         return tuple(dict.fromkeys((*self.key_fields, *self.partition_fields)))
 
     def make_keys(self, table: pa.Table) -> pa.ChunkedArray:
@@ -195,7 +197,7 @@ class KeyGenerator:
         found = spelt.take(pc.fill_null(coded.indices, len(distinct)))
         bad = pc.match_substring_regex(spelt, _BAD_PATH)
         if time is None and not self.hive_style and not self.url_encode:
-            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java takes it for hive style, shows the text behind it
+            bad = pc.or_(bad, pc.match_substring(spelt, "="))  # Java reads it as hive style, shows the text behind it
         if time is None and not self.url_encode:
             bad = pc.or_(bad, pc.match_substring_regex(spelt, _LOOKS_ENCODED))  # Java decodes it in what it shows
         if pc.any(bad).as_py():
@@ -230,8 +232,9 @@ def make_virtual_keys_error(generator: str) -> UnsupportedFeatureError:
 
 
 def format_values(values: pa.ChunkedArray, name: str, text_zone: str | None = None) -> pa.ChunkedArray:
-    """Return every value's text in keys; null stays null. ``text_zone`` is the zone for texts of timestamps that have a
-    zone; None for their microseconds.
+    """Return every value's text in keys; null stays null.
+
+    ``text_zone``: the zone of the texts of timestamps that have a zone; None: their microseconds.
 
     Raises:
         InvalidQueryError: a time is outside the range that has a text; names the first rows.
@@ -272,7 +275,8 @@ def _join_columns(parts: list[pa.ChunkedArray | pa.Scalar], separator: str) -> p
 
 def infer_key_generator(key_fields: Sequence[str], partition_fields: Sequence[str], *, typed: bool) -> str:
     """Infer the key generator of a table that does not name one (Hudi ``KeyGenUtils.inferKeyGeneratorType``).
-    ``typed``: partition fields have types, as only those of a custom key generator do.
+
+    ``typed``: whether partition fields have types, which only a custom key generator gives them.
     """
     if not partition_fields:
         return "NON_PARTITION"
@@ -282,7 +286,7 @@ def infer_key_generator(key_fields: Sequence[str], partition_fields: Sequence[st
 
 
 def _is_single_key_named(config: TableConfig, options: Mapping[str, str]) -> bool:
-    """Whether a complex key of one field names the field; below version 9 the table does not say.
+    """Whether a complex key of one field names the field. Below version 9 the table does not say.
 
     Hudi 0.14.1 to 1.0.2 did not name it, releases before and after do. So Hudi 1.2.0 asks for an option as well.
     """
@@ -318,8 +322,8 @@ def _read_partition_times(config: TableConfig, generator: str, options: Mapping[
 def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> pa.ChunkedArray:
     """Format timestamps that have a zone as Java's ``java.sql.Timestamp.toString`` does: ``2020-01-02 03:04:05.678``.
 
-    They are milliseconds, cut towards 1970; no zeros end the fraction but the first; null stays null. ``zone``, of the
-    texts, is that of the writer's JVM.
+    Values are milliseconds, truncated towards 1970. Zeros at the end of the fraction are dropped, except for its first
+    digit. Null stays null. ``zone`` is the zone of the texts, which is the one of the writer's JVM.
 
     Raises:
         InvalidQueryError: times before 1582-10-15 or after the year 9999; names the first rows.

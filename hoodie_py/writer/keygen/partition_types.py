@@ -1,8 +1,8 @@
 """The types of partition fields of a custom key generator: ``SIMPLE``, a value, or ``TIMESTAMP`` (Hudi
 ``CustomAvroKeyGenerator``).
 
-Tables of version 8 and later keep them with the fields in their properties, ``at:TIMESTAMP,lv:SIMPLE``. Up to version 6
-the properties have the fields alone, and every writer gives the types by an option, as to Java.
+Tables of version 8 and later store them with the fields in their properties, ``at:TIMESTAMP,lv:SIMPLE``. Up to version
+6 the properties contain the fields alone, and every writer passes the types by an option, in Java, too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _TYPES = ("SIMPLE", "TIMESTAMP")
 
 
 def find_partition_types(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the type of each partition field: as the table has it, else as the options say.
+    """Return the type of each partition field: as stored in the table, else as given by the options.
 
     Raises:
-        InvalidQueryError: the option is of other fields, has an unknown type, or contradicts the table.
-        UnsupportedFeatureError: neither the table nor the options tell.
+        InvalidQueryError: the option names other fields or an unknown type, or contradicts the table.
+        UnsupportedFeatureError: neither the table nor the options give the types.
     """
     stored = tuple(type_ for type_ in config.partition_field_types if type_ in _TYPES)
     is_stored = len(stored) == len(config.partition_fields)
@@ -44,7 +44,7 @@ def parse_partition_types(config: TableConfig, options: Mapping[str, str]) -> tu
     """Return the types that the options give for the table's partition fields; None if they give none.
 
     Raises:
-        InvalidQueryError: they are of other fields, or unknown.
+        InvalidQueryError: the option names other fields, or unknown types.
     """
     text = options.get(PARTITION_PATH[0], "")
     pairs = [each.partition(":") for each in text.split(",") if each.strip()]

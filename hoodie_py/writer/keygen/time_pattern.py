@@ -1,6 +1,6 @@
-"""Parse and format times by Joda date-time patterns, as the timestamp key generator uses them.
+"""Parse and format times by Joda date-time patterns, for the timestamp key generator.
 
-Handled are the letters that partition paths are made of, ``y Y M d H m s S Z``, quoted text, and all other characters.
+Handled are the letters that occur in partition paths, ``y Y M d H m s S Z``, quoted text, and all other characters.
 Other letters are refused. All functions work on whole columns.
 """
 
@@ -27,7 +27,7 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A literal text, or a field of a date with its least number of digits."""
+    """A literal text, or a field of a date with its minimum number of digits."""
 
     text: str = ""
     field: str = ""
@@ -36,7 +36,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """Hold a parsed pattern."""
+    """A parsed pattern."""
 
     pattern: str
     parts: tuple[_Part, ...]
@@ -81,8 +81,9 @@ class TimePattern:
         return pc.utf8_lpad(numbers.cast(pa.string()), part.digits, "0")
 
     def read(self, texts: pa.ChunkedArray, zone: str) -> pa.ChunkedArray:
-        """Parse texts as timestamp[ms, UTC]; null where a text does not fit the pattern. ``zone`` is that of texts that
-        name none.
+        """Parse texts as timestamp[ms, UTC]; null where a text does not fit the pattern.
+
+        ``zone``: the zone assumed for texts without one.
 
         Raises:
             UnsupportedFeatureError: the pattern has a letter that can only be formatted.
@@ -153,7 +154,7 @@ def _parse_part(pattern: str, match: re.Match[str]) -> _Part:
 
 
 def _parse_dates(texts: pa.Array) -> pa.Array:
-    """Parse ISO dates to days; null for days that the calendar does not have."""
+    """Parse ISO dates to days; null for days that do not exist."""
     times = pc.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
     same = pc.equal(pc.strftime(times, format="%Y-%m-%d"), texts)  # strptime accepts February 31
     return pc.if_else(same, times, None).cast(pa.date32()).cast(pa.int32())

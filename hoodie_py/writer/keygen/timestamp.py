@@ -1,8 +1,8 @@
 """Format times as parts of partition paths (Hudi ``TimestampBasedAvroKeyGenerator``, ``HoodieDateTimeParser``).
 
-Numbers, dates (their days) and timestamps (micro- or milliseconds, as files have them) count in the configured unit.
-Strings are read with the first input format that fits. Null stands for the number 1, or for the date of 1 ms after 1970
-if texts are read. Zones are UTC unless the settings name others.
+Numbers, dates (as days) and timestamps (as micro- or milliseconds, like in files) count in the configured unit. Strings
+are parsed by the first input format that fits. Null stands for the number 1, or, if texts are read, for the date 1 ms
+after the start of 1970. Zones are UTC unless the settings name others.
 """
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ _PREFIX = TIMESTAMP_KEYGEN_PREFIXES[0]
 
 @dataclass(frozen=True, slots=True)
 class PartitionTime:
-    """Say how a column of times becomes a part of partition paths. ``unit`` is that of numbers; None if only texts are
-    taken. The first of ``inputs``, formats of texts, that fits is used. ``input_zone`` is that of texts that name none.
+    """Formats a time column as a partition path segment.
+
+    Attributes:
+        unit: unit of numeric input; None if only text is accepted.
+        inputs: text formats, tried in order.
+        input_zone: zone assumed for text without one.
+        output_zone: zone of the formatted times.
+        output: format of the segment.
     """
 
     unit: str | None
@@ -50,8 +56,9 @@ class PartitionTime:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> PartitionTime:
-        """Make the time format of a table's settings. They are the settings of the timestamp key generator, without
-        their prefix.
+        """Make the time format from a table's settings.
+
+        ``settings`` are the settings of the timestamp key generator, without their prefix.
 
         Raises:
             InvalidTableError: a setting is missing, or has an unknown value.
@@ -147,7 +154,7 @@ def _parse_zone(name: str) -> str:
 
 
 def _to_int64(values: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    """Convert values to whole numbers as Java does: towards zero, dates as days, timestamps as files have them."""
+    """Convert values to whole numbers as Java does: towards zero, dates as days, timestamps in the unit of files."""
     type_ = values.type
     if pa.types.is_date32(type_):
         return values.cast(pa.int32()).cast(pa.int64())
