@@ -1,1 +1,1 @@
-"""Rows on their way in: columns, types, values that fit."""
+"""Input rows: their columns, their types, and the conversion to the table's types."""

@@ -1,8 +1,8 @@
-"""Bring rows to a table's columns: grow the schema where Hudi does, convert values, refuse all other differences.
+"""Convert rows to a table's columns: extend the schema where Hudi does, convert values, refuse all other differences.
 
-These are Hudi's rules for schema evolution on write (``HoodieSchemaUtils.deduceWriterSchema``); ``evolution`` says how
-a schema grows. A column that the rows lack is an error unless the options fill it with null. Meta columns in the rows
-are ignored.
+These are Hudi's rules for schema evolution on write (``HoodieSchemaUtils.deduceWriterSchema``); ``evolution`` defines
+how a schema grows. A column that the rows lack is an error unless the options fill it with null. Meta columns in the
+rows are ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hoodie_py.writer.schema_changes import check_changes, list_changes
 
 
 def find_write_schema(snapshot: Snapshot) -> OutputSchema | None:
-    """Return the schema of a table's files; None if the table has no commit and no schema among its properties.
+    """Return the schema of a table's files; None if the table has no commit and no schema in its properties.
 
     Raises:
         UnsupportedFeatureError: the schema is not handled, or files leave out columns or keep operations.
@@ -69,8 +69,8 @@ def conform_input(
     ``known`` is the result of ``find_write_schema``.
 
     Raises:
-        InvalidQueryError: a column is missing, has another type, or has values that do not fit; names the column, both
-            types and the first rows.
+        InvalidQueryError: a column is missing, has another type, or contains values that do not fit; names the column,
+            both types and the first rows.
         UnsupportedFeatureError: a type or schema is not handled.
     """
     check_names(table.schema)
@@ -91,7 +91,7 @@ def conform_input(
 
 
 def _grow(known: OutputSchema, columns: pa.Schema, snapshot: Snapshot, options: Mapping[str, str]) -> OutputSchema:
-    """Return the table's schema as the columns of rows make it grow."""
+    """Return the table's schema, extended by the columns of rows."""
     fill, reconcile = NULL_FOR_MISSING.read(options), RECONCILE_SCHEMA.read(options)
     growth = Growth(
         fill_missing=fill,
@@ -159,8 +159,9 @@ def _make_column(
 
 
 def refuse_unstorable(rows: pa.Table, schema: OutputSchema) -> None:
-    """Refuse values that Arrow's type holds and the file's type does not, such as vectors of another length. Rows may
-    lack columns.
+    """Refuse values that fit Arrow's type but not the file's type, such as vectors of another length.
+
+    Rows may lack columns.
 
     Raises:
         InvalidQueryError: names the column and the first rows.
@@ -187,7 +188,7 @@ def _refuse_other_symbols(column: pa.ChunkedArray, node: Enum, name: str) -> Non
 
 
 def _refuse_symbols_inside(column: pa.ChunkedArray, record: Record, path: str) -> None:
-    """Refuse values that no enum in a struct has, such as the type of a blob."""
+    """Refuse values inside a struct that are not among an enum's symbols, such as the type of a blob."""
     for field in record.fields:
         node, place = _unwrap_union(field.type), f"{path}.{field.name}"
         if isinstance(node, Enum | Record):

@@ -1,9 +1,9 @@
-"""Make Arrow columns of Python values without changing any value: which type the values of dicts get.
+"""Make Arrow columns of Python values without changing any value: choose the types for the values of dicts.
 
-They take the type of the table's column where all of them fit, because Python's values say too little: 1 may be any
-number. Where some do not fit, they keep the type that Arrow infers if a write of Arrow columns of that type would widen
-the table's column (``evolution``, ``schema_changes``), so that dicts and Arrow columns follow one rule. All other
-values are refused.
+Values take the type of the table's column if all of them fit, because Python's values do not determine a type: 1 may be
+any number. If some do not fit, they keep the type that Arrow infers, provided that a write of Arrow columns of that
+type would widen the table's column (``evolution``, ``schema_changes``). So dicts and Arrow columns follow one rule. All
+other values are refused.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """Whether values may keep a type that is wider than the table's, and whether even with loss."""
+    """Whether values may keep a type that is wider than the table's, and whether even if that loses something."""
 
     allowed: bool
     with_loss: bool = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, str] | None) -> Self:
-        """Read the options of a write; None is no write that may change the schema."""
+        """Read the options of a write; None for a write that must not change the schema."""
         changes = None if options is None else SCHEMA_CHANGES.read(options)
         return cls(changes in (LOSSLESS, LOSSY), changes == LOSSY)
 
     def make_array(self, values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
-        """Make a column of values for a table's column of a type; None: the table does not have it.
+        """Make a column of values for a table's column of type ``type_``; None: the table lacks the column.
 
         Raises:
             one of ``MISFITS``: values do not fit.
@@ -57,7 +57,7 @@ class Widening:
         return found if wider is None else _make_array(values, wider)
 
     def explain(self, values: Sequence[Any], type_: pa.DataType | None) -> str | None:
-        """Return what a caller may do about values that do not fit, if a word would help."""
+        """Return what a caller can do about values that do not fit; None if nothing helps."""
         if type_ is None or self._widen(values, type_, with_loss=True) is None:
             return None
         if self.allowed:
@@ -68,7 +68,7 @@ class Widening:
 
     @staticmethod
     def _widen(values: Sequence[Any], type_: pa.DataType, *, with_loss: bool) -> pa.DataType | None:
-        """Return a type with wider ones where values do not fit; None if there is none."""
+        """Return the type, widened where values do not fit; None if that is not possible or changes nothing."""
         try:
             wider = _widen_type(_infer(values, type_), type_, with_loss=with_loss)
         except MISFITS:
@@ -77,7 +77,7 @@ class Widening:
 
 
 def _infer(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Return values in the type that Arrow infers; of maps, their items."""
+    """Return values in the type that Arrow infers; for maps, their items."""
     if not pa.types.is_map(type_):
         return pa.array(values)
     pairs = [each.items() if isinstance(each, Mapping) else each for each in values if each is not None]
@@ -111,7 +111,7 @@ def _widen_type(natural: pa.Array, type_: pa.DataType, *, with_loss: bool) -> pa
 
 
 def _holds(type_: pa.DataType, natural: pa.Array) -> bool:
-    """Whether a type that is not nested has all values as they are."""
+    """Whether a type that is not nested can store all values unchanged."""
     if pa.types.is_nested(natural.type):
         return True
     try:
@@ -138,7 +138,7 @@ def _has_singles(type_: pa.DataType) -> bool:
 
 
 def _make_array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
-    """Make a column of Python values without changing any; pyarrow alone would cut 1.5 to a whole number."""
+    """Make a column of Python values without changing any; pyarrow alone would truncate 1.5 to a whole number."""
     if type_ is None:
         return pa.array(values)
     groups: dict[tuple[type, bool], list[Any]] = {}
@@ -155,7 +155,7 @@ def _make_array(values: Sequence[Any], type_: pa.DataType | None) -> pa.Array:
 
 
 def _add_fields(type_: pa.DataType, natural: pa.DataType) -> pa.DataType:
-    """Return a type with the struct fields that it lacks and values have; pyarrow alone would drop these values."""
+    """Return a type with the struct fields that only the values have; pyarrow alone would drop these values."""
     if pa.types.is_list(natural) and pa.types.is_list(type_):
         return pa.list_(type_.value_field.with_type(_add_fields(type_.value_type, natural.value_type)))
     if not pa.types.is_struct(natural) or not pa.types.is_struct(type_):
@@ -208,7 +208,7 @@ _KINDS = (
 
 
 def find_first_misfits(values: Sequence[Any], type_: pa.DataType | None) -> list[int]:
-    """Find the first values that cannot be converted; without a type, the first that differs from those before it."""
+    """Find the first values that cannot be converted; without a type, the first that differs from the ones before."""
     if type_ is None:
         low, high = 0, len(values)  # bisect for the longest prefix that has one type
         while low + 1 < high:

@@ -3,16 +3,16 @@
 
 * New columns and struct fields come last, and are nullable, so that older files read as null. With the option to
   reconcile schemas, and rows that have all columns, the order of the rows counts, as in Java.
-* A column gets the type of the rows where that is wider: int to long, float, double or string, and so on, and decimals
-  that hold all digits of the table's. Where the rows' type is narrower, the table's stays, and values are converted
-  (``value_fit``). This holds for struct fields, list elements and map values too. Which of these changes need a word
-  ``schema_changes`` says.
-* A column that the rows lack, and that the table requires, becomes nullable where missing columns are filled with null.
-* With the option that drops columns, those that the rows lack are no longer columns of the table. Files keep their
-  values, and a column of the name that comes back shows them again, as in Java.
+* A column gets the type of the rows if that is wider: int to long, float, double or string, and so on, and decimals
+  that hold all digits of the table's. If the rows' type is narrower, the table's stays, and values are converted
+  (``value_fit``). This holds for struct fields, list elements and map values, too. ``schema_changes`` defines which of
+  these changes need the caller's consent.
+* A column that the rows lack and the table requires becomes nullable, if missing columns are filled with null.
+* With the option that drops columns, columns that the rows lack are removed from the table. Files keep their values,
+  and a later column of the same name shows them again, as in Java.
 * The stored Avro schema of all other columns is kept as it is.
 
-One rule is stricter than Java's: columns that keys, partition paths or the order of versions are made of keep types in
+One rule is stricter than Java's: columns that determine keys, partition paths or the order of versions keep types in
 which they have the same text and order.
 """
 
@@ -47,9 +47,9 @@ class Growth:
     """How the options of a write let a schema change.
 
     Attributes:
-        fill_missing: columns that the rows lack become nullable, but for ``keys``.
-        drop_missing: columns that the rows lack are dropped.
-        order_of_rows: the order of the rows' columns counts if they have new ones and lack none.
+        fill_missing: whether columns that the rows lack become nullable, except ``keys``.
+        drop_missing: whether columns that the rows lack are dropped.
+        order_of_rows: whether the order of the rows' columns counts if they have new ones and lack none.
         keys: columns that stay required.
     """
 
@@ -60,12 +60,13 @@ class Growth:
 
 
 def evolve_schema(text: str, columns: pa.Schema, growth: Growth = Growth()) -> str:  # it is frozen
-    """Return a table's Avro schema (JSON) as the columns of rows make it grow; the same text if they do not. Neither
-    schema has meta columns.
+    """Return a table's Avro schema (JSON), extended by the columns of rows; the same text if nothing changes.
+
+    Neither schema contains meta columns.
 
     Raises:
         InvalidQueryError: Avro does not allow a name, or it differs from another in case only.
-        UnsupportedFeatureError: Hudi's tables do not have a type, or a struct's schema is defined elsewhere by name.
+        UnsupportedFeatureError: Hudi's tables do not support a type, or a struct's schema is defined elsewhere by name.
     """
     record = write_in_full(json.loads(text))
     if growth.fill_missing:
@@ -108,7 +109,7 @@ def _order_like(node: Any, type_: Any) -> Any:
 
 
 def check_protected(config: TableConfig, before: pa.Schema, after: pa.Schema) -> None:
-    """Refuse other types for columns that keys, partition paths or the order of versions are made of.
+    """Refuse other types for columns that determine keys, partition paths or the order of versions.
 
     Raises:
         InvalidQueryError: names the column and both types.
@@ -173,14 +174,14 @@ def _evolve_record(
 
 
 def _relax(field: dict[str, Any]) -> dict[str, Any]:
-    """Return a field that may be null; one with a default, or that may be null already, as it is."""
+    """Return a field that may be null; unchanged if it has a default or may be null already."""
     if isinstance(field["type"], list) or "default" in field:
         return field
     return {**field, "type": ["null", field["type"]], "default": None}
 
 
 def _evolve_type(node: Any, field: pa.Field, outer: str, path: str, growth: Growth) -> Any:
-    """Return an Avro type as a field of rows makes it grow."""
+    """Return an Avro type, extended by a field of rows."""
     type_ = field.type
     if isinstance(node, list):
         members = [each for each in node if each != "null"]
@@ -213,8 +214,9 @@ def _evolve_type(node: Any, field: pa.Field, outer: str, path: str, growth: Grow
 
 
 def is_widened(known: pa.DataType, rows: pa.DataType, *, with_loss: bool) -> bool:
-    """Say whether a column of one type gets the type of rows, both not nested and no decimals; ``with_loss``: even if
-    values may lose something.
+    """Whether a column of type ``known`` gets the type of the rows. Both are neither nested nor decimals.
+
+    ``with_loss``: even if values may lose something.
     """
     old, new = (_make_plain(pa.field("x", each), "hoodie") for each in (known, rows))
     if not isinstance(old, str) or new not in _WIDER.get(old, ()):
@@ -237,7 +239,7 @@ def _widen(node: Any, field: pa.Field, namespace: str) -> Any:
 
 
 def _make_plain(field: pa.Field, namespace: str) -> Any:
-    """Return the Avro type of a field of rows that is not nested; None if Hudi's tables do not have it."""
+    """Return the Avro type of a field of rows that is not nested; None if Hudi's tables do not support it."""
     if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
         return None
     try:

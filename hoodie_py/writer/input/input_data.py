@@ -1,9 +1,9 @@
-"""Read rows that a caller hands over, in whatever form, as a stream of Arrow batches.
+"""Read rows that a caller passes, in whatever form, as a stream of Arrow batches.
 
-Taken are all objects with an Arrow stream (``__arrow_c_stream__``: pyarrow, polars, pandas 2.2, DuckDB, a ``Scan`` of
-this package), pyarrow datasets, pandas frames and lists of dicts. Dicts take the types of the table's columns, because
-Python's values say too little: 1 may be any number. Values that do not fit keep their own type where a write of Arrow
-columns of that type would widen the table's (``dict_types``). Nothing else is guessed.
+Accepted are all objects with an Arrow stream (``__arrow_c_stream__``: pyarrow, polars, pandas 2.2, DuckDB, a ``Scan``
+of this package), pyarrow datasets, pandas frames and lists of dicts. Dicts take the types of the table's columns,
+because Python's values do not determine a type: 1 may be any number. Values that do not fit keep their own type if a
+write of Arrow columns of that type would widen the table's (``dict_types``). Nothing else is guessed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _TAKEN = "Give anything with an Arrow stream (pyarrow, polars, DuckDB, a scan), 
 def read_input(
     data: Any, schema: pa.Schema | None = None, options: Mapping[str, str] | None = None
 ) -> pa.RecordBatchReader:
-    """Return rows as a stream of batches in plain layouts (``arrow/layouts``). Nothing is read before the stream is.
+    """Return rows as a stream of batches in plain layouts (``arrow/layouts``). The data is read lazily.
 
-    Values of dicts take the types of ``schema``, the table's columns; wider ones where the options of a write let its
-    schema change. None: nowhere.
+    Values of dicts take the types of ``schema``, the table's columns. If the options of a write let its schema change,
+    they may take wider types; None: they may not.
 
     Raises:
         InvalidQueryError: the data is no rows, or values of dicts do not fit; names the column and the first rows.
@@ -58,13 +58,13 @@ def _open_rows(data: Any, schema: pa.Schema, options: Mapping[str, str] | None) 
 
 
 def is_held(data: Any) -> bool:
-    """Say whether the caller has all rows in Python's or Arrow's memory, so that they need not be read in pieces."""
+    """Whether the caller holds all rows in Python's or Arrow's memory, so that they need not be read in pieces."""
     held = isinstance(data, pa.Table | pa.RecordBatch | Sequence) or _is_from(data, "pandas", "DataFrame")
     return held or hasattr(data, "__arrow_c_array__")
 
 
 def read_pieces(stream: pa.RecordBatchReader, most_bytes: int) -> Iterator[pa.Table]:
-    """Yield the rows of a stream in pieces of about so many bytes, at least one piece."""
+    """Yield the rows of a stream in pieces of about ``most_bytes``, at least one piece."""
     held: list[pa.RecordBatch] = []
     size, any_yet = 0, False
     for batch in stream:
@@ -78,15 +78,15 @@ def read_pieces(stream: pa.RecordBatchReader, most_bytes: int) -> Iterator[pa.Ta
 
 
 def _is_from(data: Any, package: str, name: str) -> bool:
-    """Whether data is an instance of a class or of its subclass; does not import the package."""
+    """Whether data is an instance of a class or of its subclass. The package is not imported for that."""
     return any(cls.__name__ == name and cls.__module__.startswith(package) for cls in type(data).__mro__)
 
 
 def _read_pandas(frame: Any, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Read a pandas frame; missing values of text columns become null. Levels of the index that have names are columns.
+    """Read a pandas frame. Missing values of text columns become null, and named levels of the index become columns.
 
-    Whole numbers take the integer type of the table's column where they fit: pandas makes them int64, or float64 beside
-    missing values, whatever they were.
+    Whole numbers take the integer type of the table's column if they fit: pandas turns integers into int64, or into
+    float64 beside missing values.
     """
     try:
         table = pa.Table.from_pandas(_take_named_levels(frame), preserve_index=False).replace_schema_metadata(None)
@@ -102,7 +102,7 @@ def _take_named_levels(frame: Any) -> Any:
     """Return a frame with the named levels of its index as columns, before the others.
 
     Raises:
-        ValueError: a column has the name of a level, and other values.
+        ValueError: a column has the name of a level, but other values.
     """
     named = [name for name in frame.index.names if name is not None]
     twice = next((name for name in named if named.count(name) > 1), None)

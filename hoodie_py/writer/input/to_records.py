@@ -5,7 +5,7 @@ operations D and -U in a column ``_hoodie_operation``, which is not stored. A bu
 Java's row writer stores rows with a flag or marker, and readers show them, as they show such rows of base files.
 
 The delete operation uses only keys and partition paths of its rows. Its deletes have no ordering values and win over
-all that the table has (Hudi ``HoodieDeleteHelper``).
+all versions in the table (Hudi ``HoodieDeleteHelper``).
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ def make_records(
     operation: WriteOperation,
     generated: GeneratedKeys | None = None,
 ) -> tuple[WriteRecords, OutputSchema]:
-    """Return the records of a write in the order in which they came, and the schema of its files. For DELETE the data
-    is rows with key fields, or keys alone.
+    """Return the records of a write in their original order, and the schema of its files.
 
-    In a table without key fields, upserts and deletes take the record keys of a scan's rows; other rows get new keys,
-    from ``generated`` if it is given.
+    For DELETE the data is rows with key fields, or keys alone. In a table without key fields, upserts and deletes take
+    the record keys of a scan's rows. Other rows get new keys, from ``generated`` if it is given.
 
     Raises:
         InvalidQueryError: rows do not fit the table, or have no key; names the column and the first rows. Or the
@@ -78,7 +77,7 @@ def make_records(
 
 
 def find_input_schema(snapshot: Snapshot) -> pa.Schema | None:
-    """Return the types that plain Python values get; None if the table does not have a schema yet."""
+    """Return the types for plain Python values; None if the table does not have a schema yet."""
     known = find_write_schema(snapshot)
     return None if known is None else select_data_columns(known.arrow)
 
@@ -101,7 +100,7 @@ def _take_keys(table: pa.Table) -> pa.ChunkedArray:
     """Take the record keys of a scan's rows.
 
     Raises:
-        InvalidQueryError: a row has none, or the rows are no scan's.
+        InvalidQueryError: a row has no key, or the rows do not come from a scan.
     """
     if RECORD_KEY_FIELD not in table.column_names:
         raise InvalidQueryError(
@@ -117,15 +116,17 @@ def _take_keys(table: pa.Table) -> pa.ChunkedArray:
 
 
 def choose_operation(operation: WriteOperation, config: TableConfig, names: Sequence[str]) -> WriteOperation:
-    """Return what a write does to a table: in one without key fields, rows without a scan's keys are inserted, not
-    upserted (Hudi ``HoodieSparkSqlWriter.deduceOperation``).
+    """Return the operation that a write runs on a table.
+
+    In a table without key fields, rows without a scan's keys are inserted, not upserted (Hudi
+    ``HoodieSparkSqlWriter.deduceOperation``).
     """
     inserts = operation is WriteOperation.UPSERT and not config.record_key_fields and RECORD_KEY_FIELD not in names
     return WriteOperation.INSERT if inserts else operation
 
 
 def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
-    """Refuse keys made of times that files keep in milliseconds: Java would make other texts of them."""
+    """Refuse keys made of times that files store in milliseconds: Java would make other texts of them."""
     stored = make_stored_schema(AvroSchema.parse(schema.avro))
     for name in generator.columns:
         if name not in generator.key_fields and name in generator.times:
@@ -138,7 +139,7 @@ def _refuse_millis(generator: KeyGenerator, schema: OutputSchema) -> None:
 def find_deletes(
     table: pa.Table, rows: pa.Table, config: TableConfig, options: Mapping[str, str], operation: WriteOperation
 ) -> pa.ChunkedArray | None:
-    """Return which rows are deletes; None if no row is."""
+    """Return a mask of the rows that are deletes; None if there are no deletes."""
     marked = rows
     if OPERATION_FIELD in table.column_names:
         marked = rows.append_column(OPERATION_FIELD, table.column(OPERATION_FIELD))
@@ -156,7 +157,7 @@ def find_deletes(
 def _read_ordering_values(
     rows: pa.Table, config: TableConfig, options: Mapping[str, str]
 ) -> tuple[pa.ChunkedArray, ...]:
-    """Return the values of the table's ordering fields, or of those that the options name for this write."""
+    """Return the values of the table's ordering fields, or of the fields that the options name for this write."""
     fields = (
         config.merge_ordering_fields or resolve_config_for_write(config, options, batch=False).merge_ordering_fields
     )

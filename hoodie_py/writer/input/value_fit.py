@@ -3,8 +3,7 @@
 Integers, floats, decimals and units of time are widened. Arrow's layouts of text, bytes and lists are converted. Struct
 fields are matched by name. Numbers, dates and bytes become texts as Java prints them, and texts become the decimals or
 dates that they show (Hudi ``SchemaChangeUtils.shouldPromoteType``). A conversion that might lose something is tried on
-every value. All others are refused; a caller who means them can cast. Floats become doubles by their text, so that 1.1
-stays 1.1, as in Hudi (``HoodieAvroUtils.rewritePrimaryType``).
+every value. All others are refused; the caller can cast explicitly.
 """
 
 from __future__ import annotations
@@ -31,8 +30,10 @@ _FLOATS = (pa.float16(), pa.float32(), pa.float64())
 def fit_column(
     values: pa.ChunkedArray, field: pa.Field, *, fill_missing: bool = False, exact: bool = True
 ) -> pa.ChunkedArray:
-    """Convert a column to the table's type. ``fill_missing``: missing struct fields become null. Not ``exact``: texts
-    and floats are rounded to decimals, as in Java, where others have a decimal's digits or are refused.
+    """Convert a column to the table's type.
+
+    ``fill_missing``: missing struct fields become null. ``exact``: texts and floats must have exactly a decimal's
+    digits; otherwise they are rounded to it, as in Java.
 
     Raises:
         InvalidQueryError: the type or a value does not fit, or a required column has nulls; names column, types and the
@@ -58,7 +59,9 @@ def check_cast(values: pa.ChunkedArray, field: pa.Field) -> None:
 
 
 def check_vectors(values: pa.ChunkedArray, vector: Vector, column: str) -> None:
-    """Refuse lists that have not the dimension of a column of vectors; null elements are refused before.
+    """Refuse lists whose length differs from the dimension of a column of vectors.
+
+    Null elements are refused before.
 
     Raises:
         InvalidQueryError: names the column and the first rows.
@@ -84,8 +87,9 @@ def _convert_chunks(
 
 
 def check_types(source: pa.DataType, target: pa.DataType, column: str, *, fill_missing: bool = False) -> None:
-    """Refuse a type that the table's column cannot take. Names of nested fields are added to ``column``.
-    ``fill_missing``: a struct may lack fields.
+    """Refuse a type that the table's column cannot take.
+
+    Names of nested fields are added to ``column``. ``fill_missing``: a struct may lack fields.
 
     Raises:
         InvalidQueryError: names the column and both types.
@@ -180,7 +184,8 @@ def _fit(array: pa.Array, target: pa.DataType, *, exact: bool) -> pa.Array:
     if pa.types.is_map(target) and pa.types.is_map(source):
         return _fit_map(array, target, exact=exact)
     if source in _FLOATS and target == pa.float64():
-        return conform_array(array.cast(pa.float32()), target)  # by its text: 1.1 stays 1.1
+        # By its text, so that 1.1 stays 1.1, as in Hudi (``HoodieAvroUtils.rewritePrimaryType``).
+        return conform_array(array.cast(pa.float32()), target)
     if pa.types.is_date64(source):
         days = array.cast(target)
         if not days.cast(source).equals(array):
@@ -192,7 +197,7 @@ def _fit(array: pa.Array, target: pa.DataType, *, exact: bool) -> pa.Array:
 
 
 def _is_promoted(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values become others: numbers texts, texts dates, and so on."""
+    """Whether values are converted to another kind: numbers to texts, texts to dates, and so on."""
     if is_text(source):
         return bool(pa.types.is_date32(target) or pa.types.is_decimal(target))
     if pa.types.is_string(target):
