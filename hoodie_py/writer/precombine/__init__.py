@@ -1,1 +1,1 @@
-"""What the versions of one key in a batch become."""
+"""Merge the versions of one key within a batch."""

@@ -1,9 +1,9 @@
 """Merge the rows of one write that have the same key, before the write looks for keys in the table.
 
-Agrees with Hudi's ``HoodieWriteHelper`` (``deduplicateRecords``). The versions of a key merge in the order in which
-they came, by the rule that merges log on log; a payload class merges by its ``preCombine``. A key is a record key
-within a partition, with a global index the record key alone. The partition of the winning version stays. Deletes by
-bare keys bring no rows to merge: one of each key is kept, the one with the greatest ordering value if they bring any.
+Agrees with Hudi's ``HoodieWriteHelper`` (``deduplicateRecords``). The versions of a key merge in their original order,
+by the rule that merges log on log; a payload class merges by its ``preCombine``. A key is a record key within a
+partition, or with a global index the record key alone. The partition of the winning version stays. Deletes by bare keys
+have no rows to merge: one of each key is kept, the one with the greatest ordering value if they have any.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPTIONS = {
 
 
 def needs_combining(operation: WriteOperation, options: Mapping[str, str]) -> bool:
-    """Say whether a write merges its rows of one key, by Hudi's options and their defaults."""
+    """Whether a write merges its rows of one key, by Hudi's options and their defaults."""
     return _OPTIONS.get(operation, write_keys.COMBINE_BEFORE_INSERT).read(options)
 
 
@@ -39,9 +39,9 @@ def combine(
 ) -> WriteRecords:
     """Merge records of the same key.
 
-    They are in the order of their versions, with the data columns and types of the table's files; the index in the
-    settings defines what a key is. Distinct keys come in the order of the winning versions; ``records`` itself if no
-    key repeats.
+    The records are in the order of their versions, with the data columns and types of the table's files. The index in
+    the settings defines what a key is. Distinct keys come in the order of the winning versions. If no key repeats, the
+    result is ``records`` itself.
 
     Raises:
         MergeError: the table's merger is missing or failed, or ordering values do not compare.

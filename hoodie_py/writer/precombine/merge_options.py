@@ -1,16 +1,16 @@
-"""Check the options and mergers of writes and compactions, which say how records merge.
+"""Check the options and mergers of writes and compactions that choose how records merge.
 
 Agrees with Java Hudi's ``HoodieWriterUtils.validateTableConfig`` and
 ``HoodieTableConfig.inferMergingConfigsForWrites``, tried on tables of versions 6, 8 and 9:
 
 * A payload class decides the merges of its write: of rows in one batch, and with the rows of copy-on-write tables. It
   is not stored, so readers and compactions of a merge-on-read table merge by the table's properties.
-* Version 9 takes payload classes that stand for a merge mode, and only if the table itself has a mode.
+* Version 9 accepts payload classes that stand for a merge mode, and only if the table itself has a mode.
 * A merge mode or strategy id other than the table's is refused. (Java refuses it on version 9 and ignores it on 6 and
   8.) So is another ``hoodie.compaction.payload.class``, which would be stored.
 
 A compaction stores what its merger decides and drops the merged versions. So the merger must be the table's own, unless
-the user says that another one is meant.
+the caller confirms that another one is meant.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
 
 
 def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse options that ask for a merge that the table does not take.
+    """Refuse options that ask for a merge that the table does not support.
 
     Raises:
         InvalidQueryError: names the option, its value and the table's.
@@ -48,7 +48,7 @@ def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None
 
 
 def check_compaction_options(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse options that ask for another merge than the table's; a compaction takes no other.
+    """Refuse options that ask for another merge than the table's: a compaction always merges as the table does.
 
     Raises:
         InvalidQueryError: as ``check_merge_options``, or another payload class than the table's.
@@ -78,7 +78,7 @@ def _is_payload_based(config: TableConfig) -> bool:
 
 
 def _find_payload_class(config: TableConfig) -> str | None:
-    """Return the table's payload class; version 9 stores a class that a mode replaces as a legacy property."""
+    """Return the table's payload class. Version 9 stores a class that a mode replaces as a legacy property."""
     return config.payload_class or config.legacy_payload_class
 
 
@@ -87,7 +87,7 @@ def _normalize_class(text: str) -> str:
 
 
 def _find_option(options: Mapping[str, str], names: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first of an option's names that is given, and its value."""
+    """Return the first of an option's names that is set, with its value; None if none is set."""
     return next(((name, text) for name in names if (text := options.get(name, "").strip())), None)
 
 

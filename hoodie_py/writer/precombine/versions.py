@@ -4,7 +4,7 @@ Agrees with Hudi's ``HoodieWriteHelper`` for one batch, and with ``HoodieIndexUt
 
 A record's number is the handle of its row. Built-in merge modes move numbers only; rows are copied when the result is
 gathered. Mergers see the table's meta columns beside the data: record key and partition path are known, values that the
-write has not made yet are null.
+write sets later are null.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ from hoodie_py.writer.settings import WriteSettings
 
 @dataclass(frozen=True, slots=True)
 class MergedVersions:
-    """Hold the merged version of each key. ``at`` has the number of the record that each version belongs to: the
-    winner, or the last one if a merger made a new row.
+    """The merged version of each key.
+
+    ``at``: for each version, the number of the record that it belongs to: the winner, or the last one if a merger made
+    a new row.
     """
 
     result: BufferedBatch
@@ -53,8 +55,9 @@ class MergedVersions:
 
 
 class RecordVersions:
-    """Merge the records of a write. Their rows are not copied. ``existing`` are the table's records, in the same
-    columns.
+    """Merge the records of a write. Their rows are not copied.
+
+    ``existing``: the table's records, in the same columns.
     """
 
     def __init__(
@@ -90,8 +93,9 @@ class RecordVersions:
         )
 
     def fold(self, at: np.ndarray, codes: np.ndarray) -> MergedVersions:
-        """Merge the versions of each key, in the order in which they came. ``at`` are numbers of records, rising;
-        ``codes`` those of their keys.
+        """Merge the versions of each key, in their original order.
+
+        ``at``: numbers of records, rising. ``codes``: the numbers of their keys.
 
         Raises:
             MergeError: a merger failed, or ordering values do not compare; names the key.
@@ -105,8 +109,9 @@ class RecordVersions:
         return MergedVersions(result, np.where(self._is_own(result), result.rows, last))
 
     def merge_with_existing(self, at: np.ndarray, existing: np.ndarray) -> MergedVersions:
-        """Merge records with the table's records. ``existing`` has, for each record number in ``at``, the number of the
-        table's record with its key.
+        """Merge records with the table's records.
+
+        ``existing``: for each record number in ``at``, the number of the table's record with its key.
 
         Raises:
             MergeError: as ``fold``.
@@ -116,7 +121,7 @@ class RecordVersions:
         return MergedVersions(self._final.final_merge(older, self._make_entries(self._records, at, 0)), at)
 
     def find_lost(self, folded: MergedVersions) -> np.ndarray:
-        """Return which results of ``merge_with_existing`` are the table's unchanged record."""
+        """Return a mask of the results of ``merge_with_existing`` that are the table's unchanged record."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray((rows >= len(self._records)) & (rows < end) & ~folded.result.deletes)
@@ -135,13 +140,13 @@ class RecordVersions:
         return self._patch(records, places, made)
 
     def find_made_rows(self, folded: MergedVersions) -> np.ndarray:
-        """Return which results are a new row that a merge made."""
+        """Return a mask of the results that are a new row, made by a merger."""
         rows = folded.result.rows
         end = len(self._records) + (0 if self._existing is None else len(self._existing))
         return np.asarray(rows >= end)
 
     def _patch(self, records: WriteRecords, at: np.ndarray, made: BufferedBatch) -> WriteRecords:
-        """Return records with merged data at the rising places ``at``; these keep their keys and partition paths."""
+        """Return records with merged data at the rising positions ``at``; keys and partition paths stay."""
         back = np.arange(len(records))  # Arrow cannot assign to places: append the merged rows, then gather
         back[at] = len(records) + np.arange(len(made))
         rows = records.rows
@@ -177,7 +182,7 @@ class RecordVersions:
         return np.asarray((result.rows != NO_ROW) & (result.rows < len(self._records)))
 
     def _find_changed(self, folded: MergedVersions) -> np.ndarray:
-        """Return which keys' results differ from the record that they belong to."""
+        """Return a mask of the keys whose results differ from the record that they belong to."""
         changed = ~self._is_own(folded.result) | (folded.result.rows != folded.at)
         if isinstance(self._strategy, CustomStrategy):  # a merger may change only the operation or ordering value
             changed |= ~_compare_entries(folded.result, self._make_entries(self._records, folded.at, 0))
@@ -227,7 +232,7 @@ def _list_meta_columns(schema: pa.Schema) -> list[pa.Field]:
 
 
 def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in the columns of a schema; a column that neither data nor write has is null."""
+    """Yield the rows in the columns of a schema; columns that the records lack are null."""
     if not len(schema):
         yield make_batch_without_columns(len(records))
         return
@@ -241,7 +246,7 @@ def _iterate_batches(records: WriteRecords, schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarray:
-    """Return which records are equal in delete mark and ordering value."""
+    """Return a mask of the records that are equal in delete mark and ordering value."""
     same = result.deletes == entries.deletes
     for mine, theirs in zip(result.order.parts, entries.order.parts, strict=True):
         equal = to_booleans(pc.equal(mine.values, theirs.values).fill_null(True))
@@ -250,7 +255,8 @@ def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarra
 
 
 def _cast_to_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
-    """Cast merged rows to the columns of ``rows``; the rows in ``own`` take those that ``rows`` has at their places.
+    """Cast merged rows to the columns of ``rows``. The rows in ``own`` are taken from ``rows``, at the positions
+    ``at``.
 
     Raises:
         MergeError: a merged value does not fit its column.
