@@ -106,9 +106,7 @@ def parse_run_id(name: str) -> int | None:
 
 
 def is_named_after(name: str, instant: str) -> bool:
-    """Whether a data file's name contains an instant: a base file's contains its write's, a log file's from version
-    8.
-    """
+    """Whether a data file's name contains an instant. From version 8 on a log file's name contains its write's."""
     parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
     return parsed is not None and parsed.instant == instant
 

@@ -1,1 +1,1 @@
-"""Jobs over whole indexes: build, drop, verify, and the services of the metadata table."""
+"""Jobs over whole indexes: build, drop, verify, and the table services of the metadata table."""

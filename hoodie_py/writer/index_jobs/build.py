@@ -1,24 +1,17 @@
-"""Build one partition of the metadata table from the table as it is (Hudi
-``HoodieBackedTableMetadataWriter.initializeFromFilesystem``).
+"""Build partitions of the metadata table from the table as it is (Hudi
+``HoodieBackedTableMetadataWriter.initializeFromFilesystem``, ``HoodieTableConfig.setMetadataPartitionState``).
 
-The table's lock is held all the time, so no commit falls between. The order is such that a killed build does no harm:
+The table's lock is held all the time, so no commit falls in between. The order of the steps makes a killed build
+harmless:
 
 1. ``hoodie.table.metadata.partitions.inflight`` names the partition. Readers do not use it. Writers do not update it.
 2. What an earlier build left is removed. The partition's files and its delta commit are written.
 3. The definition of the index is written.
 4. ``hoodie.table.metadata.partitions`` names the partition, and ``...inflight`` does not.
 
-The next build, this package's or Java's, begins a partition that is only inflight anew.
-
-Which partitions the metadata table has, in the table's properties (Hudi
-``HoodieTableConfig.setMetadataPartitionState``).
-
-Call all of it under the table's lock.
-
-Build partitions of the metadata table anew, after the table's files have changed under it (Hudi
+The next build, this package's or Java's, begins a partition that is only inflight anew. ``rebuild_partitions`` builds
+partitions anew after the table's files have changed under the metadata table (Hudi
 ``HoodieTableMetadataUtil.deleteMetadataTable``, then ``initializeIfNeeded``).
-
-The properties name the partitions as inflight ones until each is complete, so that a killed run forgets none.
 """
 
 from __future__ import annotations
@@ -77,7 +70,10 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 
 class PartitionState:
-    """The two lists of partitions in the table's properties, as they were when ``config`` was loaded."""
+    """The two lists of partitions in the table's properties, as they were when ``config`` was loaded.
+
+    The caller holds the table's lock.
+    """
 
     def __init__(self, files: TableFiles, config: TableConfig) -> None:
         self._files = files
@@ -110,7 +106,7 @@ class PartitionState:
 
 
 OnRecords = Callable[[str, int], None]
-"""Told the partition, and how many records it has so far."""
+"""Takes the partition, and its number of records so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ class BuiltIndex(Sentence):
     """A partition that was built."""
 
     name: str
-    instant: str  # of the metadata table
+    instant: str  # on the metadata table's timeline
     groups: int
     records: int
     bytes: int
@@ -136,11 +132,12 @@ def build_index(
     definition: IndexDefinition | None,
     on_records: OnRecords | None = None,
 ) -> list[BuiltIndex]:
-    """Build a partition, before it ``files`` if the table has no metadata table; return what was built. ``look`` is the
-    table that the definition was made for.
+    """Build a partition, and ``files`` before it if the table has no metadata table; return what was built.
+
+    ``look`` is the table that the definition was made for.
 
     Raises:
-        InvalidQueryError: the index is there, lacks what it needs, or an option is bad.
+        InvalidQueryError: the index exists, lacks what it needs, or an option is bad.
         UnsupportedFeatureError: the table's version has no such index, or the table cannot be written here.
         ConflictError: another writer holds the lock or is at work.
         InvalidTableError: the metadata table is broken.
@@ -173,8 +170,10 @@ def build_partition(
     *,
     stays_noted: bool = False,
 ) -> BuiltIndex:
-    """Build one partition under the table's lock; ``files`` begins a new metadata table. ``stays_noted``: if the build
-    fails, the properties go on naming the partition as one to build. Errors as ``build_index``.
+    """Build one partition under the table's lock; ``files`` begins a new metadata table.
+
+    ``stays_noted``: if the build fails, the properties keep naming the partition as one to build. Errors as
+    ``build_index``.
     """
     build = _Build(session, snapshot, partition, definition, holding, on_records)
     build.stays_noted = stays_noted
@@ -229,7 +228,7 @@ class _Build:
             if self._definition is not None:
                 write_definition(self._session.files, self._snapshot.config, self._definition)
             self._holding.ensure_held()
-        self._state.finish(self._partition)  # not undone: where its answer is lost, the partition may be in use
+        self._state.finish(self._partition)  # not undone: if its answer is lost, the partition may be in use
         seconds = time.monotonic() - began
         return BuiltIndex(self._partition, instant, len(groups.file_ids), commit.records, commit.bytes, seconds)
 
@@ -238,7 +237,7 @@ class _Build:
         return self._partition == names.FILES_PARTITION
 
     def _open_metadata_table(self) -> TableConfig:
-        """Return the properties of the metadata table; where ``files`` is to be built, of a new one."""
+        """Return the properties of the metadata table; create a new one if ``files`` is to be built."""
         if self._is_first:
             remove_tree(self._session.files, METADATA_TABLE)  # readers do not look there: no partition is complete
             return create_metadata_table(self._files, self._snapshot.config)
@@ -251,7 +250,7 @@ class _Build:
             ) from error
 
     def _read_schema(self, config: TableConfig) -> str:
-        """Return the schema of the records that are there."""
+        """Return the schema of the existing records."""
         found = PartitionFiles(self._files, config, names.FILES_PARTITION).read_schema()
         if found is None:
             raise InvalidTableError(
@@ -261,7 +260,7 @@ class _Build:
 
     @contextmanager
     def _collect(self, schema: AvroSchema) -> Iterator[tuple[SortedRecords, GroupPlan]]:
-        """Collect the records, sorted. If there are more than file groups were planned for, collect them again."""
+        """Collect the records, sorted. If there are more than the file groups were planned for, collect them again."""
         own = self._session.find_own_merger(self._snapshot.config)
         source = IndexSource(self._snapshot, self._definition, self._options, own)
         plan = self._plan_groups(source, {})
@@ -283,7 +282,7 @@ class _Build:
     def _plan_groups(
         self, source: IndexSource, counts: Mapping[int, int], before: GroupPlan | None = None
     ) -> GroupPlan:
-        """Plan the file groups for numbers of records, by file group of the plan before."""
+        """Plan the file groups. ``counts``: the number of records in each file group of the plan ``before``."""
         fixed = count_fixed_groups(self._partition, self._options)
         if fixed is not None:
             return GroupPlan(tuple(make_group_ids(self._partition, fixed)), {})
@@ -302,8 +301,9 @@ class _Build:
 
     @contextmanager
     def _undo_on_failure(self) -> Iterator[None]:
-        """Remove what a failed build wrote. What cannot be removed, the next build removes; so it does where the store
-        did not say whether it wrote a file, which may appear later.
+        """Remove what a failed build wrote. Whatever cannot be removed, the next build removes.
+
+        If the store did not say whether it wrote a file, nothing is removed: the file may appear later.
         """
         try:
             yield
@@ -320,10 +320,10 @@ class _Build:
 
 
 def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
-    """Remove the pending commits of killed builds from the metadata table's timeline, and return the timeline. Markers
-    go, too, also of builds that were killed right after their commit.
+    """Remove the pending commits of killed builds from the metadata table's timeline, and return the timeline.
 
-    Their files lie in partitions that no reader uses. Call it under the table's lock.
+    Markers are removed, too, also of builds that were killed right after their commit. The commits' files are in
+    partitions that no reader uses. The caller holds the table's lock.
     """
     timeline = load_timeline(files, config)
     pending = timeline.select_pending().select_actions(DELTA_COMMIT)
@@ -354,7 +354,9 @@ def check_rebuildable(snapshot: Snapshot) -> None:
 
 
 def rebuild_partitions(session: WriteSession, partitions: Sequence[str], holding: HeldLock) -> tuple[str, ...]:
-    """Build partitions from the table's files, in the order in which they need each other. Call it under the lock.
+    """Build partitions from the table's files, in the order of their dependencies. The caller holds the lock.
+
+    The properties name the partitions as inflight ones until each is complete, so that a killed run forgets none.
 
     Raises:
         HoodieError: as ``build_index``.

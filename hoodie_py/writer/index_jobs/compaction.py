@@ -1,11 +1,9 @@
 """Compact the metadata table: merge the log files of each file group into a new base file (Hudi
 ``HoodieBackedTableMetadataWriter.compactIfNecessary``, ``HoodieCompactor``).
 
-All file groups with log files are compacted together, as the table's archival takes a compaction for a barrier. A base
-file is an HFile of the merged records. Its records have the file's name in ``_hoodie_file_name``, and "" as ``key``.
-
-The plan is saved first. A run that another one left unfinished begins anew: its base files are removed, as two of one
-instant in a file group would be ambiguous.
+All file groups with log files are compacted together, as the table's archival treats a compaction as a barrier. A base
+file is an HFile of the merged records, which contain the file's name in ``_hoodie_file_name``, and "" as ``key``. The
+plan is saved first.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
 _OPERATION = "COMPACT"
 _EXPECTED_BYTES = 120 << 20  # Java's guess for the first base file of a file group
-_MOST_BYTES = 1 << 30  # of one file group, whose records are in memory while they merge
+_MOST_BYTES = 1 << 30  # for one file group, whose records are in memory while they merge
 
 
 class MetadataCompaction:
@@ -50,7 +48,8 @@ class MetadataCompaction:
         self._timeline = TimelineWriter(self._files, view.config)
 
     def schedule(self, instant: str, ensure_held: Callable[[], None]) -> Instant | None:
-        """Save the plan, and return the requested instant; None if there is nothing to compact, or too much for here.
+        """Save the plan, and return the requested instant; None if nothing can be compacted, or a file group is too
+        large.
 
         Raises:
             ConflictError: another writer has planned one.
@@ -80,6 +79,7 @@ class MetadataCompaction:
             raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
         ensure_held()
         inflight = pending if pending.state == INFLIGHT else self._timeline.begin(replace(pending, state=REQUESTED))
+        # A run that was cut short begins anew: two base files of one instant in a file group would be ambiguous.
         self._remove_attempt(operations, pending.request_time)
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for operation in operations:
@@ -98,10 +98,8 @@ class MetadataCompaction:
         Markers(self._files, pending.request_time).remove_all()
 
     def _is_dropped(self, operation: CompactionOperation, pending: Instant) -> bool:
-        """Whether a partition was dropped since the plan, and maybe created again: its new files are not the plan's.
-
-        The plan stays, as up to table version 6 log files of the other partitions are named after it.
-        """
+        """Whether a partition was dropped since the plan, and maybe created again with new files."""
+        # The plan itself stays, as up to table version 6 log files of the other partitions are named after it.
         partition = operation.partition_path
         if partition == FILES_PARTITION:
             return False

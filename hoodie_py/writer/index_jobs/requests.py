@@ -1,10 +1,10 @@
-"""Turn a user's words for an index into the name of its partition and its definition (Hudi ``HoodieIndexUtils``).
+"""Requests to build or drop an index: the definition of the index, and the reasons to refuse (Hudi
+``HoodieIndexUtils``).
 
-Refuse to build or drop an index where the table, or a writer beside, would be left wrong.
-
-A Java writer in flight knows only the partitions that were there when it began. It fails, or leaves a hole in
-a new one. Up to table version 6 Java builds nothing beside any pending instant, and skips its own update of the
-metadata table while a partition is missing (Hudi ``HoodieBackedTableMetadataWriterTableVersionSix``).
+An index is refused if it would leave the table, or another writer, wrong. A Java writer in flight knows only the
+partitions that existed when it began: it fails, or leaves a hole in a new one. Up to table version 6 Java builds
+nothing beside any pending instant, and skips its own update of the metadata table while a partition is missing (Hudi
+``HoodieBackedTableMetadataWriterTableVersionSix``).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def define_index(
 ) -> tuple[str, IndexDefinition | None]:
     """Return the partition and the definition of an index to build; arguments as for ``TableIndexes.build``.
 
-    An index that has a definition already, as after a build that was killed, keeps it if the user names no column.
+    An index that already has a definition, for example after a killed build, keeps it if the caller names no column.
 
     Raises:
-        InvalidQueryError: arguments that contradict each other, or a bad name.
+        InvalidQueryError: arguments contradict each other, or the name is bad.
     """
     named = {"column": column, "function": function, "kind": kind, "arguments": arguments}
     given = [key for key, value in named.items() if value]
@@ -138,10 +138,10 @@ def check_nothing_pending(snapshot: Snapshot, *, indexing_too: bool = True) -> N
 
 
 def check_same_table(look: Snapshot, now: Snapshot) -> None:
-    """Check that the table still has the properties and the columns that an index was defined by.
+    """Check that the table still has the properties and the columns by which an index was defined.
 
     Raises:
-        ConflictError: it has not.
+        ConflictError: properties or columns changed.
     """
     check_same_properties(look.config, now.config)
     if look.timeline.list_completed_writes() and look.schema.text != now.schema.text:
@@ -151,10 +151,10 @@ def check_same_table(look: Snapshot, now: Snapshot) -> None:
 
 
 def check_possible(snapshot: Snapshot, partition: str, definition: IndexDefinition | None) -> None:
-    """Refuse an index that the table cannot have.
+    """Refuse an index that is not possible on the table.
 
     Raises:
-        InvalidQueryError: it is there already, or lacks what it needs: a partitioned table, another index, a column.
+        InvalidQueryError: it exists already, or lacks what it needs: a partitioned table, another index, a column.
         UnsupportedFeatureError: the table version has no such index.
     """
     config = snapshot.config
@@ -179,7 +179,7 @@ def check_possible(snapshot: Snapshot, partition: str, definition: IndexDefiniti
 
 
 def _check_expression(snapshot: Snapshot, definition: IndexDefinition) -> None:
-    """Refuse an index whose values cannot be told, or with which Java cannot write."""
+    """Refuse an index whose values cannot be computed here, or that keeps Java from writing."""
     arguments = {key: text for key, text in definition.options.items() if key != names.EXPRESSION}
     check_function(definition.function, arguments)
     [column] = definition.columns

@@ -1,35 +1,22 @@
-"""Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``).
+"""Run the table services of the metadata table that are due (Hudi ``HoodieTableMetadataWriter.performTableServices``,
+``cleanIfNecessary``, ``HoodieMetadataWriteUtils``).
 
-They run at the start of a write, before its instant, under the table's lock. So the last commit's entries are never
-in a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the
-cleans and compactions that were begun, then clean, then compact, then archive. What ``strays`` finds goes before that.
+They run at the start of a write, before its instant, under the table's lock. So the last commit's entries never get
+into a base file before the next write, and Java can roll that commit back. The order is Java's: first finish the cleans
+and compactions that were begun, then clean, then compact, then archive. Strays (``remove_strays``) are removed before
+that.
 
-* A clean waits until three instants follow the last compaction, as readers may still read the files before it. It is
-  left out as long as a write in flight began before the compaction that made the older of the slices that stay: Java's
-  writers find no file groups where the slices that they know are gone, and fail.
+* A clean keeps the two newest slices of each file group: a reader that opened the metadata table before the last
+  compaction still finds its files. It waits until three instants follow the last compaction. It is left out while a
+  write in flight began before the compaction that made the older of the kept slices: Java's writers fail if the slices
+  that they know are gone.
 * A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
-  could take in the entries of an instant that is not complete, or leave out those of one that is being built: while a
-  pending instant of the table has entries in the metadata table, while a part of it is being built, and up to version 6
-  while any instant before the metadata table's last delta commit is pending.
-
-Remove commits of the metadata table whose writes had been rolled back by then.
-
-A writer that sleeps before it tells the metadata table may be taken for dead, and rolled back. If it wakes, tells the
-metadata table, and dies, nothing on the table's timeline is left of its write, so that the entries would count.
-
-A rollback removes the entries that there are at that time. Where it cannot, it has a commit of its own there, which
-undoes them. So entries of a write that was rolled back, by a rollback that has none, came later.
-
-Clean the metadata table: remove slices that no reader needs any more (Hudi ``cleanIfNecessary``,
-``CleanPlanner.getFilesToCleanKeepingLatestVersions``).
-
-Java keeps the two newest slices of each file group. A reader that opened the metadata table before the last compaction
-still finds the files that it knows.
-
-Archive the metadata table's own timeline (Hudi ``HoodieBackedTableMetadataWriter.performTableServices``,
-``HoodieMetadataWriteUtils``).
-
-It keeps one commit more than the table around it, and every commit that is active there.
+  could include the entries of an instant that is not complete, or leave out entries of a part that is being built:
+      while
+  a pending instant of the table has entries in the metadata table, while a part of it is being built, and up to version
+  6 while any instant before the metadata table's last delta commit is pending.
+* The archival of the metadata table's own timeline keeps one commit more than the table around it, and every commit
+  that is active there.
 """
 
 from __future__ import annotations
@@ -65,9 +52,14 @@ from hoodie_py.writer.transaction.pending import list_rollbacks_of
 
 
 def list_strays(snapshot: Snapshot, metadata: Timeline) -> list[str]:
-    """Return the request times of such commits. ``metadata`` is the metadata table's timeline.
+    """Return the request times of strays: commits of the metadata table whose writes were rolled back before.
 
-    Rollbacks are read only where the metadata table has a commit that the table around it does not have.
+    A writer that sleeps before it writes to the metadata table may be judged dead, and rolled back. If it wakes, writes
+    there, and dies, nothing on the table's timeline is left of its write, so that its entries would count.
+
+    A rollback removes the entries that exist at that time; if it cannot, it has a commit of its own in the metadata
+    table, which undoes them. So entries of a rolled back write came later if its rollback has no such commit.
+    ``metadata`` is the metadata table's timeline.
 
     Raises:
         CorruptFileError: a rollback's file is damaged.
@@ -78,7 +70,7 @@ def list_strays(snapshot: Snapshot, metadata: Timeline) -> list[str]:
     if first is None:
         return []
     completed = metadata.select_completed()
-    last = completed.select_actions(COMMIT).last  # a compaction has taken what is older into base files
+    last = completed.select_actions(COMMIT).last  # a compaction has merged older entries into base files
     since = max(first, "" if last is None else last.request_time)
     known = {each.request_time for each in around}
     unknown = [each.request_time for each in completed.select_actions(DELTA_COMMIT) if each.request_time not in known]
@@ -86,7 +78,7 @@ def list_strays(snapshot: Snapshot, metadata: Timeline) -> list[str]:
 
 
 def remove_strays(snapshot: Snapshot, metadata: Timeline, check: Callable[[], object]) -> bool:
-    """Remove such commits with their entries, and return whether there were any. Call it under the table's lock.
+    """Remove strays (``list_strays``) with their entries, and return whether there were any. The caller holds the lock.
 
     Raises:
         UnsupportedFeatureError: a log file also holds other commits.
@@ -107,7 +99,7 @@ KEPT_SLICES = 2
 
 
 def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, ensure_held: Callable[[], None]) -> None:
-    """Plan a clean and carry it out, if there is something to remove. The caller holds the lock of the table around it.
+    """Plan and run a clean if there is something to remove. The caller holds the lock of the table around it.
 
     Raises:
         ConflictError: another writer has an instant of that time.
@@ -125,7 +117,7 @@ def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, en
 
 
 def finish_clean(session: WriteSession, view: MetadataView, pending: Instant, ensure_held: Callable[[], None]) -> None:
-    """Finish a clean that another writer began, by its plan; to delete a file twice is no error.
+    """Finish a clean that another writer began, by its plan. Deleting a file twice is no error.
 
     Raises:
         CorruptFileError, FileMissingError, InvalidTableError: the plan is damaged, or names files that are needed.
@@ -173,12 +165,12 @@ def _carry_out(
 
 
 def choose_archived(session: WriteSession, metadata: Timeline, data: Timeline) -> Choice:
-    """Return which instants of the metadata table may be archived; this costs no request."""
+    """Return the instants of the metadata table that may be archived. This costs no request."""
     return choose_metadata_instants(metadata, data, _make_settings(session))
 
 
 def archive_metadata_timeline(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
-    """Archive what is due. The caller holds the lock of the table around the metadata table.
+    """Archive the instants that are due. The caller holds the lock of the table around the metadata table.
 
     Raises:
         CorruptFileError: a file of the timeline or of the archive is damaged.
@@ -208,13 +200,13 @@ def _make_settings(session: WriteSession) -> ArchivalSettings:
 
 
 _INSTANTS_BEFORE_CLEAN = 3
-_COMPACTION_SUFFIX, _CLEAN_SUFFIX = "001", "002"  # up to version 6 instants are those of delta commits with a suffix
+_COMPACTION_SUFFIX, _CLEAN_SUFFIX = "001", "002"  # up to version 6 an instant is a delta commit's with a suffix
 
 
 def run_metadata_services(session: WriteSession, before: Snapshot) -> None:
-    """Compact and clean the metadata table if that is due; ``before`` is the table before the write.
+    """Compact and clean the metadata table if that is due. ``before`` is the table before the write.
 
-    The write can do without, so a failure is a warning.
+    The write does not need it, so a failure is a warning.
     """
     if session.settings.metadata_mode != "auto" or not TABLE_SERVICES.read(session.settings.options):
         return
@@ -237,7 +229,7 @@ def _may_be_due(session: WriteSession, before: Snapshot) -> bool:
 
 
 def list_due(session: WriteSession, before: Snapshot) -> list[str]:
-    """Return what may be due, in words. This costs one request: the metadata table's timeline lies as the table's."""
+    """Return what may be due, in words. This costs one request: both timelines are in folders of the same name."""
     timeline = load_timeline(session.files.sub(METADATA_TABLE), before.config)
     begun = len(_select_begun_cleans(timeline)) + len(timeline.select_pending_compactions())
     due = [f"{begun} services of it have begun"] if begun else []
@@ -281,8 +273,9 @@ def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) 
 
 
 def compact_metadata_table(session: WriteSession, ensure_held: Callable[[], None]) -> None:
-    """Finish what services of the metadata table have begun, then compact all its file groups, whether that is due or
-    not. Call it under the table's lock, beside no pending write. A group that is too large stays as it is.
+    """Finish the services of the metadata table that were begun, then compact all its file groups, due or not.
+
+    The caller holds the table's lock, and no write is pending. A group that is too large stays as it is.
 
     Raises:
         HoodieError: a file is missing or damaged, or the store refused.
@@ -337,7 +330,7 @@ def _may_clean(timeline: Timeline) -> bool:
 
 
 def _has_older_writers(now: Snapshot, timeline: Timeline) -> bool:
-    """Whether a write in flight may know slices that a clean would remove; plans that nobody runs know none."""
+    """Whether a write in flight may know slices that a clean would remove. A plan that no process runs knows none."""
     made = timeline.select_completed().select_actions(COMMIT).instants[-KEPT_SLICES:]
     since = (made[0].completion_time or made[0].request_time) if len(made) == KEPT_SLICES else ""
     writes = (COMMIT, DELTA_COMMIT)

@@ -1,18 +1,9 @@
-"""TableIndexes: the indexes of a table, as users build, drop and look at them (``table.index``).
+"""TableIndexes: build, drop and list the indexes of a table (``table.index``), and build what a write's options switch
+on (Hudi ``HoodieBackedTableMetadataWriter.dropMetadataPartitions``, ``initializeIfNeeded``,
+``MetadataPartitionType.isMetadataPartitionEnabled``).
 
-Drop partitions of the metadata table (Hudi ``HoodieBackedTableMetadataWriter.dropMetadataPartitions``).
-
-The table's properties change first, so that no reader uses what is about to go. Then go the definition, without which
-Java does not build the index again, the files, and the plan of a Java build of it.
-
-A Java build that ended in an error leaves an inflight instant, and maybe a definition, of a partition that the
-properties do not name. It is dropped like any other: until then only Java writes to the table or builds an index.
-
-Build the indexes that the options of a write switch on and that the table lacks (Hudi
-``HoodieBackedTableMetadataWriter.initializeIfNeeded``, ``MetadataPartitionType.isMetadataPartitionEnabled``).
-
-As in Java this comes before the write, so the write itself keeps them up. Unlike Java's Spark writers, an option that
-is not given switches nothing on, and one that is off drops nothing.
+As in Java, indexes are built before the write, so that the write itself keeps them up. Unlike in Java's Spark writers,
+an option that is not given switches nothing on, and one that is off drops nothing.
 """
 
 from __future__ import annotations
@@ -51,13 +42,15 @@ from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession
 
 Planned = Mapping[Instant, frozenset[str]]
-"""Pending instants of Java that build partitions of the metadata table, and the partitions."""
+"""Java's pending instants that build partitions of the metadata table, with the partitions."""
 
 
 def drop_index(session: WriteSession, name: str) -> list[str]:
-    """Drop a partition, with those that are made from it, and return their names. ``files`` stands for all.
+    """Drop a partition and the partitions made from it, and return their names. ``files`` stands for all.
 
-    The name may lack the prefix of secondary and expression indexes.
+    The name may lack the prefix of secondary and expression indexes. A Java build that ended in an error leaves an
+    inflight instant, and maybe a definition, of a partition that the properties do not name. It is dropped like any
+    other: until then only Java writes to the table or builds an index.
 
     Raises:
         InvalidQueryError: there is no such partition, or another index needs it.
@@ -71,6 +64,7 @@ def drop_index(session: WriteSession, name: str) -> list[str]:
         dropped = _choose_dropped(snapshot, name, planned)
         check_nothing_pending(snapshot, indexing_too=False)
         holding.ensure_held()
+        # Properties first, so that no reader uses what is about to go. By the definition Java would build it again.
         PartitionState(session.files, snapshot.config).drop(dropped)
         _drop_definitions(session, snapshot, dropped)
         if names.FILES_PARTITION in dropped:
@@ -112,7 +106,7 @@ def _drop_definitions(session: WriteSession, snapshot: Snapshot, dropped: list[s
     except (CorruptFileError, InvalidTableError):
         if names.FILES_PARTITION not in dropped:
             raise
-        before = names.IndexDefinitions()  # all of them go, also those that cannot be read
+        before = names.IndexDefinitions()  # all of them go, even if they cannot be read
         write_definitions(session.files, snapshot.config, before)
     after = before
     for each in dropped:
@@ -122,7 +116,7 @@ def _drop_definitions(session: WriteSession, snapshot: Snapshot, dropped: list[s
 
 
 def _list_defined(snapshot: Snapshot) -> list[str]:
-    """Return the partitions that have a definition; the next Java writer builds those that are not there."""
+    """Return the partitions that have a definition. The next Java writer builds the missing ones."""
     return [each.name for each in read_definitions(snapshot.files, snapshot.config)]
 
 
@@ -135,8 +129,9 @@ def _drop_plans(session: WriteSession, snapshot: Snapshot, dropped: list[str], p
 
 
 def list_planned(snapshot: Snapshot) -> Planned:
-    """Return the pending instants of Java that build partitions, with the names of these: none where the plan cannot be
-    read; such an instant goes with ``files`` only.
+    """Return Java's pending instants that build partitions, with the names of the partitions.
+
+    If a plan cannot be read, the names are empty; such an instant is dropped with ``files`` only.
 
     Raises:
         StorageError: the store refused.
@@ -152,7 +147,7 @@ def list_planned(snapshot: Snapshot) -> Planned:
 
 
 def _is_partition(name: str) -> bool:
-    """Whether a name can be a partition's: a plan is not trusted with a path of its own."""
+    """Whether a name can be a partition's. A plan is not trusted: its text could be a path elsewhere."""
     return bool(name) and not set("/\\\0") & set(name) and not name.startswith(".")
 
 
@@ -162,7 +157,7 @@ OpenSession = Callable[[Mapping[str, Any] | None, Lock | None, Merger | None], W
 class TableIndexes:
     """The indexes of a table: the partitions of its metadata table (Hudi's SQL ``CREATE INDEX``, ``DROP INDEX``).
 
-    ``open_session`` begins a call that writes, ``refresh`` shows the table's new state.
+    ``open_session`` begins a call that writes. ``refresh`` loads the table's new state.
     """
 
     def __init__(self, look: Callable[[], Snapshot], open_session: OpenSession, refresh: Callable[[Any], Any]) -> None:
@@ -186,20 +181,20 @@ class TableIndexes:
     ) -> tuple[BuiltIndex, ...]:
         """Build an index over the table as it is; a table without a metadata table gets one.
 
-        Nobody can commit while it is built: the table's lock is held. A build that was killed leaves the index
-        unfinished, which no reader uses; build it again, or let Java Hudi do so.
+        No writer can commit while it is built: the table's lock is held. A build that was killed leaves the index
+        unfinished, and no reader uses it. Build it again, or let Java Hudi do so.
 
         Args:
             name: ``record_index``, ``column_stats``, ``partition_stats``, ``bloom_filters`` or ``files``; any other
-                name is that of a secondary or expression index, which needs a column.
+                name denotes a secondary or expression index, which needs a column.
             column: the column of a secondary or expression index.
-            function: of an expression index: the function over the column, such as ``year`` or ``identity``.
-            kind: of an expression index: what is kept of each file, ``column_stats`` (the default) or
+            function: for an expression index: the function over the column, such as ``year`` or ``identity``.
+            kind: for an expression index: what is stored for each file, ``column_stats`` (the default) or
                 ``bloom_filters``. Without ``function`` and ``kind`` the index is a secondary one.
-            partitioned: a record index whose keys are unique only within a partition of the table.
+            partitioned: whether the keys of a record index are unique only within a partition of the table.
             arguments: the other arguments of the function, by Hudi's names, such as ``pos``.
             options: Hudi's writer options: numbers of file groups, lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
             on_records: called with the partition and its number of records so far.
             merger: the RecordMerger whose id the table names.
 
@@ -207,9 +202,9 @@ class TableIndexes:
             What was built: the index, and ``files`` before it if the table had no metadata table.
 
         Raises:
-            InvalidQueryError: the index is there already, lacks what it needs, or an argument is wrong.
-            MergeError: the table needs a merger that nobody supplied.
-            UnsupportedFeatureError: the table version has no such index, or its values cannot be told here.
+            InvalidQueryError: the index exists already, lacks what it needs, or an argument is wrong.
+            MergeError: the table needs a merger that was not supplied.
+            UnsupportedFeatureError: the table version has no such index, or its values cannot be computed here.
             ConflictError: another writer holds the lock, or is at work.
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store refused.
@@ -232,10 +227,10 @@ class TableIndexes:
         return result
 
     def drop(self, name: str, *, options: Mapping[str, Any] | None = None, lock: Lock | None = None) -> tuple[str, ...]:
-        """Drop an index, complete or not, and return the names of the partitions that went.
+        """Drop an index, complete or not, and return the names of the dropped partitions.
 
-        ``column_stats`` takes ``partition_stats`` with it, and ``files`` takes all. What a build of Java
-        left that ended in an error is dropped, too. Arguments and errors as for ``build``.
+        Dropping ``column_stats`` also drops ``partition_stats``, and dropping ``files`` drops all. What a failed build
+        of Java left is dropped, too. Arguments and errors as for ``build``.
         """
         dropped = drop_index(self._open_session(options, lock, None), name)
         result: tuple[str, ...] = self._refresh(tuple(dropped))
@@ -266,8 +261,9 @@ _SWITCHES = (
 
 
 def build_wanted(session: WriteSession, snapshot: Snapshot) -> Snapshot:
-    """Build what the options ask for, and return the table after that. Beside a pending write of another writer nothing
-    is built, with a warning: a later write builds it.
+    """Build the indexes that the options switch on and the table lacks, and return the table after that.
+
+    If another writer's write is pending, nothing is built, with a warning: a later write builds it.
 
     Raises:
         HoodieError: as ``build_index``.
@@ -288,7 +284,7 @@ def build_wanted(session: WriteSession, snapshot: Snapshot) -> Snapshot:
 
 
 def _list_wanted(snapshot: Snapshot, options: Mapping[str, str]) -> Iterator[tuple[str, IndexDefinition | None]]:
-    """Yield the partitions that are switched on, in the order in which they need each other."""
+    """Yield the partitions that are switched on, in the order of their dependencies."""
     if METADATA_ENABLE.read_given(options) is False:
         return
     if METADATA_ENABLE.read_given(options):

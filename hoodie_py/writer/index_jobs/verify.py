@@ -2,18 +2,15 @@
 ``HoodieMetadataTableValidator``).
 
 Nothing is written and no lock is taken: the table is checked as of the snapshot. A writer at work meanwhile makes the
-metadata table newer than that, and removes files. So where something is found and the table has changed, the check is
-done again with the table as it is then.
+metadata table newer than the snapshot, and removes files. So if something is found and the table has changed, the check
+is repeated on the current table.
 
-What a check of a table has done so far, in a file, so that one that was killed goes on where it stood.
-
-The file has a line of JSON for the state of the table and the options, then one for each part that is done: a file
-slice, or a partition of the metadata table. Lines are only added. One that was not written whole, or that says another
-thing than this package writes, does not count, nor does what follows it.
-
-The rule: what was checked before counts only for the same table, at the same instants, with the same options,
-checked as this version does. Else the file is begun anew, and the report says why. Files that were damaged after they
-were checked are not looked at again.
+A file can keep the progress, so that a killed check goes on where it stopped (``VerifyProgress``). The file contains a
+line of JSON for the state of the table and the options, then one for each part that is done: a file slice, or a
+partition of the metadata table. Lines are only added. A line that was not written whole, or that this package would not
+write, does not count, nor do the lines after it. Progress counts only for the same table, at the same instants, with
+the same options, checked as this version does. Otherwise the file is begun anew, and the report gives the reason. Files
+that were damaged after they were checked are not looked at again.
 """
 
 from __future__ import annotations
@@ -51,7 +48,7 @@ from hoodie_py.writer.indexes.files import find_leftovers
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import Finding, OnEntries, PartReport, VerifyReport
 
-_FORM = 2  # the next number once a check looks at more, or lines say another thing
+_FORM = 2  # increase it when a check looks at more, or lines change their meaning
 _LONGEST = 1 << 30
 _NAMES = {
     "table": "it is of another table",
@@ -66,13 +63,13 @@ class VerifyProgress:
 
     Args:
         path: the file; it need not exist.
-        about: what the check is of; see ``describe_check``.
+        about: what is checked; see ``describe_check``.
 
     Attributes:
-        restarted: why what the file said does not count; None if it counts, or if there was none.
+        restarted: why the file's content does not count; None if it counts, or if there was no file.
 
     Raises:
-        InvalidQueryError: the path is a folder, or a file of something else.
+        InvalidQueryError: the path is a folder, or a file with other content.
     """
 
     def __init__(self, path: str | PathLike[str], about: Mapping[str, str]) -> None:
@@ -93,11 +90,11 @@ class VerifyProgress:
             self._add({"part": part, "place": place, "report": asdict(report)})
 
     def find(self, part: str, place: str = "") -> PartReport | None:
-        """Return the report of something that was checked before; None if it was not."""
+        """Return the report of a part that was checked before; None if it was not."""
         return self._done.get((part, place))
 
     def save(self, part: str, report: PartReport, place: str = "") -> None:
-        """Note that something is done."""
+        """Note that a part is done."""
         self._add({"part": part, "place": place, "report": asdict(report)})
 
     def close(self, *, done: bool) -> None:
@@ -111,7 +108,7 @@ class VerifyProgress:
         self._file.flush()
 
     def _read_lines(self) -> list[dict[str, Any]]:
-        """Return the lines up to the first that is not whole."""
+        """Return the lines before the first that is not whole."""
         if not self._path.exists() or not self._path.stat().st_size:
             return []
         found: list[dict[str, Any]] = []
@@ -139,7 +136,7 @@ class VerifyProgress:
 
 
 def describe_check(snapshot: Snapshot, options: Mapping[str, str], *, data: bool, metadata: bool) -> dict[str, str]:
-    """Return what a check is of: the table, its instants and properties, the options."""
+    """Return a description of what is checked: the table, its instants and properties, the options."""
     instants = [(each.request_time, each.completion_time, each.action, each.state) for each in snapshot.timeline]
     state = repr((snapshot.instant, instants, sorted(snapshot.config.properties.items())))
     chosen = repr((data, metadata, sorted(options.items())))
@@ -158,7 +155,7 @@ def _find_difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str
 
 
 def _read_report(value: Mapping[str, Any]) -> PartReport:
-    """Return the report that a line has.
+    """Return the report in a line.
 
     Raises:
         KeyError: it lacks a field.
@@ -183,10 +180,10 @@ def verify_table(
     resume: str | PathLike[str] | None = None,
     merger: Merger | None = None,
 ) -> VerifyReport:
-    """Check a table and report; what cannot be read is a finding. ``resume`` is a file that keeps what is done,
-    ``merger`` the table's own.
+    """Check a table and report; a file that cannot be read is a finding.
 
-    If the table changes each time it is checked, the findings of the last time are reported, with a warning.
+    ``resume``: a file that keeps the progress. ``merger``: the table's own. If the table changes each time it is
+    checked, the findings of the last time are reported, with a warning.
 
     Raises:
         StorageError: the store refused.
@@ -209,7 +206,7 @@ def verify_table(
 
 
 def _has_changed(before: Snapshot, now: Snapshot) -> bool:
-    """Whether instants completed or went, or the table's properties changed."""
+    """Whether instants completed or disappeared, or the table's properties changed."""
     states = [{(each.request_time, each.completion_time) for each in each.timeline} for each in (before, now)]
     return states[0] != states[1] or before.config != now.config
 
@@ -245,7 +242,7 @@ def _verify_once(
 
 @dataclass
 class _Check:
-    """A check under way."""
+    """A running check."""
 
     snapshot: Snapshot
     options: Mapping[str, str]
@@ -255,7 +252,7 @@ class _Check:
     resumed: int = 0
 
     def check_data(self) -> PartReport:
-        """Read every newest slice whole, with sizes and counts as the commits say."""
+        """Read every newest slice completely, and compare sizes and counts with the commits."""
         report = PartReport(DATA)
         if self.snapshot.instant is None:
             return report
@@ -299,7 +296,7 @@ class _Check:
     def _check_partition(self, name: str, source: IndexSource, view: MetadataView) -> PartReport:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", HoodieWarning)  # what a read skips, the check of the data tells
+                warnings.simplefilter("ignore", HoodieWarning)  # the check of the data reports what a read skips
                 if name == FILES_PARTITION:
                     source = replace(source, left_out=find_leftovers(self.snapshot, view))
                 return check_partition(source, name, view, self.on_progress)
@@ -312,7 +309,7 @@ class _Check:
             return broken
 
     def _do(self, part: str, place: str, check: Callable[[], PartReport]) -> PartReport:
-        """Return the report of a piece: the one that is kept, else a new one."""
+        """Return the report of a piece: the saved one, else a new one."""
         if self.progress is None:
             return check()
         known = self.progress.find(part, place)
@@ -337,6 +334,6 @@ def _check_slice(task: ScanTask, place: str) -> PartReport:
 
 
 def _raise_refusal(error: HoodieError) -> None:
-    """Raise what a store refused: that tells nothing of the table, and is no finding to be kept for a later run."""
+    """Raise the error if the store refused: that is no fact about the table, and no finding to keep for a later run."""
     if isinstance(error, StorageError) and not isinstance(error, FileMissingError):
         raise error

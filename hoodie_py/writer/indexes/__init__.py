@@ -1,1 +1,1 @@
-"""The metadata table as a commit keeps it: one module for each index."""
+"""The indexes of the metadata table, as a commit keeps them up and as a build makes them."""

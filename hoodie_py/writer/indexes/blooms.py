@@ -1,8 +1,8 @@
-"""Makes the records of ``bloom_filters``: the filter over record keys in the footer of each new base file (Hudi
+"""The records of ``bloom_filters``: the filter over record keys in the footer of each new base file (Hudi
 ``HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords``).
 
-The filter's text goes into the record as it is, with its type and the instant. A base file without a filter has no
-record, and readers look into the file itself. Log files have none. Files that are deleted lose their records.
+A record contains the filter's text unchanged, its type and the instant. A base file without a filter gets no record,
+and readers look into the file itself. Log files have no filters. The records of deleted files are deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def read_commit_blooms(commit: MetadataCommit, _partition: str) -> tuple[FileBlo
 
 
 def read_blooms(files: TableFiles, paths: Iterable[tuple[str, str]]) -> Iterator[FileBloom]:
-    """Yield the filters of those of some data files (partition path and name) that have one; some are read at once.
+    """Yield the filters of data files, in parallel; files without a filter are skipped.
+
+    ``paths``: partition path and name of each file.
 
     Raises:
         CorruptFileError: a file is damaged.
@@ -79,7 +81,7 @@ def _read_bloom(files: TableFiles, partition_path: str, name: str) -> FileBloom 
 
 
 def make_bloom_filters(commit: MetadataCommit, partition: str, _view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant: of its new base files, and deletes of those of files that go."""
+    """Make the records of an instant: filters of its new base files, and deletes for the files that it removes."""
     prepared = commit.prepared.get(partition)
     blooms = prepared if isinstance(prepared, tuple) else ()
     deleted = list_deleted_keys(commit.deleted)
@@ -87,7 +89,7 @@ def make_bloom_filters(commit: MetadataCommit, partition: str, _view: MetadataVi
 
 
 def make_bloom_records(blooms: Sequence[FileBloom], instant: str) -> pa.Table:
-    """Make the records of filters, written by an instant."""
+    """Make the records of filters that an instant writes."""
     arrays = [
         from_texts([each.type for each in blooms], pa.string()),
         repeat_value(instant, pa.string(), len(blooms)),
@@ -104,7 +106,7 @@ def make_bloom_records(blooms: Sequence[FileBloom], instant: str) -> pa.Table:
 
 
 def list_deleted_keys(deleted: Mapping[str, Sequence[str]]) -> pa.Array:
-    """Return the keys of the records of base files, given by partition path."""
+    """Return the keys of the records of base files. ``deleted``: file names by partition path."""
     return _make_keys([(path, name) for path, names in deleted.items() for name in names if not name.startswith(".")])
 
 

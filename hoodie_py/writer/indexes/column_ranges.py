@@ -1,17 +1,11 @@
-"""Makes the records of ``column_stats``: the range of each indexed column in each data file (Hudi
-``HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords``).
+"""The records of ``column_stats``: the range of each indexed column in each data file (Hudi
+``HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords``, ``readColumnRangeMetadataFrom``,
+``getLogFileColumnRangeMetadata``).
 
-Tasks measure what they write. What they did not measure is read before the lock: by a task of a table that had no
-statistics when the write began, or of columns whose range only the file itself tells. Files that are deleted lose
-their records. A file whose types have no ranges has no records, and readers take it as possible.
-
-Measures data files that are there: base files by their footers, log files by their records (Hudi
-``HoodieTableMetadataUtil.readColumnRangeMetadataFrom``, ``getLogFileColumnRangeMetadata``).
-
-A file's records count as they are stored, also those that a rollback or a later version hides: ranges may be wider than
-what a reader sees, never narrower.
-
-Which columns of a table a write measures for its column statistics (Hudi ``HoodieTableMetadataUtil``).
+The options and the definition choose the columns. Tasks measure what they write; the rest is measured from the files
+before the lock, base files by their footers and log files by their records. A file's records count as they are stored,
+including records that a rollback or a later version hides: ranges may be wider than what a reader sees, never narrower.
+A file whose types have no ranges gets no records, and readers open it. The records of deleted files are deleted.
 """
 
 from __future__ import annotations
@@ -76,7 +70,7 @@ _AT_ONCE = 16
 def measure_files(
     files: TableFiles, paths: Iterable[str], indexed: IndexedColumns, *, as_java: bool = False
 ) -> Iterator[tuple[str, FileRanges | None]]:
-    """Yield each path with the ranges of its file, in order; some files are read at once. Errors: ``measure_file``."""
+    """Yield each path with the ranges of its file, in order; files are read in parallel. Errors as ``measure_file``."""
     measure = carry_span(lambda path: measure_file(files, path, indexed, as_java=as_java))
     with ThreadPoolExecutor(_AT_ONCE, "hoodie-statistics") as pool:
         remaining = iter(paths)
@@ -85,9 +79,9 @@ def measure_files(
 
 
 def measure_file(files: TableFiles, path: str, indexed: IndexedColumns, *, as_java: bool = False) -> FileRanges | None:
-    """Return the ranges of the indexed columns in a base or log file, None where the file's format or types have none.
+    """Return the ranges of the indexed columns in a base or log file; None if its format or types have no ranges.
 
-    ``as_java``: what Java 1.2.0 writes, also where that is wrong (``parquet_ranges``).
+    ``as_java``: the ranges that Java 1.2.0 writes, even where they are wrong (``formats/indexes/ranges.py``).
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -109,7 +103,7 @@ def measure_file(files: TableFiles, path: str, indexed: IndexedColumns, *, as_ja
 
 
 def complete_ranges(files: TableFiles, path: str, found: FileRanges) -> FileRanges:
-    """Return the ranges of a base file with those of incomplete columns read from it. Errors as ``measure_file``."""
+    """Return the ranges of a base file, reading the incomplete columns from the file. Errors as ``measure_file``."""
     if not found.incomplete:
         return found
     return found.complete(_measure_columns(BaseFileReader(files, BaseFile(path, 0, "", "")), found))
@@ -145,7 +139,9 @@ def _measure_log(files: TableFiles, path: str, indexed: IndexedColumns) -> FileR
 
 
 def find_indexed_columns(snapshot: Snapshot, avro_schema: str, options: Mapping[str, str]) -> IndexedColumns | None:
-    """Return the columns of a write with a schema (JSON, meta columns first); None if the table has no statistics.
+    """Return the columns that a write measures; None if the table has no statistics.
+
+    ``avro_schema`` is the schema of the write (JSON, meta columns first).
 
     Raises:
         CorruptFileError, InvalidTableError, StorageError, UnsupportedFeatureError: as ``read_definitions``.
@@ -164,7 +160,7 @@ def choose_indexed_columns(
     options: Mapping[str, str],
     before: Record | None = None,
 ) -> IndexedColumns:
-    """Return the columns by the options and definitions; ``before`` as for ``choose_columns``."""
+    """Return the columns that options and definitions choose; ``before`` as for ``choose_columns``."""
     version = find_index_version(COLUMN_STATS, definitions, config.version)
     defined = definitions.get(COLUMN_STATS)
     names = choose_columns(
@@ -180,7 +176,7 @@ def choose_indexed_columns(
 
 
 def list_known_columns(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return all columns of which files may have records: those of the definition, else those of the schema.
+    """Return all columns that files may have records of: the columns of the definition, and the first of the schema.
 
     Raises as ``find_indexed_columns``.
     """
@@ -215,7 +211,7 @@ class MeasuredFile:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCommit:
-    """The columns that count, and what an instant's new files have of them; ``bare`` are the files without ranges."""
+    """The measured columns, and their ranges in an instant's new files. ``bare`` are the files without ranges."""
 
     indexed: IndexedColumns
     files: tuple[MeasuredFile, ...]
@@ -223,7 +219,7 @@ class MeasuredCommit:
 
 
 def measure_commit(commit: MetadataCommit, _partition: str) -> MeasuredCommit | None:
-    """Find the ranges of an instant's new files; None where the instant writes no records of a schema.
+    """Find the ranges of an instant's new files; None if the instant writes no records.
 
     Raises:
         CorruptFileError, FileMissingError: a new file cannot be read.
@@ -247,13 +243,13 @@ def measure_commit(commit: MetadataCommit, _partition: str) -> MeasuredCommit | 
 
 
 def _find_ranges(files: TableFiles, path: str, ranges: FileRanges | None, indexed: IndexedColumns) -> FileRanges | None:
-    if ranges is None:
+    if ranges is None:  # the table had no statistics when the write began
         return measure_file(files, path, indexed)
     return complete_ranges(files, path, ranges)
 
 
 def make_column_statistics(commit: MetadataCommit, partition: str, _view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant: of its new files, and deletes of those of files that go."""
+    """Make the records of an instant: ranges of its new files, and deletes for the files that it removes."""
     measured = commit.prepared.get(partition)
     files = measured.files if isinstance(measured, MeasuredCommit) else ()
     version = measured.indexed.version if isinstance(measured, MeasuredCommit) else 1
@@ -275,12 +271,12 @@ def make_file_records(files: Iterable[MeasuredFile], version: int) -> pa.Table:
 
 
 def make_records(keys: pa.Array, kind: int, statistics: pa.Array) -> pa.Table:
-    """Put keys and statistics together as records of the metadata table of a type."""
+    """Join keys and statistics to records of the metadata table. ``kind`` is the records' type."""
     return pa.table(dict(zip(_SCHEMA, (keys, repeat_value(kind, pa.int32(), len(keys)), statistics), strict=True)))
 
 
 def list_deleted_keys(deleted: Mapping[str, Sequence[str]], columns: Sequence[str]) -> pa.Array:
-    """Return the keys of all records of files, given by partition path."""
+    """Return the keys of all records of files. ``deleted``: file names by partition path."""
     pairs = [(path, name) for path, names in deleted.items() for name in names]
     some = np.arange(len(pairs)).repeat(len(columns))
     return make_column_keys(

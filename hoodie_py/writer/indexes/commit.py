@@ -1,26 +1,11 @@
-"""Write one delta commit of the metadata table: one new log file in each file group that gets records (Hudi
-``HoodieAppendHandle``, ``HoodieHFileDataBlock``).
+"""Delta commits of the metadata table: the commit of one instant's records, and the commit that creates a partition
+(Hudi ``HoodieAppendHandle``, ``HoodieHFileDataBlock``,
+``HoodieBackedTableMetadataWriter.initializeFilegroupsAndCommit``, ``initializeMetaClient``).
 
-A log file has an HFILE_DATA block with the records, then a DELETE block with the keys of deleted records; both have the
-headers INSTANT_TIME and SCHEMA. A record is the Avro binary form of HoodieMetadataRecord. Its ``key`` is "", as the
-HFile has the key, and all columns that do not concern it are null.
-
-Fits records to the schema of a metadata table that an older Hudi made.
-
-The schema is that of the partition's newest file, so it may lack wrappers of values and fields that Hudi 1.2.0 has.
-They are left out where they have no value. The flag of tight bounds is left out anyway: Hudi then knew no bounds of
-partitions.
-
-The delta commit that creates one partition of the metadata table (Hudi
-``HoodieBackedTableMetadataWriter.initializeFilegroupsAndCommit``).
-
-Each file group begins with a log file that has an empty DELETE block, so that it is known before it has records. A
-group that gets records has a base file beside it. The metadata of the commit names the base files only.
-
-Make an empty metadata table (Hudi ``HoodieBackedTableMetadataWriter.initializeMetaClient``).
-
-It is a merge-on-read table in ``.hoodie/metadata`` with the version of the table around it. Its timeline is empty: each
-partition comes with a delta commit of its own (``initial_commit``).
+The metadata table is a merge-on-read table in ``.hoodie/metadata`` with the version of the table around it. An instant
+writes one new log file to each file group that gets records: an HFILE_DATA block with the records, then a DELETE block
+with the keys of deleted records, both with the headers INSTANT_TIME and SCHEMA. A record is the Avro binary form of
+HoodieMetadataRecord. Its ``key`` is "", as the HFile stores the key, and all columns that do not concern it are null.
 """
 
 from __future__ import annotations
@@ -65,11 +50,15 @@ from hoodie_py.writer.indexes.index import PartitionRecords
 from hoodie_py.writer.indexes.partition_files import PartitionFiles
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
+# Left out even if it has a value: a Hudi whose schema lacks it had no statistics of partitions, which alone need it.
 _DROPPED: Final = frozenset({"isTightBound"})
 
 
 def fit_to_schema(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return an array of structs with the fields of another struct type, by name; other arrays as they are.
+    """Return an array of structs with the fields of another struct type, by name; other arrays unchanged.
+
+    The schema comes from the partition's newest file. An older Hudi may have written it, without wrappers of values and
+    fields that Hudi 1.2.0 has. They are left out if they have no value.
 
     Raises:
         UnsupportedFeatureError: a field has a value that the type has no place for.
@@ -95,17 +84,18 @@ _OF_FIRST_FILE = "0-0-0"
 _AT_ONCE = 8  # log files; each is in memory while it is written
 
 Places = np.ndarray | None
-"""Places of some rows; None for all."""
+"""Positions of some rows; None for all."""
 Job = Callable[[], WriteStat | None]
 
 
 class DeltaCommit:
-    """A delta commit of the metadata table. ``own`` are the paths that it has written so far.
+    """A delta commit of the metadata table.
 
-    ``schema`` is the Avro schema (JSON) of HoodieMetadataRecord as the newest file has it.
+    ``own``: paths of the files written so far. ``schema`` is the Avro schema (JSON) of HoodieMetadataRecord in the
+    newest file.
 
     Raises:
-        UnsupportedFeatureError: the schema is not that of a metadata table's records.
+        UnsupportedFeatureError: the schema does not describe records of a metadata table.
     """
 
     def __init__(self, files: TableFiles, config: TableConfig, instant: str, schema: str) -> None:
@@ -143,7 +133,7 @@ class DeltaCommit:
                 self._stats[stat.partition_path] = (*self._stats.get(stat.partition_path, ()), stat)
 
     def _list_jobs(self, records: PartitionRecords, place: PartitionFiles) -> Iterator[Job]:
-        """Yield what writes the files of one partition."""
+        """Yield the jobs that write the files of one partition."""
         groups = list(place.file_ids if records.groups is None else records.groups)
         for file_id in groups:
             if file_id not in place.file_ids:
@@ -153,7 +143,9 @@ class DeltaCommit:
             yield partial(self._write_log, records.records, deleted, place, groups[number], some, gone)
 
     def _begin_group(self, partition: str, file_id: str) -> None:
-        """Write the first file of a new file group, which has nothing in it (Hudi ``initializeFileGroups``)."""
+        """Write the first file of a new file group: a log file with an empty DELETE block (Hudi
+        ``initializeFileGroups``).
+        """
         nothing = encode_delete_content(pa.array([], pa.string()), pa.array([], pa.string()))
         content = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self._instant}, nothing)
         self._put(partition, make_log_file_name(file_id, self._instant, 1, _OF_FIRST_FILE), content)
@@ -161,7 +153,7 @@ class DeltaCommit:
     def _write_log(
         self, rows: pa.Table, deleted: pa.Array, place: PartitionFiles, file_id: str, some: Places, gone: Places
     ) -> WriteStat:
-        """Write the log file of a file group with records and deleted keys at some places."""
+        """Write the log file of a file group with the records at ``some`` and the deleted keys at ``gone``."""
         kept = rows if some is None else rows.take(pa.array(some))
         keys = deleted if gone is None else deleted.take(pa.array(gone))
         content = b"".join(self._encode_blocks(kept, keys, place.partition))
@@ -177,7 +169,7 @@ class DeltaCommit:
         self._files.put_if_absent(path, content, unique=True)
 
     def complete(self, completion_time: str) -> None:
-        """Create the completed file. Its metadata has a write statistic for each log file.
+        """Create the completed file. Its metadata contains a write statistic for each log file.
 
         Raises:
             ConflictError: the file exists.
@@ -208,7 +200,7 @@ def make_hfile(keys: pa.Array, values: pa.Array, schema: str) -> bytes:
     """Encode an HFile as Java does for the metadata table.
 
     Raises:
-        InvalidTableError: a key is there twice, empty or too long, or there is more than fits one file.
+        InvalidTableError: a key occurs twice, is empty or too long, or the records do not fit one file.
     """
     try:
         return write_columns(keys, values, schema=schema, created_ms=time.time_ns() // 1_000_000, codec=GZIP)
@@ -243,7 +235,7 @@ def encode_entries(rows: pa.Table, schema: AvroSchema) -> tuple[pa.Array, pa.Arr
 
 
 def _split_by_group(records: PartitionRecords, deleted: pa.Array, count: int) -> Iterator[tuple[int, Places, Places]]:
-    """Yield the number of each file group that gets something, with the places of its records and of deleted keys."""
+    """Yield the number of each file group that gets something, with the positions of its records and deleted keys."""
     rows = records.records.num_rows
     if not rows and not len(deleted):
         return
@@ -263,7 +255,7 @@ def _join_keys(records: PartitionRecords, deleted: pa.Array) -> pa.ChunkedArray:
 
 
 def drop_meta_columns(schema: str) -> str:
-    """Return an Avro schema (JSON) of records without the meta columns, as commit metadata has it."""
+    """Return an Avro schema (JSON) of records without the meta columns, as stored in commit metadata."""
     record = json.loads(schema)
     record["fields"] = [each for each in record["fields"] if each.get("name") not in META_FIELDS]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -275,8 +267,9 @@ _TOKEN_BITS = 31
 
 
 def choose_instant(around: Timeline, metadata: Timeline, layout: int) -> str:
-    """Return the instant of the next partition. ``around`` is the table's timeline, ``metadata`` that of the
-    metadata table.
+    """Return the instant of the next partition.
+
+    ``around`` is the table's timeline, ``metadata`` the metadata table's.
     """
     last = around.select_completed().last
     times = iterate_creation_times(None if last is None else last.request_time, layout)
@@ -284,7 +277,12 @@ def choose_instant(around: Timeline, metadata: Timeline, layout: int) -> str:
 
 
 class InitialCommit:
-    """Creates one partition. ``files`` are those of the metadata table; nothing else writes to the partition."""
+    """Creates one partition of the metadata table.
+
+    Each file group begins with a log file with an empty DELETE block, so that it is known before it has records. A
+    group that gets records has a base file beside it. The commit's metadata names the base files only. ``files`` are
+    the metadata table's; nothing else writes to the partition.
+    """
 
     def __init__(self, files: TableFiles, config: TableConfig, instant: str, partition: str, schema: str) -> None:
         self._files = files
@@ -325,8 +323,9 @@ class InitialCommit:
         self._files.put_if_absent(f"{self._partition}/{name}", block, unique=True)
 
     def write_base_file(self, file_id: str, number: int, rows: Iterable[tuple[pa.Array, pa.Array]]) -> None:
-        """Write the base file of file group ``number``: keys and encoded values, in the order of the keys' bytes.
-        Without rows there is none.
+        """Write the base file of file group ``number``; none if there are no rows.
+
+        ``rows``: keys and encoded values, in the order of the keys' bytes.
         """
         began = time.monotonic()
         name = f"{file_id}_{number}-0-{secrets.randbits(_TOKEN_BITS)}_{self._instant}.hfile"
@@ -385,7 +384,7 @@ KEY_GENERATOR = "HOODIE_TABLE_METADATA"
 
 
 def make_metadata_properties(around: TableConfig) -> dict[str, str]:
-    """Return the properties of the metadata table of a table, as Java writes them."""
+    """Return the properties of a table's metadata table, as Java writes them."""
     name = f"{around.name}_metadata"
     own_names = around.has_logs_named_by_commit
     found = {
@@ -411,11 +410,13 @@ def make_metadata_properties(around: TableConfig) -> dict[str, str]:
 
 
 def create_metadata_table(files: TableFiles, around: TableConfig) -> TableConfig:
-    """Create the metadata table where there is none and return its properties; ``files`` are those of its folder.
+    """Create an empty metadata table and return its properties. ``files`` is its folder.
+
+    Its timeline is empty: each partition comes with a delta commit of its own (``InitialCommit``).
 
     Raises:
-        ConflictError: there is one.
-        CommitStateUnknownError: the store did not say whether it was made.
+        ConflictError: a metadata table exists.
+        CommitStateUnknownError: the store did not say whether it was created.
         StorageError: the store refused.
     """
     stored = make_metadata_properties(around)

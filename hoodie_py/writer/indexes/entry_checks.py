@@ -1,24 +1,20 @@
 """Check one partition of a metadata table: each entry against the table's files (Hudi
 ``HoodieMetadataTableValidator``).
 
-What should be there comes from the makers that build a partition (``record_portions``). Of each entry that is compared
-which says where rows or files are: sizes of files, file groups of records. When it was written is not.
+The makers that build a partition (``registry``) give the expected entries. Expected and stored entries are sorted on
+disk (``SortedRecords``) and compared window by window, so memory stays bounded. Only the parts of an entry that locate
+rows or files are compared: sizes of files, file groups of records. The time when it was written is not.
 
 * ``files``: each data file of the listing with its size, and no other; each partition.
 * ``record_index``: each record key with its file group, and no other; each in the file group that a look-up reads.
 * ``bloom_filters``: the filter in the footer of each base file, and no other.
-* ``expr_index_*``: see ``expression_checks``.
+* ``column_stats``, ``partition_stats``, ``expr_index_*``: see ``range_checks``.
 * ``secondary_index_*``: each value with its record key, and no other; each in the file group that a look-up reads.
 
-A partition that the table's properties name must have file groups, if not rightly none yet (``no_groups``).
-
-File groups of another index are wrong in any partition: look-ups by key count them, and so miss entries. Java 1.2.0
-makes them: its clean writes the deletes of an expression index into ``column_stats`` or ``bloom_filters``
-(``ExpressionIndexer``).
-
-Compare two sets of keyed values in bounded memory: what should be there, and what is there.
-
-Both are sorted on disk (``SortedRecords``) and read side by side, window by window up to a common greatest key.
+A partition that the table's properties name must have file groups, unless it rightly has none yet
+(``may_have_no_groups``). File groups of another index are wrong in any partition: look-ups by key count them, and so
+miss entries. Java 1.2.0 creates such groups: its clean writes the deletes of an expression index into ``column_stats``
+or ``bloom_filters`` (``ExpressionIndexer``).
 """
 
 from __future__ import annotations
@@ -61,14 +57,14 @@ from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 
 Note = Callable[[str, bytes, bytes | None, bytes | None], None]
-"""Told the problem ("missing", "extra", "wrong"), the key, the value that should be there, the value that is."""
+"""Takes the problem ("missing", "extra", "wrong"), the key, the expected value, the stored value."""
 
 _TOLD_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many keys are right, and of each problem."""
+    """The number of right keys, and of keys with each problem."""
 
     right: int
     missing: int
@@ -77,7 +73,7 @@ class Counts:
 
 
 def compare(expected: SortedRecords, found: SortedRecords, note: Note) -> Counts:
-    """Compare; the first problems of each window are told."""
+    """Compare expected with stored entries. The first problems of each window are passed to ``note``."""
     right = missing = extra = wrong = 0
     for wanted, there in _pair(expected.iterate(0), found.iterate(0)):
         at = pc.index_in(wanted[0], value_set=there[0])
@@ -100,7 +96,7 @@ Rows = tuple[pa.Array, pa.Array]
 
 
 def _pair(expected: Iterator[Rows], found: Iterator[Rows]) -> Iterator[tuple[Rows, Rows]]:
-    """Yield the rows of both sides up to the same key."""
+    """Yield windows of both sides, side by side. Both end at the same greatest key."""
     none = pa.array([], pa.large_binary())
     heads: list[Rows | None] = [next(expected, None), next(found, None)]
     sides = (expected, found)
@@ -131,15 +127,14 @@ def _tell(
 
 
 class Facts(NamedTuple):
-    """What entries say, to compare: a key each, and a value."""
+    """The comparable content of entries: a key each, and a value."""
 
     keys: pa.Array
     values: pa.Array
 
 
 Describe = Callable[[pa.Table, str | None], Facts]
-"""Gets records, and the partition of the table whose file group they are in (of a partitioned record index)."""
-"""Told the partition, and how many entries of it have been read."""
+"""Takes records and, for a partitioned record index, the partition of the table whose file group they are in."""
 
 
 def check_partition(
@@ -192,7 +187,7 @@ def _check_entries(source: IndexSource, partition: str, view: MetadataView, on_e
                     on_entries(partition, read, None)
         astray = report.wrong
         counts = compare(expected, found, partial(_note, report))
-    report.wrong = astray + counts.missing + counts.extra + counts.wrong  # not all of them were told
+    report.wrong = astray + counts.missing + counts.extra + counts.wrong  # only the first of them were noted
     if partition == names.BLOOM_FILTERS:  # no reader asks for the filter of a file that is gone
         report.stale, report.wrong = counts.extra, report.wrong - counts.extra
         report.findings = [each for each in report.findings if each.problem != "extra"]
@@ -221,7 +216,7 @@ def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, th
 
 
 def _describe_files(rows: pa.Table, _owner: str | None, *, empty: pa.Array) -> Facts:
-    """Each file with its size, and each partition, save those that are ``empty``."""
+    """Describe each file with its size, and each partition except the ``empty`` ones."""
     files = join_chunks(rows[FILES_COLUMN])
     entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", files.type.item_type)])
     lists = files.cast(pa.list_(entry))
@@ -236,7 +231,7 @@ def _describe_files(rows: pa.Table, _owner: str | None, *, empty: pa.Array) -> F
 
 
 def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
-    """Each record key with its partition and file id."""
+    """Describe each record key with its partition and file id."""
     locations = join_chunks(rows[RECORD_INDEX_COLUMN])
     file_ids, numbers = read_file_ids(locations)
     groups = from_texts(file_ids, pa.string()).take(from_numpy(numbers))
@@ -249,7 +244,7 @@ def _describe_locations(rows: pa.Table, owner: str | None) -> Facts:
 
 
 def _describe_blooms(rows: pa.Table, _owner: str | None) -> Facts:
-    """Each filter's type and a hash of its text."""
+    """Describe each filter by its type and a hash of its text."""
     blooms = join_chunks(rows[BLOOM_COLUMN])
     texts = (
         hashlib.sha256(each or b"").hexdigest()[:16] for each in pc.struct_field(blooms, "bloomFilter").to_pylist()
@@ -287,7 +282,7 @@ def _find_owner(partition: str, group: FileSlice) -> str | None:
 
 
 def _find_groups(partition: str, groups: list[FileSlice]) -> GroupPlan:
-    """Return the file groups as a builder has them: those of each partition of the table follow each other."""
+    """Return the plan of the file groups, as a builder makes it: groups of one partition of the table are adjacent."""
     places: dict[str, tuple[int, int]] = {}
     for number, group in enumerate(groups):
         owner = _find_owner(partition, group)
@@ -310,7 +305,7 @@ def _split_by_owner(rows: pa.Table, groups: np.ndarray, plan: GroupPlan) -> Iter
 def _check_places(
     report: PartReport, source: IndexSource, rows: pa.Table, number: int, plan: GroupPlan, owner: str | None
 ) -> None:
-    """Check that a look-up finds the entries in the file group that they are in."""
+    """Check that a look-up finds each entry in the file group that contains it."""
     keys = join_chunks(rows["key"]).cast(pa.string())
     first, count = (0, len(plan.file_ids)) if owner is None else plan.by_partition[owner]
     if report.name.startswith(names.SECONDARY_PREFIX):

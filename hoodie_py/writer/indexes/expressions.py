@@ -1,17 +1,13 @@
-"""Makes the records of expression indexes: of a function's results in each data file (Hudi
+"""The records of expression indexes: a function's results in each data file (Hudi
 ``ExpressionIndexRecordGenerationUtils``).
 
-* Type ``column_stats``: the range of each file and of each partition. A partition's record is made anew from those of
-  the files that stay. A file without rows, such as a log file of deletes, has no record: Java merges only records that
-  have values of one type.
+* Type ``column_stats``: the range of each file and of each partition. A partition's record is made anew from the
+  records of the files that stay. A file without rows, such as a log file of deletes, gets no record: Java merges only
+  records that have values of one type.
 * Type ``bloom_filters``: a bloom filter of each base file.
 
-Measures data files for expression indexes: what a function gives for their values (Hudi
-``ExpressionIndexRecordGenerationUtils``).
-
-Results that cannot be told as Spark would (``formats/indexes/expressions``) have the widest range, or a filter
-that has all keys: readers then open these files, and Java's records are narrower once it rewrites them. As Java does,
-null results are not among the number of values, and sizes are those of the file, and twice that.
+Results that cannot be computed as Spark does (``formats/indexes/expressions``) get the widest range, or a filter that
+contains all keys: readers then open these files, and Java's records are narrower once it rewrites them.
 """
 
 from __future__ import annotations
@@ -77,7 +73,7 @@ _WHOLE = BloomFilter(8, 1, [np.full(1, 0xFF, np.uint8)], per_row=None, in_last_r
 
 
 def find_kind(definition: IndexDefinition, schema: str) -> ValueKind | None:
-    """Return the kind of an index's values on a table with a schema (Avro, JSON); None if it can have no ranges."""
+    """Return the kind of an index's values on a table with a schema (Avro, JSON); None if they can have no ranges."""
     kinds = find_kinds(definition.columns, parse_record(schema))
     kind = find_result_kind(definition, kinds.get(definition.columns[0]))
     if kind is None or make_widest_range("", kind) is None:
@@ -86,7 +82,7 @@ def find_kind(definition: IndexDefinition, schema: str) -> ValueKind | None:
 
 
 def iterate_results(files: TableFiles, path: str, definition: IndexDefinition) -> Iterator[pa.Array | None]:
-    """Yield the results for the values in a data file; None for some that cannot be told.
+    """Yield expression results per batch of a data file; None where they cannot be computed.
 
     Raises:
         CorruptFileError, FileMissingError: the file cannot be read.
@@ -110,7 +106,7 @@ def make_bloom(files: TableFiles, path: str, definition: IndexDefinition) -> Blo
 
 
 def make_texts(results: pa.Array) -> pa.Array | None:
-    """Return results as Java adds them to a bloom filter, without nulls; None for types whose texts are not known."""
+    """Return results as Java adds them to a bloom filter, without nulls; None for types whose texts are unknown."""
     if not (pa.types.is_string(results.type) or pa.types.is_integer(results.type)):
         return None
     return results.drop_null().cast(pa.string())
@@ -125,12 +121,12 @@ def measure_results(
         found = make_widest_range(definition.columns[0], kind)
     if found is None:
         raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
-    # Java merges ranges of one kind only.
+    # As in Java: ranges of one kind, which it needs to merge them; nulls do not count as values; sizes are the file's.
     return replace(found, kind=kind, values=found.values - found.nulls, size=size, uncompressed=2 * size)
 
 
 def find_exact_range(files: TableFiles, path: str, definition: IndexDefinition, kind: ValueKind) -> ColumnRange | None:
-    """Return the range of a file's results, nulls among the values; None where they cannot be told."""
+    """Return the range of a file's results, nulls counted as values; None where they cannot be computed."""
     [column] = definition.columns
     collected = RecordRanges({column: kind})
     for results in iterate_results(files, path, definition):
@@ -166,7 +162,7 @@ class FileRange:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The definition of an index, and what the instant's new files have: ranges, or bloom filters."""
+    """The definition of an index, and the ranges or bloom filters of the instant's new files."""
 
     definition: IndexDefinition
     kind: ValueKind = NO_VALUES
@@ -175,7 +171,7 @@ class Prepared:
 
 
 def find_expression_problem(snapshot: Snapshot) -> str | None:
-    """Return why an expression index of a table cannot be kept up, None if all can. Raises as ``read_definitions``."""
+    """Return why an expression index of a table cannot be kept up; None if all can. Raises as ``read_definitions``."""
     names = [name for name in snapshot.config.metadata_partitions if name.startswith(EXPRESSION_PREFIX)]
     if not names:
         return None
@@ -248,7 +244,7 @@ def make_file_bloom(files: TableFiles, partition_path: str, name: str, definitio
 
 
 def make_expression_records(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant: of its new files and their partitions, and deletes of those of files that go.
+    """Make the records of an instant: for its new files and their partitions, and deletes for removed files.
 
     Raises:
         CorruptFileError: the metadata table is damaged.
@@ -291,7 +287,7 @@ def _make_partition_keys(definition: IndexDefinition, paths: Collection[str]) ->
 
 
 def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition) -> ColumnRange | None:
-    """Return the range of files, at least of one, together; None where their values are of different kinds."""
+    """Return the common range of one or more files; None if their values are of different kinds."""
     every = [simplify_range(each, definition.version or 1) for each in ranges]
     return merge_ranges(every) if len({each.kind for each in every} - {NO_VALUES}) <= 1 else None
 
@@ -336,7 +332,7 @@ def _read_partitions(
 
 
 def _has_no_rows(timeline: TableTimeline, partition_path: str, name: str) -> bool:
-    """Whether the commit that wrote a file says that it has no rows, or deletes alone."""
+    """Whether the commit that wrote a file recorded that the file has no rows, or only deletes."""
     parsed = parse_base_file_name(name) or parse_log_file_name(name)
     writes = (each for each in timeline.list_completed_writes() if parsed and each.request_time == parsed.instant)
     path = f"{partition_path}/{name}" if partition_path else name

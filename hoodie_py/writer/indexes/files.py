@@ -7,12 +7,6 @@
     "."                   2      the same, for a table without partitions
 
 Readers merge the maps of all records of a key, so a file that a record does not name stays.
-
-Log files that only pending instants wrote: what a failed write leaves until its rollback.
-
-From table version 8 on their names tell, but for those in new buckets of a pending clustering, which have its time. Up
-to version 6 a log file is named after its slice's base file. So blocks have to be looked at (spec F2.3); the metadata
-table has no entry for such files, as it gets entries when a write completes.
 """
 
 from __future__ import annotations
@@ -54,7 +48,7 @@ def make_file_lists(commit: MetadataCommit, partition: str, _view: MetadataView)
 
 
 def list_files(added: Sizes, deleted: Names) -> pa.Table:
-    """Make the records of files that come and go, that of all partitions first; errors as for ``make_file_lists``."""
+    """Make the records of files that come and go, the record of all partitions first; errors as ``make_file_lists``."""
     partitions = sorted({*added, *deleted})
     keys = [check_inside(path) or NO_PARTITION for path in partitions]
     files = [list(_iterate_files(added, deleted, path)) for path in partitions]
@@ -83,7 +77,11 @@ def _make_file(size: int, *, deleted: bool = False) -> dict[str, Any]:
 
 
 def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
-    """Return the paths of log files without an entry in the metadata table whose blocks are all of pending instants.
+    """Return the paths of log files that only pending instants wrote: what a failed write leaves until its rollback.
+
+    From table version 8 on the names of log files show their instant, except in new buckets of a pending clustering,
+    whose log files carry its time. Up to version 6 a log file is named after its slice's base file, so its blocks are
+    read (spec F2.3). The metadata table has no entry for such a file, as it gets entries when a write completes.
 
     Raises:
         CorruptFileError: a log file is too large to look at, or the metadata table cannot be read.
@@ -107,7 +105,7 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
 
 
 def _may_be_left(name: str, times: frozenset[str] | None) -> bool:
-    """Say whether a file is a log file named after one of some times; None: after any."""
+    """Whether a file is a log file named after one of some times; None: after any time."""
     parsed = parse_log_file_name(name)
     return parsed is not None and (times is None or parsed.instant in times)
 

@@ -1,15 +1,10 @@
-"""What a commit did to each file group, and rows of its slices before and after: what indexes of keys are made from.
+"""What a commit did to each file group, and the rows of its slices before and after: the input of indexes over keys.
 
-Agrees with Hudi's ``BaseFileRecordParsingUtils``, ``SecondaryIndexRecordGenerationUtils`` and
-``HoodieTableMetadataUtil.getRevivedAndDeletedKeysFromMergedLogs``: a slice is read as it was, and as it is with the
-commit's own files, whose instant has not completed yet. So a record counts as deleted if a reader will not have it any
-more, whatever merge mode decides.
-
-Which files of a partition readers see once an instant is complete, but for the instant's own (Hudi
-``getLatestMergedFileSlicesBeforeOrOnIncludingInflight``).
-
-Slices are made as for a reader, from a listing and the timeline in which the instant counts as complete. So a base file
-takes the place of older files of its group by the rules of ``table/view``, also beside a pending compaction.
+Agrees with Hudi's ``BaseFileRecordParsingUtils``, ``SecondaryIndexRecordGenerationUtils``,
+``HoodieTableMetadataUtil.getRevivedAndDeletedKeysFromMergedLogs`` and
+``getLatestMergedFileSlicesBeforeOrOnIncludingInflight``. A slice is read as it was, and as it is with the commit's own
+files, whose instant has not completed yet. So a record counts as deleted if readers will no longer see it, whatever
+merge mode decides.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.indexes.index import MetadataCommit
 
-_MOST_BYTES = 1 << 31  # of an array of strings
+_MOST_BYTES = 1 << 31  # Arrow's limit for an array of strings
 KEY = "key"
 VALUE = "value"
 
@@ -52,9 +47,9 @@ class GroupChange:
     Attributes:
         group: partition path and file id.
         before: the slice that the commit found; None for a new group.
-        after: the slice with the commit's files; None where the commit replaced the group.
-        log: the log files whose keys alone may change: those of the commit; of a compaction those that its plan does
-            not name, as they are later. None where any key may change.
+        after: the slice with the commit's files; None if the commit replaced the group.
+        log: the log files that contain all keys which may have changed: the commit's own log files, or for a compaction
+            the log files that came after its plan. None if any key may have changed.
         inserts, updates, deletes: counts of the write statistics.
     """
 
@@ -68,7 +63,7 @@ class GroupChange:
 
 
 def list_group_changes(commit: MetadataCommit) -> list[GroupChange]:
-    """Return what a commit of records did, file group by file group.
+    """Return what a commit of records did, one change per file group.
 
     Raises:
         InvalidTableError: a file group got several base files, or base and log files.
@@ -127,9 +122,9 @@ class SliceRows:
     Args:
         snapshot: the table.
         options: the caller's options, by Hudi's keys.
-        column: the column beside the keys; fields of structs have a dotted name. None: keys alone.
+        column: the column beside the keys; fields of structs have a dotted name. None: only keys.
         instant: a pending instant whose log blocks count, too.
-        merger: the table's own merger, where the caller gave it.
+        merger: the table's own merger, if the caller gave it.
     """
 
     def __init__(
@@ -149,7 +144,7 @@ class SliceRows:
         self._column = column
 
     def read(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows of a slice: the column ``key`` and, where a column is wanted, ``value``.
+        """Yield the merged rows of a slice: the column ``key``, and ``value`` if a column is wanted.
 
         Raises:
             CorruptFileError, FileMissingError: a file is damaged or gone.
@@ -169,7 +164,7 @@ class SliceRows:
                 yield pa.RecordBatch.from_arrays([keys, read_field_values(batch, self._column)], [KEY, VALUE])
 
     def read_table(self, file_slice: FileSlice | None, keys: pa.Array | None = None) -> pa.Table:
-        """Return the merged rows of a slice, or those with one of some keys; no rows for None. Errors as ``read``."""
+        """Return the merged rows of a slice, restricted to ``keys`` if given; no rows for None. Errors as ``read``."""
         batches = [] if file_slice is None else list(self._select(file_slice, keys))
         if batches:
             return pa.Table.from_batches(batches)
@@ -179,7 +174,7 @@ class SliceRows:
         return pa.schema(fields).empty_table()
 
     def read_log_keys(self, log: FileSlice) -> pa.Array:
-        """Return the distinct keys in log files, of rows and deletes. Errors as ``read``."""
+        """Return the distinct keys of all rows and deletes in log files. Errors as ``read``."""
         with closing(LogReader(log, self._describe(log), [], self._merger, self._options, ReadStats())) as reader:
             chunks = [block.entries.keys.cast(pa.string()) for block in reader.read_blocks()]
         return pc.unique(pa.chunked_array(chunks, pa.string()))
@@ -197,7 +192,7 @@ class SliceRows:
                 yield found
 
     def _describe(self, file_slice: FileSlice) -> ReadInfo:
-        """Return what reading needs, with rules by which the pending instant's blocks count, too."""
+        """Return the facts for reading, with rules by which the pending instant's blocks count, too."""
         info = self._snapshot.read_info(file_slice)
         if self._instant is None:
             return info
@@ -218,7 +213,7 @@ def join_keys(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     """Return keys as one array.
 
     Raises:
-        UnsupportedFeatureError: they have over 2 GiB.
+        UnsupportedFeatureError: the keys exceed 2 GiB.
     """
     chunks = [chunk for part in parts for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
     chunks = [chunk for chunk in chunks if len(chunk)]
@@ -232,7 +227,7 @@ def join_keys(parts: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
 
 
 def take_last_of_each(keys: pa.Array) -> np.ndarray:
-    """Return the place of the last entry of each distinct key, rising."""
+    """Return the position of the last entry of each distinct key, rising."""
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     last = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
     last[codes] = np.arange(len(codes))
@@ -240,7 +235,10 @@ def take_last_of_each(keys: pa.Array) -> np.ndarray:
 
 
 def find_files_after(commit: MetadataCommit, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """Return the names of the files that stay in each partition, without those that the instant wrote.
+    """Return the names of the files that readers see in each partition after the instant, without the instant's own.
+
+    Slices are made as for a reader, from a listing and a timeline in which the instant counts as complete. So a base
+    file replaces older files of its group by the rules of ``table/view``, also beside a pending compaction.
 
     Raises as ``FileSystemView.list_slices``.
     """
@@ -262,7 +260,7 @@ def _list_paths(file_slice: FileSlice) -> list[str]:
 
 
 def _complete(commit: MetadataCommit) -> Timeline:
-    """Return the timeline with the instant completed. What it replaces is not known to the timeline."""
+    """Return the timeline with the instant completed. The file groups that it replaces are not part of the timeline."""
     timeline = commit.snapshot.timeline
     found = timeline.find(commit.instant)
     if found is None or found.is_completed or found.comparable_action == REPLACE_COMMIT:

@@ -1,8 +1,8 @@
-"""How many file groups a new partition of the metadata table gets, and their names (Hudi
+"""The number of file groups of a new partition of the metadata table, and their names (Hudi
 ``HoodieTableMetadataUtil.estimateFileGroupCount``, ``getFileIDForFileGroup``).
 
-The number never changes later, as it decides which group has a key. Only the record index and secondary indexes grow
-with the table: a group should not get larger than a limit, once the table has grown by a factor.
+The number never changes later, as it decides which group contains a key. Only the record index and secondary indexes
+grow with the table: a group should stay below a size limit even after the table has grown by a factor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.options import indexes as options_of_indexes
 
-_RECORD_BYTES = 48  # what Java takes for one record of a record index
+_RECORD_BYTES = 48  # Java's estimate for one record of a record index
 _PREFIXES = {
     names.FILES_PARTITION: "files-",
     names.COLUMN_STATS: "col-stats-",
@@ -27,7 +27,7 @@ _PREFIXES = {
 
 
 def count_fixed_groups(partition: str, options: Mapping[str, str]) -> int | None:
-    """Return the number of file groups of a partition; None where the number of records decides.
+    """Return the number of file groups of a partition; None if it depends on the number of records.
 
     Raises InvalidQueryError if an option is bad.
     """
@@ -45,7 +45,7 @@ def count_fixed_groups(partition: str, options: Mapping[str, str]) -> int | None
 
 
 def estimate_groups(records: int, options: Mapping[str, str], *, partitioned: bool) -> int:
-    """Return the number of file groups for so many record keys; ``partitioned``: those of one partition of the table.
+    """Return the number of file groups for ``records`` record keys. ``partitioned``: for one partition of the table.
 
     Raises InvalidQueryError if an option is bad.
     """
@@ -59,17 +59,18 @@ def estimate_groups(records: int, options: Mapping[str, str], *, partitioned: bo
         raise InvalidQueryError(f"A record index cannot have at least {least} and at most {most} file groups.")
     if least == most:
         return most
+    # In single precision, as in Java: the number must be the same.
     expected = math.ceil(float(np.float32(records) * np.float32(options_of_indexes.RECORD_GROWTH.read(options))))
     wanted = expected // (options_of_indexes.RECORD_GROUP_BYTES.read(options) // _RECORD_BYTES)
     return max(1, min(max(wanted, least), most))
 
 
 def make_group_ids(partition: str, count: int) -> list[str]:
-    """Return the file ids of a partition's file groups, not those of a partitioned record index."""
+    """Return the file ids of a partition's file groups, except for a partitioned record index."""
     prefix = find_group_prefix(partition)
     return [f"{prefix}{number:04d}-0" for number in range(count)]
 
 
 def find_group_prefix(partition: str) -> str:
-    """Return the text that the file ids of a partition's file groups begin with."""
+    """Return the prefix of the file ids in a partition."""
     return _PREFIXES.get(partition, f"{partition.replace('_', '-')}-")

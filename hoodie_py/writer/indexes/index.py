@@ -1,10 +1,8 @@
-"""What one instant tells the metadata table: its change to the table, and the records that follow from it (Hudi
-``HoodieTableMetadataWriter.update``).
+"""The change one instant makes, and the metadata records derived from it (Hudi ``HoodieTableMetadataWriter.update``).
 
-Each partition of the metadata table has a maker (``partitions``), which turns the change into records. Makers read data
-in ``prepare`` before the table's lock is taken where they can, so that the lock is held briefly.
-
-Records on their way into a new partition of the metadata table, and its file groups.
+Each partition of the metadata table has a maker (``registry``), which turns the change into records. Makers read data
+in ``prepare``, before the table's lock is taken where possible, so that the lock is held briefly. A build makes records
+portion by portion, for the file groups of a plan.
 """
 
 from __future__ import annotations
@@ -35,22 +33,22 @@ class MetadataCommit:
     """What an instant does to the table.
 
     Attributes:
-        session: of the call that writes.
-        snapshot: the table. In ``prepare`` as the operation found it, with the properties that it began with; then as
+        session: the session of the call.
+        snapshot: the table: in ``prepare`` as the operation found it, with the properties that it began with; later as
             it is under the lock, at the commit.
         instant: request time.
-        kind: what sort of operation it is.
-        operation: Hudi's WriteOperationType as in the commit's metadata, such as "UPSERT"; "" where there is none.
+        kind: the kind of operation.
+        operation: Hudi's WriteOperationType as in the commit's metadata, such as "UPSERT"; "" if there is none.
         added: sizes in bytes of new files, by partition path and name.
-        deleted: names of files that go, by partition path.
+        deleted: names of removed files, by partition path.
         stats: write statistics of the commit, by partition path.
         replaced: file ids of replaced file groups, by partition path.
-        compacted: paths of the log files that a compaction took, by file group.
-        results: what the operation's tasks wrote, of the attempts that count.
+        compacted: paths of the log files that a compaction merged, by file group.
+        results: results of the operation's tasks, of the attempts that count.
         schema: Avro schema (JSON) of the records that the operation wrote, meta columns first; None if it wrote none.
         merger: the table's own merger, if the caller gave it.
         kept: the indexes that ``prepared`` is for.
-        prepared: what ``prepare`` of each partition's maker returned, by name of the partition.
+        prepared: the result of each maker's ``prepare``, by name of the partition.
     """
 
     session: WriteSession
@@ -79,12 +77,12 @@ class PartitionRecords:
         records: the column ``key`` (string, each key once) and the columns of HoodieMetadataRecord that are not null:
             ``type``, and one or more of ``filesystemMetadata``, ``BloomFilterMetadata``, ``ColumnStatsMetadata``,
             ``recordIndexMetadata``, ``SecondaryIndexMetadata``. Columns that are left out are null.
-        deleted_keys: keys (string) whose records are deleted, by a DELETE block; None: none. A key may not be in
+        deleted_keys: keys (string) whose records are deleted, by a DELETE block; None: no keys. A key may not be in
             ``records`` too.
-        group_of: for each record, then for each deleted key, the number of its file group in ``groups``. None where the
-            partition has one group, or where Java's hash of the whole key decides.
-        groups: file ids that ``group_of`` counts in; None: the groups of the partition, sorted by file id. Those that
-            the partition does not have yet are begun, also where nothing goes into them.
+        group_of: for each record, then for each deleted key, the number of its file group in ``groups``. None if the
+            partition has one group, or if Java's hash of the whole key decides.
+        groups: the file ids that ``group_of`` numbers; None: the groups of the partition, sorted by file id. Groups
+            that the partition lacks are created, even if nothing goes into them.
     """
 
     partition: str
@@ -95,7 +93,7 @@ class PartitionRecords:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the partition gets nothing."""
+        """Whether the partition gets no records, deletes or groups."""
         return not self.records.num_rows and not len(self.deleted_keys or ()) and not self.groups
 
 
@@ -103,15 +101,17 @@ Groups = npt.NDArray[np.int64]
 
 
 class Portion(NamedTuple):
-    """Records (``key`` and columns of HoodieMetadataRecord), and the number of each one's file group."""
+    """Records (``key`` and columns of HoodieMetadataRecord), and the number of each record's file group."""
 
     records: pa.Table
     groups: Groups
 
 
 class GroupPlan(NamedTuple):
-    """The file groups of a new partition: ``file_ids``, and where those of each partition of the table begin and how
-    many there are, for a partitioned record index.
+    """The file groups of a new partition.
+
+    ``by_partition``, for a partitioned record index: the number of the first group of each partition of the table, and
+    how many groups it has.
     """
 
     file_ids: tuple[str, ...]

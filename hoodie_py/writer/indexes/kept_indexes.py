@@ -1,7 +1,8 @@
-"""Which partitions of the metadata table a commit keeps up, and what their indexes are of, at one look at the table.
+"""The partitions of the metadata table that a commit keeps up, and the definitions of their indexes, at one look.
 
 Indexes are built and dropped beside a write: before it begins by every process, and by Java Hudi's indexer also after
-that. So the records of a commit are prepared for one ``KeptIndexes``, and under the lock for what has changed since.
+that. So the records of a commit are prepared for one ``KeptIndexes``, and completed under the lock for whatever has
+changed since.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class KeptIndexes:
 
     @classmethod
     def read(cls, snapshot: Snapshot) -> KeptIndexes:
-        """Read those of a table.
+        """Read the indexes of a table.
 
         Raises:
             HoodieError: as ``read_definitions``.
@@ -37,7 +38,7 @@ class KeptIndexes:
         return cls(partitions, read_definitions(snapshot.files, snapshot.config))
 
     def list_changed(self, before: KeptIndexes) -> list[str]:
-        """Return the partitions that were not kept up before, or whose index was another."""
+        """Return the partitions that were not kept up before, or whose index has changed."""
         return [
             name
             for name in self.partitions
@@ -47,17 +48,15 @@ class KeptIndexes:
 
 
 def _list_definitions(partition: str) -> tuple[str, ...]:
-    """Return the names of the definitions that say what is in a partition."""
+    """Return the names of the definitions that describe a partition."""
     return (COLUMN_STATS,) if partition == PARTITION_STATS else (partition,)
 
 
 def list_kept_partitions(snapshot: Snapshot) -> list[str]:
-    """Return the partitions that get the records of a commit: the complete ones, and those that an indexer builds.
-
-    An indexer has a pending instant in the table's timeline. Without one a part that is only inflight is what a killed
-    build left: builds hold the table's lock. The next build, this package's or Java's, begins it anew.
-    """
+    """Return the partitions that get the records of a commit: complete ones, and ones that an indexer builds."""
     config = snapshot.config
+    # Without a pending indexing instant, an inflight partition is what a killed build left: builds hold the table's
+    # lock. The next build, this package's or Java's, begins it anew.
     building = len(snapshot.timeline.select_pending().select_actions(INDEXING))
     inflight = config.metadata_partitions_inflight if building else ()
     return list(dict.fromkeys((*config.metadata_partitions, *inflight)))

@@ -10,12 +10,9 @@ files are lost at the next compaction. Right before a commit, under the table's 
 * **refuse**: refuse the table.
 
 The order, metadata table before commit, is Java's. Readers ignore entries of an instant that has not completed, and
-to undo an instant includes to undo its entries (``undo``).
-
-Writes the definitions of indexes, ``.hoodie/.index_defs/index.json`` (Hudi
-``HoodieTableMetaClient.buildIndexDefinition``).
-
-Call all of it under the table's lock.
+undoing an instant includes undoing its entries (``undo``). The definitions of indexes are in
+``.hoodie/.index_defs/index.json`` (Hudi ``HoodieTableMetaClient.buildIndexDefinition``). All writes here need the
+table's lock.
 """
 
 from __future__ import annotations
@@ -72,7 +69,7 @@ from hoodie_py.writer.timeline.table_properties import change_properties
 
 
 def write_definition(files: TableFiles, config: TableConfig, definition: IndexDefinition) -> None:
-    """Add a definition to the file, or replace it there, and name the file in the table's properties.
+    """Add a definition to the file, or replace it there. The table's properties get the file's path.
 
     Raises:
         CorruptFileError: the file is damaged.
@@ -82,22 +79,22 @@ def write_definition(files: TableFiles, config: TableConfig, definition: IndexDe
 
 
 def write_definitions(files: TableFiles, config: TableConfig, definitions: IndexDefinitions) -> None:
-    """Write the file, and name it in the table's properties."""
+    """Write the file, and set its path in the table's properties."""
     path = find_definitions_path(config)
     place = path or INDEX_DEFINITIONS_FILE
     if files.is_local:
         folder, _, name = place.rpartition("/")
-        files.delete(f"{folder}/.{name}.crc")  # Hadoop's checksum of the file that was there
+        files.delete(f"{folder}/.{name}.crc")  # Hadoop's checksum of the old file, which would not match the new one
     files.put(place, definitions.to_bytes())
     if path is None:
         change_properties(files, {INDEX_DEFINITIONS_PATH: place})
 
 
 def define_new_columns(commit: MetadataCommit) -> None:
-    """Add the columns that a write brought, and has statistics of, to the definition of ``column_stats``.
+    """Add the new columns of a write that it has statistics of to the definition of ``column_stats``.
 
-    The next write tells by it that no list chose the columns, so that it measures them as well. Errors as for
-    ``write_definition``.
+    By the definition the next write knows that no list chose the columns, so that it measures them as well. Errors as
+    for ``write_definition``.
     """
     measured, before = commit.prepared.get(COLUMN_STATS), commit.snapshot.schema.text
     if not isinstance(measured, MeasuredCommit) or before is None:
@@ -116,7 +113,7 @@ def define_new_columns(commit: MetadataCommit) -> None:
 _LOST = "the table's properties name it, and its files are not there"
 
 PendingCompaction = tuple[str, frozenset[str]] | None
-"""Request time of the metadata table's pending compaction, and the file ids that it takes; None if none is pending."""
+"""Request time of the metadata table's pending compaction, and the file ids that it compacts; None without one."""
 
 
 class MetadataTable:
@@ -139,7 +136,7 @@ class MetadataTable:
         """Refuse a table whose metadata table cannot be kept right in a mode.
 
         Raises:
-            UnsupportedFeatureError: names the reason.
+            UnsupportedFeatureError: explains why.
         """
         names = list_kept_partitions(snapshot)
         if not names:
@@ -155,20 +152,18 @@ class MetadataTable:
 
     @staticmethod
     def prepare(commit: MetadataCommit) -> MetadataCommit:
-        """Read what the commit's records need and what can be read before the lock; errors are those of the makers."""
+        """Read, before the lock, as much as possible of what the commit's records need. Errors are the makers'."""
         if commit.session.settings.metadata_mode == "disable":
             return commit
         kept = KeptIndexes.read(commit.snapshot)
         return prepare_records(replace(commit, kept=kept), kept.partitions)
 
     def bring_up_to_date(self, commit: MetadataCommit) -> MetadataCommit:
-        """Prepare the commit for the partitions that were built, or became others, since ``prepare``.
-
-        Without it their records would be those of an instant that changes nothing, and the index would lack the
-        commit: who builds the index counts on the commit to tell it. Errors are those of the makers.
-        """
+        """Prepare the commit for the partitions built or changed since ``prepare``. Errors are the makers'."""
         if self._mode == "disable":
             return commit
+        # A partition that was not prepared would get no records of the commit, and its index would lack them for ever:
+        # an indexer relies on commits beside it to write their own records.
         kept = KeptIndexes.read(self._snapshot)
         changed = kept.list_changed(commit.kept)
         if not changed:
@@ -177,10 +172,10 @@ class MetadataTable:
         return prepare_records(found, changed)
 
     def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
-        """Write what an instant does to the table. The instant must complete right after.
+        """Write an instant's change to the metadata table. The instant must complete right after.
 
-        ``check`` is called before it counts; it raises if the run has lost the lock or its heartbeat. What was written
-        by then stays for whoever undoes the instant.
+        ``check`` is called before the completed file; it raises if the run has lost the lock or its heartbeat. Files
+        written by then stay, and are removed when the instant is undone.
 
         Raises:
             ConflictError: the metadata table already has a commit of that instant.
@@ -190,6 +185,7 @@ class MetadataTable:
         if not list_kept_partitions(self._snapshot):
             return
         if self._mode == "disable":
+            # Properties first: a reader must not look for a metadata table that is being removed.
             change_properties(self._session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
             remove_tree(self._session.files, METADATA_TABLE)
             return
@@ -209,7 +205,7 @@ class MetadataTable:
         delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
         self._own = delta.own
         remove_finished(self._files, timeline)  # markers that killed writers left
-        delta.begin()
+        delta.begin()  # before the files: by a pending instant a rollback finds what a killed process left
         delta.write([(records, places[records.partition]) for records in made])
         define_new_columns(commit)
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
@@ -221,7 +217,7 @@ class MetadataTable:
     def _open_partition_of(
         self, view: MetadataView, records: PartitionRecords, pending: PendingCompaction
     ) -> PartitionFiles:
-        """Open the partition that gets records. Only where its maker names its file groups may it have none yet."""
+        """Open the partition that gets records. It may lack file groups only if its maker names them."""
         place = self._open_partition(view, records.partition, pending)
         if records.groups is None and not place.file_ids:
             raise make_lost_groups(view, records.partition)
@@ -231,7 +227,7 @@ class MetadataTable:
         return PartitionFiles(self._files, view.config, name, view.list_file_groups(name), pending)
 
     def _read_schema(self, view: MetadataView, places: Mapping[str, PartitionFiles]) -> str:
-        """Return the schema of the newest records of ``files``, where nearly every commit writes."""
+        """Return the schema of the newest records of ``files``, which nearly every commit writes."""
         schema = (places.get(FILES_PARTITION) or self._open_partition(view, FILES_PARTITION)).read_schema()
         if schema is None:
             raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
@@ -243,7 +239,7 @@ class MetadataTable:
         return [(name, maker) for name, maker in found if maker is not None]
 
     def forget_own(self) -> None:
-        """Remove what ``commit`` wrote, and nothing of another run of the same instant."""
+        """Remove the files that ``commit`` wrote, but not those of another run of the same instant."""
         for path in self._own:
             self._files.delete_with_checksum(path)
 
@@ -272,12 +268,12 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
 
 
 def _find_part_without_groups(snapshot: Snapshot) -> str | None:
-    """Return what is being built and cannot take records yet, or None.
+    """Return a description of what is being built and cannot take records yet, or None.
 
-    A part that is being built gets the records of each commit from the time when it has file groups; the indexer adds
-    the records of earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). Before it
-    does so it may name the part as complete, and it waits for the writes that are pending. A plan to build one changes
-    nothing: the indexer looks at the table's files later.
+    A part that is being built gets the records of each commit once it has file groups; the indexer adds the records of
+    earlier commits (Hudi ``getMetadataPartitionsToUpdate``, ``AbstractIndexingCatchupTask``). Before that, the indexer
+    may already list the part as complete, and it waits for the pending writes. A plan to build a part changes nothing:
+    the indexer looks at the table's files later.
     """
     indexing = snapshot.timeline.select_pending().select_actions(INDEXING)
     inflight = snapshot.config.metadata_partitions_inflight if len(indexing) else ()
@@ -297,7 +293,7 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
 
 
 def _builds_only(snapshot: Snapshot, indexing: Instant, names: Collection[str]) -> bool:
-    """Whether an indexer's plan names no parts but some."""
+    """Whether an indexer's plan names only parts in ``names``."""
     try:
         return list_planned_partitions(snapshot, indexing).issubset(names)
     except (CorruptFileError, FileMissingError):

@@ -1,8 +1,8 @@
-"""The file groups of one partition of a metadata table, as a writer needs them (Hudi ``HoodieTableMetadataUtil``,
+"""The file groups of one partition of a metadata table, for a writer (Hudi ``HoodieTableMetadataUtil``,
 ``HoodieAppendHandle``).
 
-A new log file is named as in any table: from version 8 on after the instant that writes it, before after the base
-instant of the group's newest slice, which a pending compaction begins.
+A new log file is named as in any table: from version 8 on after the instant that writes it, before that after the base
+instant of the group's newest slice. A pending compaction begins a new slice.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hoodie_py.table.view.file_groups import FileGroup, group_files
 class PartitionFiles:
     """The current files of one partition.
 
-    ``groups`` are its file groups, None to list them. ``pending`` is the metadata table's pending compaction: its
-    request time and the file ids that it takes; None if none is pending.
+    ``groups``: its file groups; None: list them. ``pending``: the metadata table's pending compaction, as its request
+    time and the file ids that it compacts; None without one.
 
-    A partition may have no files: a killed build leaves the folder of one, and a partitioned record index gets its
+    A partition may have no files: a killed build leaves a folder without files, and a partitioned record index gets its
     first file group with the first partition of the table.
 
     Raises:
@@ -51,11 +51,11 @@ class PartitionFiles:
 
     @property
     def file_ids(self) -> list[str]:
-        """File ids of all groups, sorted: the number of a group is its place here."""
+        """File ids of all groups, sorted: the number of a group is its position here."""
         return sorted(self._groups)
 
     def find_base_instant(self, file_id: str) -> str:
-        """Return the base instant of a group's newest slice; "" for a group that is not there."""
+        """Return the base instant of a group's newest slice; "" for a missing group."""
         group = self._groups.get(file_id)
         if group is None:
             return ""
@@ -66,14 +66,14 @@ class PartitionFiles:
         return max(times, default="")
 
     def name_next_log(self, file_id: str, instant: str) -> str:
-        """Return a name for a group's log file of an instant."""
+        """Return a name for a new log file of a group, written by an instant."""
         time = instant if self._own_names else self.find_base_instant(file_id) or instant
         logs = () if file_id not in self._groups else self._groups[file_id].log_files
         versions = [log.name.version for log in logs if log.name.instant == time]
         return make_log_file_name(file_id, time, max(versions, default=0) + 1, f"0-0-{secrets.randbits(31)}")
 
     def list_logs_of(self, instant: str) -> list[str]:
-        """Return paths of the log files that the instant wrote; none before version 8, where names do not tell."""
+        """Return paths of the log files that the instant wrote; none before version 8, where names do not show that."""
         if not self._own_names:
             return []
         logs = (log for group in self._groups.values() for log in group.log_files)
@@ -84,7 +84,7 @@ class PartitionFiles:
         return [base.path for group in self._groups.values() for base in group.base_files if base.instant == instant]
 
     def read_schema(self) -> str | None:
-        """Return the Avro schema (JSON) of the newest records, meta columns first; None if no file has one."""
+        """Return the Avro schema (JSON) of the newest records, meta columns first; None if no file contains one."""
         groups: list[FileGroup] = list(self._groups.values())
         logs = sorted((log for each in groups for log in each.log_files), key=lambda log: log.name.sort_key)
         for log in reversed(logs):
@@ -123,7 +123,7 @@ class PartitionFiles:
 
 
 def list_partition_folders(files: TableFiles) -> list[str]:
-    """Return the names of the metadata table's partitions that have a folder; none if the metadata table is gone."""
+    """Return the names of the folders of the metadata table's partitions; none if the metadata table is gone."""
     try:
         return sorted(info.name for info in files.list("") if info.is_dir and not info.name.startswith("."))
     except FileMissingError:

@@ -1,28 +1,25 @@
-"""Makes the records of ``partition_stats``: the range of each indexed column in each partition that an instant changes
-(Hudi ``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``).
+"""The records of ``partition_stats``: the range of each indexed column in each partition that an instant changes (Hudi
+``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``, ``mergeColumnStatsRecords``).
 
-A record has to hold for all files that readers see once the instant is complete, so it is made under the lock:
+A record must hold for all files that readers see once the instant is complete, so it is made under the lock:
 
-* Where files only come, the partition's record is merged with the ranges of these. This is what Java gets from all
-  files, and it costs no more where the partition has many.
-* Where a base file takes the place of others, the record is made anew from the records of ``column_stats`` of the files
-  that stay, as in Java. A file that has none there is measured.
-* Where the range of a file is not known, the record has the widest range. Java leaves such files out, and its readers
+* If files only come, the partition's record is merged with their ranges. Java gets the same from all files; merging
+  costs no more in a partition with many files.
+* If a base file replaces other files, the record is made anew from the records of ``column_stats`` of the files that
+  stay, as in Java. A file without such records is measured.
+* If the range of a file is not known, the record gets the widest range. Java leaves such files out, and its readers
   lose their rows.
-* The records of a partition all of whose files are replaced are deleted.
+* If all files of a partition are replaced, its records are deleted.
 
-Java also counts the files that the instant itself replaces; the ranges here are narrower then. Where commits overlap,
-``overlaps`` says which records hold.
+Java also counts the files that the instant itself replaces; the ranges here are narrower then.
 
-Ranges of partitions where commits overlap: one began before another and lands after it.
+Commits overlap if one began before another and lands after it. The metadata table merges records in the order of
+request times, and a tight record replaces older ones. So the record of the commit that landed first would hide the
+record of the one that began first, and readers would lose its rows. ``Overlap`` prevents that:
 
-The metadata table merges records in the order of request times, and a tight record takes the place of older ones (Hudi
-``HoodieTableMetadataUtil.mergeColumnStatsRecords``). So the record of the commit that landed first would hide that of
-the one that began first, and readers would lose its rows. Therefore:
-
-* Beside an older instant that is pending, whose record may still come, a record is not tight: it is merged with those
-  before it, whenever they come. One that cannot be merged, as the column's type changed, has the widest range.
-* An instant that lands after a later one refuses if the record that is there hides its own and is narrower.
+* Beside an older pending instant, whose record may still come, a record is not tight: it is merged with the records
+  before it, whenever they come. If it cannot be merged, as the column's type changed, it gets the widest range.
+* An instant that lands after a later one refuses if the stored record hides its own and is narrower.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ _WITHOUT_DATA = {CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING}
 
 @dataclass(frozen=True, slots=True)
 class StoredRange:
-    """A range as the metadata table has it, or is to have it."""
+    """A range stored, or to be stored, in the metadata table."""
 
     range: ColumnRange
     is_tight: bool
@@ -76,7 +73,7 @@ class StoredRange:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What overlaps an instant that is about to be complete.
+    """The instants that overlap an instant which is about to complete.
 
     Attributes:
         has_older: whether older writes, or services that write, are pending.
@@ -89,7 +86,7 @@ class Overlap:
     def settle(
         self, path: str, found: Mapping[str, ColumnRange], stored: Mapping[str, StoredRange]
     ) -> dict[str, StoredRange]:
-        """Return the records for the ranges of a partition by column; ``stored`` are those that are there.
+        """Return the records for the ranges of a partition by column; ``stored`` are the records in the metadata table.
 
         Raises:
             ConflictError: a record of a later instant, or its deletion, hides a range that is wider.
@@ -113,7 +110,7 @@ class Overlap:
 
 
 def find_overlap(commit: MetadataCommit) -> Overlap:
-    """Look at the timeline for instants that overlap. Call it under the table's lock."""
+    """Look for overlapping instants on the timeline. The caller holds the table's lock."""
     timeline = commit.snapshot.timeline
     has_older = any(
         each.request_time < commit.instant and each.action not in _WITHOUT_DATA for each in timeline.select_pending()
@@ -127,18 +124,18 @@ def find_overlap(commit: MetadataCommit) -> Overlap:
 
 
 def tighten(found: Mapping[str, ColumnRange]) -> dict[str, StoredRange]:
-    """Return ranges as records that take the place of those before them."""
+    """Return ranges as records that replace the records before them."""
     return {name: StoredRange(each, True) for name, each in found.items()}
 
 
 def read_stored_ranges(statistics: pa.Array, version: int) -> list[StoredRange]:
-    """Return the ranges that records of partitions have."""
+    """Return the ranges in records of partitions."""
     flags = to_booleans(pc.struct_field(statistics, "isTightBound")).tolist()
     return [StoredRange(*each) for each in zip(read_statistics(statistics, version), flags, strict=True)]
 
 
 def _loosen(found: ColumnRange, stored: StoredRange | None) -> StoredRange | None:
-    """Return a record that is merged with what comes before it; None where there can be none."""
+    """Return a record that is merged with the records before it; None if that is not possible."""
     if stored is None or len({found.kind, stored.range.kind} - {NO_VALUES}) <= 1:
         return StoredRange(found, False)
     widest = make_widest_range(found.column, found.kind)
@@ -146,7 +143,7 @@ def _loosen(found: ColumnRange, stored: StoredRange | None) -> StoredRange | Non
 
 
 def _holds(there: ColumnRange, found: ColumnRange) -> bool:
-    """Whether a range has room for all values of another."""
+    """Whether the range ``there`` includes all values of the range ``found``."""
     if len({there.kind, found.kind} - {NO_VALUES}) > 1:
         return False
     both = merge_ranges([there, found])
@@ -157,7 +154,7 @@ def _holds(there: ColumnRange, found: ColumnRange) -> bool:
 
 _AT_ONCE = 256  # partitions whose records are read together
 
-Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: one is not known
+Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: an unknown range
 
 
 def make_partition_statistics(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
@@ -180,8 +177,9 @@ def make_partition_statistics(commit: MetadataCommit, partition: str, view: Meta
 
 
 def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> dict[str, ColumnRange]:
-    """Merge the ranges of files to those of a partition, in the kinds of the table's columns. Columns whose range is
-    not known have the widest one, or are left out.
+    """Merge the ranges of files to the ranges of a partition, in the kinds of the table's columns.
+
+    Columns whose range is not known get the widest one, or are left out.
     """
     merged = {}
     for name, kind in kinds.items():
@@ -231,7 +229,8 @@ class _Maker:
         return self.overlap.has_older or path in self.overlap.later
 
     def _take_known(self, stored: Mapping[str, StoredRange]) -> Parts:
-        """Return the ranges to merge with those of new files; a record that is not tight is merged by readers."""
+        """Return the stored ranges to merge with the ranges of new files; none if the record will not be tight."""
+        # Readers merge a record that is not tight with those before it, so it need not include them.
         return {} if self.overlap.has_older else {name: [each.range] for name, each in stored.items()}
 
     def _collect_new(self) -> dict[str, Parts]:
@@ -244,7 +243,7 @@ class _Maker:
         return new
 
     def _only_adds(self, path: str) -> bool:
-        """Whether the instant takes no file of a partition out of readers' sight."""
+        """Whether the instant hides no file of the partition from readers."""
         if self.commit.kind != "write" or self.commit.replaced.get(path):
             return False
         stats = self.commit.stats.get(path, ())
@@ -289,7 +288,7 @@ class _Maker:
 
 
 def add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, ValueKind], version: int) -> None:
-    """Add the ranges of one file; those of columns that it has no statistics of are not known."""
+    """Add the ranges of one file. Columns without statistics count as unknown."""
     by_column = {each.column: each for each in ranges}
     for name in kinds:
         found = by_column.get(name)

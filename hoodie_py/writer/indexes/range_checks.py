@@ -1,23 +1,19 @@
-"""Check statistics of columns: each range against the files (Hudi ``HoodieMetadataTableValidator``).
+"""Check statistics of columns and expression indexes: each range or bloom filter against the files' values (Hudi
+``HoodieMetadataTableValidator``).
 
-A range is right if it holds for the data: its bounds contain those of the file, it does not say "no nulls" of a column
-with nulls, nor "only nulls" of one with values. It may be wider. Where Java 1.2.0 itself writes a range that does not
-hold (``formats/indexes/ranges.py``), that range is right, too: readers do not trust it. Dates that Java
-stores ten days late (``formats/indexes/ranges.py``) are told apart, as nothing else shows that they are
-there.
+A range is right if it holds for the data: its bounds include the file's values, it does not record "no nulls" for a
+column with nulls, nor "only nulls" for one with values. It may be wider. If Java 1.2.0 itself writes a range that does
+not hold (``formats/indexes/ranges.py``), that range counts as right: readers do not trust it. Dates that Java stores
+ten days late are counted separately, as nothing else shows them. A filter is right if it contains all values.
 
 Statistics of partitions must hold for all files that readers see. A file without any entry is always read, so it is
-right: Java has none of log files whose records were rolled back. A file with entries needs one of each column, as Java
-takes a missing one for "only nulls". Entries of files that are gone are stale. Once columns were renamed or retyped by
-schema-on-read, statistics of partitions are of other columns than the files', and older files lack those of new names.
-Readers use none then; those of partitions are not checked, and none is missing.
+right: Java writes no entries for log files whose records were rolled back. A file with entries needs one for each
+column, as Java reads a missing one as "only nulls". Entries of deleted files are stale.
 
-Check expression indexes: each range, and each bloom filter, against what the function gives for the files' values
-(Hudi ``HoodieMetadataTableValidator``).
-
-A range is right if it holds for the results, in files and in whole partitions; a filter if it has all of them. As in
-``column_stats`` a file without an entry is right: it is always read, and Java leaves out some. Results that depend on
-Spark cannot be told here; where there are some, the report says for how many entries.
+Once schema-on-read has renamed or retyped columns, statistics of partitions describe other columns than the files', and
+older files lack entries for new names. Readers use no statistics then, so partitions are not checked, and no entry
+counts as missing. Expression results that depend on Spark cannot be computed here; the report gives the number of
+entries not checked for that reason.
 """
 
 from __future__ import annotations
@@ -143,8 +139,10 @@ def check_partition_statistics(
 
 
 def is_known(data: ColumnRange) -> bool:
-    """Say whether a range tells of values. It does not where a file is from before its column was added, or became one
-    of doubles: then readers take no range of the partition either.
+    """Whether a range describes values.
+
+    It does not if a file is from before its column was added or became one of doubles. Readers ignore the range of the
+    partition then.
     """
     return data != make_widest_range(data.column, data.kind)
 
@@ -152,9 +150,9 @@ def is_known(data: ColumnRange) -> bool:
 def holds(
     found: ColumnRange, data: ColumnRange, version: int, *, key: Callable[[Any, ValueKind], Any] = make_java_key
 ) -> bool:
-    """Say whether a range holds for that of the data; ``key`` says how values compare."""
+    """Whether a stored range holds for the range of the data; ``key`` defines how values compare."""
     if found.kind != data.kind and data.kind.type is ValueType.STRING:
-        return True  # the column became a text since, and readers take no bounds of another kind
+        return True  # the column has become a text, and readers use no bounds of another kind
     if data.nulls and not found.nulls and found.values:
         return False
     if data.values > data.nulls and found.values and found.nulls >= found.values:
@@ -166,7 +164,7 @@ def holds(
     one, other = simplify_range(found, version), simplify_range(data, version)
     if one.kind != other.kind:
         promoted = _promote_either(one, other)
-        if promoted is None:  # readers leave out ranges of floats of a column that became one of doubles
+        if promoted is None:  # readers ignore ranges of floats if the column has become one of doubles
             return (found.kind.type, data.kind.type) == (ValueType.FLOAT, ValueType.DOUBLE)
         one, other = promoted
     least, greatest = (key(each, one.kind) for each in (one.least, one.greatest))
@@ -175,8 +173,10 @@ def holds(
 
 
 def _promote_either(one: ColumnRange, other: ColumnRange) -> tuple[ColumnRange, ColumnRange] | None:
-    """Return two ranges of one kind; None if neither kind holds the other. Entries keep the type from before a column
-    became wider until their partition is written again, and readers promote them.
+    """Return two ranges of one kind; None if neither kind includes the other.
+
+    Entries keep the type from before a column was widened until their partition is written again, and readers promote
+    them.
     """
     for promoted, pair in (
         (promote_range(other, one.kind), lambda each: (one, each)),
@@ -205,13 +205,13 @@ def _check(
 def holds_shifted(
     found: ColumnRange, data: ColumnRange, version: int, *, key: Callable[[Any, ValueKind], Any] = make_java_key
 ) -> bool:
-    """Say whether a range holds for the dates that Java stores for that of the data; ``key`` as for ``holds``."""
+    """Whether a range holds for the data if its dates are shifted as Java stores them; ``key`` as for ``holds``."""
     shifted = shift_range(data, version)
     return shifted is not None and holds(found, shifted, version, key=key)
 
 
 def note_wrong_range(report: PartReport, place: str, text: str, *, is_shifted: bool) -> None:
-    """Note a range that does not hold; ``is_shifted`` says that it is one that Java makes."""
+    """Note a range that does not hold. ``is_shifted``: whether it is one that Java writes."""
     if is_shifted:
         report.note_shifted(place, text)
     else:
@@ -252,7 +252,7 @@ def _read(view: MetadataView, partition: str, keys: Iterable[str], version: int)
 
 
 def _count_stale(view: MetadataView, partition: str, known: set[str]) -> int:
-    """Count the entries of files that are gone."""
+    """Count the entries of deleted files."""
     names = from_texts(sorted(known), pa.string())
     stale = 0
     for batch in view.read_all(partition):
@@ -270,7 +270,7 @@ def check_expression_index(
 
     Raises:
         HoodieError: a file cannot be read.
-        UnsupportedFeatureError: the function is not known, or none of its results can be told here.
+        UnsupportedFeatureError: the function is not known, or its results cannot be computed here.
     """
     report = PartReport(partition)
     check = _Check(source, partition, view, find_definition(source), report)
@@ -312,7 +312,7 @@ class _Check:
         return self.definition.columns[0]
 
     def check_ranges(self, path: str, files: Sequence[str]) -> None:
-        """Check the ranges of the files of a partition, and that of the partition."""
+        """Check the ranges of the files of a partition, and the range of the partition."""
         every: list[ColumnRange | None] = []
         remaining = iter(files)
         while some := list(islice(remaining, _AT_ONCE)):
@@ -369,7 +369,7 @@ class _Check:
         self.report.checked += 1
 
     def check_keys(self) -> None:
-        """Check that look-ups find each entry in its file group, and count the entries of files that are gone."""
+        """Check that look-ups find each entry in its file group, and count the entries of deleted files."""
         known = pa.concat_arrays([each.cast(pa.string()) for each in self._list_keys()])
         groups = self.view.list_groups(self.partition)
         for number, group in enumerate(groups):
@@ -381,7 +381,7 @@ class _Check:
                 self.report.stale += int((~is_known & ~_are_deleted(batch)).sum())
 
     def _list_keys(self) -> Iterator[pa.Array]:
-        """Yield the keys that entries may have."""
+        """Yield the keys that entries can have."""
         paths = list(self.source.files)
         yield pa.array([], pa.string())
         if self.definition.kind != BLOOM_FILTERS and paths:
@@ -411,8 +411,9 @@ class _Check:
 
 
 def _count_nulls_too(found: ColumnRange) -> ColumnRange:
-    """Return a stored range with nulls among the values, which Java leaves out, and with bounds that hold for either
-    zero, which are one to Spark.
+    """Return a stored range that counts nulls as values, as Java does not, and whose bounds include both zeros.
+
+    For Spark, -0.0 and 0.0 are equal.
     """
     values = found.nulls if found.least is None else found.values + found.nulls
     kind = found.kind if found.least is not None else NO_VALUES
@@ -426,7 +427,7 @@ def _is_zero(value: object) -> bool:
 
 
 def _are_deleted(batch: pa.RecordBatch) -> np.ndarray:
-    """Say which entries say that they are deleted."""
+    """Return a mask of the entries that are marked as deleted."""
     found = np.zeros(batch.num_rows, np.bool_)
     for name in (STATISTICS_COLUMN, BLOOM_COLUMN):
         found |= to_booleans(pc.fill_null(pc.struct_field(batch.column(name), "isDeleted"), False))

@@ -6,13 +6,13 @@
     updates                       nothing, as the location stays
     replaced file groups          their keys are deleted, unless the commit writes them again
     clusterings                   a record for each key of the new files; no key goes
-    compactions                   nothing, but for keys that come back (``key_comparison``)
+    compactions                   nothing, but for keys that come back (``returning_keys``)
     cleans                        nothing
 
-The keys are read back from the new files, before the lock. A file is read only if its statistics say that keys came or
+The keys are read back from the new files, before the lock. A file is read only if its statistics show that keys came or
 went; a log also if it may bring a key back that an older log deleted.
 
-In a partitioned index a key is looked up in its partition, so it has a record in each partition that has it. New
+A partitioned index looks a key up in its partition, so the key has a record in each partition that contains it. New
 partitions of the table get file groups here.
 """
 
@@ -71,7 +71,7 @@ class KeyChanges:
     Attributes:
         groups: the file groups.
         keys, numbers: the new keys, and for each the number of its file group.
-        deleted, deleted_numbers: keys that are gone, and the group in which each was.
+        deleted, deleted_numbers: the keys that are gone, and for each the number of its former file group.
     """
 
     groups: tuple[GroupKey, ...]
@@ -89,7 +89,7 @@ class KeyChanges:
 
 
 def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
-    """Find the keys that a commit of records adds and removes; None for what changes no records.
+    """Find the keys that a commit of records adds and removes; None for instants that change no records.
 
     Raises:
         HoodieError: a data file cannot be read, or a merger is missing.
@@ -109,10 +109,8 @@ def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyCompariso
 
 
 def _may_change_keys(deletes: LogDeletes, change: GroupChange, *, in_buckets: bool) -> bool:
-    """Whether a change may add keys to a file group, or take some away.
-
-    In a bucket a row counts as an update whether the group has its key or not.
-    """
+    """Whether a change may add keys to a file group, or remove some."""
+    # In a bucket a row counts as an update whether the group contains its key or not, so the counts prove nothing.
     if change.after is None or change.before is None or (in_buckets and change.log is not None):
         return True
     if change.inserts or change.deletes:
@@ -121,7 +119,7 @@ def _may_change_keys(deletes: LogDeletes, change: GroupChange, *, in_buckets: bo
 
 
 def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
-    """Return the keys that one file group has now and had not before, and those that it had and has not any more."""
+    """Return the keys that are new in one file group, and the keys that are gone from it."""
     touched = None if change.log is None else rows.read_log_keys(change.log)
     before = rows.read_table(change.before, touched)[KEY]
     after = join_keys([]) if change.after is None else rows.read_table(change.after, touched)[KEY]
@@ -136,7 +134,7 @@ def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView
         InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
     """
     prepared = commit.prepared.get(partition)
-    changes = KeyChanges.collect((), ())  # of a rollback or the like
+    changes = KeyChanges.collect((), ())  # a rollback, for example, changes no keys
     owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
     if not owners and not may_have_no_groups(view, partition):
         raise make_lost_groups(view, partition)
@@ -155,7 +153,7 @@ def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView
 def _check_nowhere_else(
     commit: MetadataCommit, compared: KeyComparison, view: MetadataView, *, partitioned: bool
 ) -> None:
-    """Check that no writer who found keys by the index, and so did not find these, has inserted them elsewhere."""
+    """Check that returning keys were not inserted elsewhere: a writer that looked them up did not find them."""
     returning = {}
     for group, (new, _) in zip(compared.groups, compared.found, strict=True):
         if len(new):
@@ -175,8 +173,8 @@ def settle_keys(
 ) -> tuple[tuple[pa.Array, Numbers], tuple[pa.Array, Numbers]]:
     """Return each new key once with the number of its group, and each key once that is gone from the index.
 
-    A key that is deleted in one file and new in another has moved. ``by_partition``: in its partition. Of several new
-    files with one key the last counts.
+    A key that is deleted in one file and new in another has moved. ``by_partition``: this holds only within a
+    partition. If several new files contain one key, the last one counts.
     """
     paths = {path: number for number, path in enumerate(dict.fromkeys(path for path, _ in changes.groups))}
     owners = np.array([paths[path] if by_partition else 0 for path, _ in changes.groups], np.int64)
@@ -194,8 +192,10 @@ def settle_keys(
 
 
 def make_records(keys: pa.Array, groups: Sequence[GroupKey], numbers: Numbers, millis: Numbers) -> pa.Table:
-    """Make the records of keys; ``numbers`` says which of the file groups each is in, and ``millis`` has the time of
-    each group's instant (``find_epoch_millis``).
+    """Make the records of keys.
+
+    ``numbers``: for each key the number of its file group. ``millis``: the time of each group's instant
+    (``find_epoch_millis``).
     """
     paths, file_ids = [path for path, _ in groups], [file_id for _, file_id in groups]
     kinds = from_numpy(np.full(len(keys), RECORD_INDEX_TYPE, np.int32))
@@ -226,7 +226,7 @@ def find_epoch_millis(instant: str, zone: tzinfo) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _PartitionedIndex:
-    """The file groups of a partitioned index: how many each partition of the table has, at least one."""
+    """The file groups of a partitioned index: their number in each partition of the table, at least one."""
 
     commit: MetadataCommit
     counts: dict[str, int]
@@ -242,7 +242,7 @@ class _PartitionedIndex:
         return cls(commit, counts)
 
     def place(self, changes: KeyChanges) -> PartitionRecords:
-        """Make the records, each in a group of its partition. New partitions get as many as the options say."""
+        """Make the records, each in a group of its partition. New partitions get as many groups as the options say."""
         (keys, numbers), (deleted, deleted_numbers) = settle_keys(changes, by_partition=True)
         touched = list(dict.fromkeys(path for path, _ in changes.groups))
         least = max(PARTITIONED_LEAST_GROUPS.read(self.commit.session.settings.options), 1)

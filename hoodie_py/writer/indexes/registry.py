@@ -1,11 +1,10 @@
-"""The makers of the records of the metadata table's partitions (Hudi ``MetadataPartitionType``).
+"""The makers of each partition of the metadata table: records of one commit, and portions of a whole build (Hudi
+``MetadataPartitionType``).
 
-A partition without a maker cannot be kept right here, and the write is refused (``metadata_table``).
-
-The records of a new partition, portion by portion: what the writers of each commit would have put there by now.
-
-Each maker yields portions; a key that comes again replaces the one before. Groups are numbered: the makers of most
-partitions get their number of groups, that of a partitioned record index a number for each partition of the table.
+A partition without a maker cannot be kept right here, and the write is refused (``metadata_table``). A build yields the
+records, portion by portion, that the writers of all commits would have left by now. A key that comes again replaces the
+earlier one. Records carry the number of their file group: makers of most partitions number their groups, the maker of a
+partitioned record index numbers them across all partitions of the table.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ class Maker:
 
     Attributes:
         make_records: makes them, under the lock. The view shows the metadata table before the commit.
-        prepare: reads what depends only on the operation's own files and on slices that no other writer may change,
-            before the lock; ``make_records`` finds the result in ``MetadataCommit.prepared``. None: nothing.
+        prepare: reads, before the lock, what depends only on the operation's own files and on slices that no other
+            writer may change; ``make_records`` finds the result in ``MetadataCommit.prepared``. None: nothing to read.
     """
 
     make_records: MakeRecords
@@ -88,10 +87,9 @@ def find_maker(partition: str) -> Maker | None:
 
 
 def prepare_records(commit: MetadataCommit, partitions: Sequence[str]) -> MetadataCommit:
-    """Read what can be read before the lock, and return the commit with it; what it has of other partitions stays.
-    Errors are those of the makers.
+    """Read what can be read before the lock, and return the commit with it. Results for other partitions stay.
 
-    A maker sees what those before it have prepared, in the order of the partitions.
+    Each maker sees the results of the makers before it, in the order of the partitions. Errors are the makers'.
     """
     prepared = dict(commit.prepared)
     for partition in partitions:
@@ -133,7 +131,7 @@ def make_record_locations(source: IndexSource, groups: GroupPlan) -> Iterator[Po
 
 
 def make_secondary_keys(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
-    """Yield the records of a secondary index: of each record of the newest slices the column's value with the key.
+    """Yield the records of a secondary index: the column's value and the key of each record of the newest slices.
 
     Raises:
         InvalidTableError: the index has no definition.
@@ -162,7 +160,7 @@ _PORTIONS_BY_PREFIX: Mapping[str, MakePortions] = {
 
 
 def find_slice_millis(instant: str, zone: tzinfo) -> int:
-    """Return a base instant in milliseconds since 1970; 0 for one that is no time, as of a bootstrap."""
+    """Return a base instant in milliseconds since 1970; 0 if it is no time, such as a bootstrap's."""
     try:
         return find_epoch_millis(instant, zone)
     except InvalidTableError:

@@ -1,13 +1,13 @@
-"""Compare the keys of file groups before and after a commit, and once more under the lock where others came between.
+"""Compare the keys of file groups before and after a commit, and again under the lock if other commits came between.
 
 A delete in a log file wins against later rows that have lower ordering values, and a compaction drops it. So a key may
-come back by a compaction, if a log file that is later than its plan has such a row; and by a write, if a compaction
-completed since the write looked. Java looks at neither (``HoodieTableMetadataUtil``): there the index lacks such keys.
+come back: by a compaction, if a log file that is later than its plan contains such a row; by a write, if a compaction
+completed since the write looked. Java checks neither (``HoodieTableMetadataUtil``): its index lacks such keys.
 
-Partial updates and custom mergers may give another row once a part of the log files is compacted. The metadata table
-keeps the order of the instants, and a compaction's is that of its plan: what it says of a key would not count where a
-later write has told of that key. So such a compaction is refused; a new plan has all log files. A key that a delete hid
-all the time is in no later write's entries.
+Partial updates and custom mergers may produce another row once a part of the log files is compacted. The metadata table
+keeps the order of instants, and a compaction's instant is the one of its plan. So its entry for a key would not count
+if a later write has an entry for that key. Such a compaction is refused; a new plan includes all log files. A key that
+a delete hid all the time has no entry of a later write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FindChanges = Callable[[SliceRows, GroupChange], NewAndGone]
 
 
 class LogDeletes:
-    """Says which log files may have deleted keys of a table.
+    """Finds which log files may have deleted keys of a table.
 
     Attributes:
         merger_decides: whether any row may delete a key, or bring it back: the table has a merger of its own.
@@ -47,7 +47,7 @@ class LogDeletes:
         self.merger_decides = snapshot.config.merge_mode is MergeMode.CUSTOM
 
     def may_be_in(self, file_slice: FileSlice) -> bool:
-        """Whether a log file of a slice may have deleted a key: the commits do not say that none did."""
+        """Whether a log file of a slice may have deleted a key, judging by the commits' statistics."""
         if self.merger_decides:
             return bool(file_slice.log_files)
         stats = [self._said.find(log) for log in file_slice.log_files]
@@ -56,14 +56,14 @@ class LogDeletes:
 
 @dataclass(frozen=True, slots=True)
 class KeyComparison:
-    """What a commit did to file groups: in each the entries of an index that are new, and those that are gone.
+    """The new and the removed entries of an index in the file groups that a commit changed.
 
     Attributes:
-        snapshot: the table as it was looked at.
+        snapshot: the table at the comparison.
         find: finds the entries of one file group.
         column: the column that the entries need beside the keys, or None.
         changes: the file groups that may have such entries.
-        found: the entries of each.
+        found: the entries of each file group.
     """
 
     snapshot: Snapshot
@@ -78,7 +78,7 @@ class KeyComparison:
         return [each.group for each in self.changes]
 
     def bring_up_to_date(self, commit: MetadataCommit) -> KeyComparison:
-        """Compare again where the table has changed since. Call it under the lock; ``commit`` has the table as it is.
+        """Compare again where the table has changed since. The caller holds the lock; ``commit`` has the current table.
 
         Raises:
             ConflictError: a compaction changes entries that later writes have made.
@@ -121,7 +121,8 @@ def compare_compaction(commit: MetadataCommit, find: FindChanges, column: str | 
     """
     if not commit.compacted:
         return None
-    commit = replace(commit, snapshot=commit.session.look())  # it may have run for long: most that came is seen here
+    # The compaction may have run for long: a new look, before the lock, already sees most of the later log files.
+    commit = replace(commit, snapshot=commit.session.look())
     return _compare(commit, find, column, _select_later_logs(commit, column))
 
 
@@ -145,10 +146,10 @@ def _check_order(commit: MetadataCommit, changes: Sequence[GroupChange], found: 
 
 
 class StalePlanError(ConflictError):
-    """What came after the plan of a compaction forbids to carry it out; a new plan is free of that.
+    """A compaction's plan is too old: what came after it forbids running it. A new plan can be run.
 
     Attributes:
-        returning: the keys that would come back although another file group has them, by file group.
+        returning: the keys that would come back although another file group contains them, by file group.
     """
 
     returning: Mapping[GroupKey, pa.Array] = MappingProxyType({})
@@ -161,9 +162,9 @@ def make_plan_conflict(
     otherwise: str,
     returning: Mapping[GroupKey, pa.Array] = MappingProxyType({}),
 ) -> StalePlanError:
-    """Return the error of a compaction whose plan is too old for what came after it.
+    """Return the error of a compaction whose plan is too old.
 
-    ``otherwise`` is the way out where the plan must stay: up to table version 6 the later log files are named after it.
+    ``otherwise``: the way out if the plan must stay, as up to table version 6 later log files are named after it.
     ``returning`` as for the error.
     """
     partition, file_id = group
@@ -178,14 +179,14 @@ def make_plan_conflict(
 
 
 def _select_later_logs(commit: MetadataCommit, column: str | None) -> list[GroupChange]:
-    """Return the file groups that have log files later than a compaction's plan, and may read otherwise after it."""
+    """Return the file groups with log files later than a compaction's plan that may read differently after it."""
     deletes = LogDeletes(commit.snapshot)
     later = (each for each in list_group_changes(commit) if each.log is not None and each.log.log_files)
     return [each for each in later if _rests_on_logs(deletes, each, column)]
 
 
 def _rests_on_logs(deletes: LogDeletes, change: GroupChange, column: str | None) -> bool:
-    """Whether log files may read otherwise once what was before them is compacted."""
+    """Whether log files may read differently once older files are compacted."""
     if change.log is None or change.before is None:
         return False
     return column is not None or deletes.may_be_in(change.before)

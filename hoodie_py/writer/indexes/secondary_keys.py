@@ -1,4 +1,4 @@
-"""The records of the partitions ``secondary_index_*``: which record keys have a value of a column (Hudi
+"""The records of the partitions ``secondary_index_*``: the record keys of each value of a column (Hudi
 ``SecondaryIndexRecordGenerationUtils``, ``SecondaryIndexStreamingTracker``).
 
 A file group's rows are compared as they were and as they are, read before the lock:
@@ -6,10 +6,10 @@ A file group's rows are compared as they were and as they are, read before the l
     a new row                     a record for its value
     a row that is gone            its record is deleted
     a row with another value      the old record is deleted, the new value gets one
-    compactions                   nothing, but for rows that come back (``key_comparison``)
+    compactions                   nothing, but for rows that come back (``returning_keys``)
     cleans                        nothing
 
-Only the keys in a new log file are compared. A row that moves to another file group with the same value keeps its
+For a new log file only its keys are compared. A row that moves to another file group with the same value keeps its
 record. Null is a value, too. Java refuses to replace file groups of a table with a secondary index; here the records of
 their rows are deleted.
 """
@@ -48,7 +48,7 @@ from hoodie_py.writer.indexes.returning_keys import KeyComparison, compare_compa
 
 
 def prepare_secondary_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
-    """Find the values that a commit of records changes; None for what changes no records.
+    """Find the values that a commit of records changes; None for instants that change no records.
 
     Raises:
         InvalidTableError: the index has no definition.
@@ -67,7 +67,7 @@ def find_column(snapshot: Snapshot, partition: str) -> str:
     """Return the column of a secondary index.
 
     Raises:
-        InvalidTableError: the table has no definition of the index, or one without column.
+        InvalidTableError: the table has no definition of the index, or the definition names no column.
     """
     definition = read_definitions(snapshot.files, snapshot.config).get(partition)
     if definition is None or len(definition.columns) != 1:
@@ -80,7 +80,7 @@ def find_column(snapshot: Snapshot, partition: str) -> str:
 
 
 def find_value_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa.Array]:
-    """Return the index's keys of one file group that are new, and those that are gone."""
+    """Return the new and the removed keys of the index in one file group."""
     touched = None if change.log is None else rows.read_log_keys(change.log)
     before = make_index_keys(rows.read_table(change.before, touched))
     after = make_index_keys(rows.read_table(change.after, touched))
@@ -104,7 +104,7 @@ def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataV
         InvalidTableError: the index has lost its file groups.
     """
     prepared = commit.prepared.get(partition)
-    if not isinstance(prepared, KeyComparison):  # a rollback or the like, which changes no values
+    if not isinstance(prepared, KeyComparison):  # a rollback, for example, changes no values
         return PartitionRecords(partition, make_records(join_keys([])))
     compared = prepared.bring_up_to_date(commit)
     new = pc.unique(join_keys([each for each, _ in compared.found]))

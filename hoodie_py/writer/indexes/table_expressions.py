@@ -1,7 +1,7 @@
 """The records of a new expression index, portion by portion (Hudi ``ExpressionIndexRecordGenerationUtils``).
 
-As in Java they are of the files that readers see: ranges of base and log files and of each partition, or bloom filters
-of base files.
+As in Java they describe the files that readers see: ranges of base and log files and of each partition, or bloom
+filters of base files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make_expressions(source: IndexSource, groups: GroupPlan) -> Iterator[Portion
     """Yield the records of an expression index.
 
     Raises:
-        InvalidTableError: the index has no definition, or one of which nothing can be computed.
+        InvalidTableError: the index has no definition, or nothing can be computed by it.
         CorruptFileError, FileMissingError: a file cannot be read.
     """
     definition = find_definition(source)
@@ -63,7 +63,7 @@ def find_definition(source: IndexSource) -> IndexDefinition:
 
 
 def join_files(found: Sequence[FileRange], definition: IndexDefinition) -> ColumnRange | None:
-    """Return the range of the files of a partition together; None if it has none."""
+    """Return the common range of the files of a partition; None without files."""
     if not found:
         return None
     ranges = [each.range for each in found]

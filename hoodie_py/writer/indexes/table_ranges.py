@@ -2,8 +2,8 @@
 ``HoodieTableMetadataUtil.convertFilesToColumnStatsRecords``, ``convertFilesToPartitionStatsRecords``,
 ``convertFilesToBloomFilterRecords``).
 
-Column statistics and bloom filters are of all files, old versions among them; statistics of partitions are of the files
-that readers see.
+Column statistics and bloom filters describe all files, including old versions; statistics of partitions describe the
+files that readers see.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FilePlace(NamedTuple):
 
 
 def choose_new_columns(snapshot: Snapshot, options: dict[str, str] | None = None) -> IndexedColumns:
-    """Return the columns that a new index of column statistics has, by the options.
+    """Return the columns of a new index of column statistics, by the options.
 
     Raises InvalidQueryError if an option is bad.
     """
@@ -62,7 +62,7 @@ def choose_new_columns(snapshot: Snapshot, options: dict[str, str] | None = None
 
 
 def find_indexed_columns(source: IndexSource) -> IndexedColumns:
-    """Return the columns of the table's column statistics, those that are there or are being built."""
+    """Return the columns of the table's column statistics, existing or being built."""
     definition = source.definition or read_definitions(source.snapshot.files, source.snapshot.config).get(COLUMN_STATS)
     if definition is None:
         return choose_new_columns(source.snapshot, dict(source.options))
@@ -94,8 +94,9 @@ def make_column_ranges(source: IndexSource, groups: GroupPlan) -> Iterator[Porti
 
 
 def make_partition_ranges(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
-    """Yield the records of ``partition_stats``: the range of each indexed column in each partition. Errors as
-    ``make_column_ranges``.
+    """Yield the records of ``partition_stats``: the range of each indexed column in each partition.
+
+    Errors as ``make_column_ranges``.
     """
     indexed = find_indexed_columns(source)
     for path, ranges in iterate_partition_ranges(source, indexed):
@@ -115,8 +116,9 @@ def iterate_partition_ranges(
 
 
 def make_blooms(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
-    """Yield the records of ``bloom_filters``: the filter in the footer of each base file. Errors as
-    ``make_column_ranges``.
+    """Yield the records of ``bloom_filters``: the filter in the footer of each base file.
+
+    Errors as ``make_column_ranges``.
     """
     last = source.snapshot.timeline.select_completed().last
     instant = "" if last is None else last.request_time

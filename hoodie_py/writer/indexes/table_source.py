@@ -1,4 +1,4 @@
-"""The table as the source of an index: which files it has, and the records of its newest slices (Hudi
+"""The table as the source of an index build: its files, and the records of its newest slices (Hudi
 ``HoodieBackedTableMetadataWriter.initializeFromFilesystem``, ``DirectoryInfo``).
 """
 
@@ -27,10 +27,10 @@ _WITHOUT_FILES = (INDEXING, SAVEPOINT)  # a savepoint has the time of a commit, 
 
 @dataclass(frozen=True)
 class IndexSource:
-    """A table and one index to make over it. The table does not change: the caller holds its lock.
+    """A table, and one index to build over it. The table does not change: the caller holds its lock.
 
-    ``merger`` is the table's own, if the caller gave it. ``left_out``: paths of files that are not the table's, though
-    their names do not tell.
+    ``merger`` is the table's own, if the caller gave it. ``left_out``: paths of files that do not belong to the table,
+    although their names do not show that.
     """
 
     snapshot: Snapshot
@@ -41,12 +41,12 @@ class IndexSource:
 
     @cached_property
     def files(self) -> Sizes:
-        """Sizes in bytes of the table's data files, by partition path and name.
+        """Sizes in bytes of the table's data files, by partition path and name. Partitions without files are included.
 
-        As in Java, files of pending instants and of instants after the last completed one are left out; so are those
-        that a rollback has left, which Java takes. Up to table version 6 a log file is named after a base instant,
-        which may be that of a pending compaction: it stays. So does, later too, one named after a pending clustering: a
-        write that goes to old and new buckets wrote it. A partition without files is there, too.
+        As in Java, files of pending instants and of instants after the last completed one are left out. Files that a
+        rollback has left are left out, too; Java includes them. Up to table version 6 a log file is named after a base
+        instant, possibly the one of a pending compaction: it is included. In all versions a log file named after a
+        pending clustering is included: a write that goes to old and new buckets wrote it.
         """
         timeline = self.snapshot.timeline
         last = timeline.select_completed().last
@@ -71,7 +71,7 @@ class IndexSource:
 
     @cached_property
     def slices(self) -> Sequence[FileSlice]:
-        """The newest file slices, merged with those before a pending compaction."""
+        """The newest file slices. A slice that a pending compaction began is merged with the one before it."""
         return self.snapshot.view.list_slices(None, sorted(self.files))
 
     @cached_property
@@ -84,8 +84,9 @@ class IndexSource:
         return found
 
     def read_records(self, column: str | None = None) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
-        """Yield the records of all slices, each batch with its slice: the column ``key``, and ``value`` where a column
-        is wanted.
+        """Yield the records of all slices, each batch with its slice.
+
+        A batch contains the column ``key``, and ``value`` if a column is wanted.
 
         Raises:
             HoodieError: as a read of the table.

@@ -1,7 +1,7 @@
-"""Undo a commit of the metadata table, and tell whether it has one (Hudi ``HoodieBackedTableMetadataWriter.update``).
+"""Undo a commit of the metadata table, or look for one (Hudi ``HoodieBackedTableMetadataWriter.update``).
 
-Readers ignore log blocks of an instant that has not completed in the table around the metadata table. To undo such an
-instant includes to remove its log files in all partitions of the metadata table, and its delta commit there. Java does
+Readers ignore log blocks of an instant that has not completed in the table around the metadata table. Undoing such an
+instant includes removing its log files in all partitions of the metadata table, and its delta commit there. Java does
 the same by a rollback in the metadata table.
 """
 
@@ -46,9 +46,9 @@ def is_recorded_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
     """Whether a base file of the metadata table may contain the instant's entries, so that they cannot be removed.
 
-    It is that of a later compaction, or one of a commit that created a partition from the table's files after the
-    instant wrote them. Up to table version 6 nothing is created beside pending instants, so there the times tell; where
-    they do not, such a commit counts always.
+    That base file comes from a later compaction, or from a commit that created a partition from the table's files after
+    the instant wrote them. Up to table version 6 nothing is created beside pending instants, so the times show which
+    came first; if they do not, such a commit always counts.
     """
     timeline = _load_metadata_timeline(snapshot)
     if len(timeline.select_after(instant).select_actions(COMMIT, COMPACTION)):
@@ -59,7 +59,7 @@ def is_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 
 
 def _may_cover(creation: Instant, instant: str) -> bool:
-    """Say whether a commit that created a partition may have found the files of an instant."""
+    """Whether a commit that created a partition may have included the files of an instant."""
     if not creation.request_time.startswith(BEFORE_ALL):
         return find_covered_time(creation.request_time) >= instant
     done = creation.completion_time
@@ -67,9 +67,9 @@ def _may_cover(creation: Instant, instant: str) -> bool:
 
 
 def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
-    """Whether base files of the metadata table have entries of an index of keys that the instant wrote.
+    """Whether base files of the metadata table contain entries of an index over keys that the instant wrote.
 
-    They say where keys are, not where they were, so that nothing can take them back (Hudi ``validateRollback``).
+    They record where keys are, not where they were, so they cannot be taken back (Hudi ``validateRollback``).
     """
     names = snapshot.config.metadata_partitions
     if not any(name == RECORD_INDEX or name.startswith(SECONDARY_PREFIX) for name in names):
@@ -83,7 +83,7 @@ def is_index_compacted_in_metadata(snapshot: Snapshot, instant: str) -> bool:
 
 
 def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
-    """Return the timeline of the metadata table; an empty one if the table has none."""
+    """Return the timeline of the metadata table; an empty one if there is no metadata table."""
     if not snapshot.config.metadata_partitions:
         return Timeline()
     place = snapshot.files.sub(METADATA_TABLE)
@@ -94,11 +94,10 @@ def _load_metadata_timeline(snapshot: Snapshot) -> Timeline:
 
 
 def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], object] | None = None) -> None:
-    """Remove the entries of a pending instant from the metadata table, if it has any.
+    """Remove the entries of a pending instant from the metadata table, if it has any. Call it under the table's lock.
 
-    The log files go first, then the files of its commit, the completed one first, then the markers. Call it under the
-    table's lock. ``check`` is called between the listing and the deletion; it raises if the run has lost the lock or
-    its heartbeat, as another process may have run the instant again then.
+    ``check`` is called between the listing and the deletion. It raises if the run has lost the lock or its heartbeat:
+    then another process may have run the instant again.
 
     Raises:
         UnsupportedFeatureError: a log file of the metadata table also holds other commits.
@@ -109,6 +108,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
         return
     if check is not None and (found.paths or found.states):
         check()
+    # The instant goes after its files, the completed file first: whatever is left is still found by the next attempt.
     for path in found.paths:
         place.delete_with_checksum(path)
     for state in found.states:
@@ -117,7 +117,7 @@ def undo_metadata_commit(files: TableFiles, instant: str, check: Callable[[], ob
 
 
 def list_metadata_files(files: TableFiles, instant: str) -> list[str]:
-    """Return the paths of the files that ``undo_metadata_commit`` would remove; errors as there."""
+    """Return the paths of the files that ``undo_metadata_commit`` would remove; errors as for it."""
     place = files.sub(METADATA_TABLE)
     found = _find_commit(place, instant)
     if found is None:
@@ -128,7 +128,7 @@ def list_metadata_files(files: TableFiles, instant: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """What a commit of the metadata table left: log files, and the states of its instant in the order of removal."""
+    """The files of a metadata table's commit: its log files, and the states of its instant in the order of removal."""
 
     writer: TimelineWriter
     paths: tuple[str, ...]

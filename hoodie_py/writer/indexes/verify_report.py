@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 from hoodie_py.runtime.wording import Sentence
 
-MOST_FINDINGS = 100  # of one partition of the metadata table; the others are only counted
+MOST_FINDINGS = 100  # kept for one partition of the metadata table; more are only counted
 
 OnEntries = Callable[[str, int, int | None], None]
-"""Takes the part that is checked, how many of its entries are, and how many there are: None where reading tells."""
+"""Takes the part being checked, how many of its entries are done, and their total; None if only reading shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding(Sentence):
-    """One thing that is wrong, or is to be said. ``place`` is a file, a key or a partition of the table."""
+    """One problem, or remark. ``place`` is a file, a key or a partition of the table."""
 
     part: str  # the partition of the metadata table; "data" for the table's own files
-    problem: str  # missing, extra, wrong, misplaced, foreign, unreadable; of what is not wrong: shifted
+    problem: str  # missing, extra, wrong, misplaced, foreign, unreadable; as a remark, not a problem: shifted
     place: str
     text: str
 
@@ -28,19 +28,19 @@ class Finding(Sentence):
 
 @dataclass(slots=True)
 class PartReport:
-    """What the check of one part found.
+    """The result of checking one part.
 
     Attributes:
         name: the partition of the metadata table, or "data".
         checked: number of entries that were compared.
-        wrong: number of those that are not right.
-        stale: number of entries of files that are gone, which no reader asks for; Java leaves some.
-        findings: the first of what is wrong.
-        shifted: number of entries with dates that Java stores ten days late. They are as Java makes them, so they are
-            not wrong, and readers here do not trust them.
-        remarks: the first of those.
+        wrong: number of wrong entries.
+        stale: number of entries of deleted files, which no reader asks for; Java leaves some.
+        findings: the first problems.
+        shifted: number of entries with dates that Java stores ten days late. Java makes them so, so they do not count
+            as wrong; readers here do not trust them.
+        remarks: the first of the shifted entries.
         unchecked: why the part is not checked here.
-        untold: which of its entries cannot be checked here, and why; they are not among those that were compared.
+        untold: which of its entries cannot be checked here, and why; they do not count as compared.
     """
 
     name: str
@@ -54,7 +54,7 @@ class PartReport:
     untold: str | None = None
 
     def note(self, problem: str, place: str, text: str, count: int = 1) -> None:
-        """Note something wrong; ``count`` entries are like it."""
+        """Note a problem that ``count`` entries have."""
         self.wrong += count
         if len(self.findings) < MOST_FINDINGS:
             self.findings.append(Finding(self.name, problem, place, text))
@@ -66,7 +66,7 @@ class PartReport:
             self.remarks.append(Finding(self.name, "shifted", place, text))
 
     def add(self, other: PartReport) -> None:
-        """Add what the check of a piece of the part found."""
+        """Add the result of checking a piece of the part."""
         self.checked += other.checked
         self.wrong += other.wrong
         self.findings += other.findings[: max(MOST_FINDINGS - len(self.findings), 0)]
@@ -76,8 +76,8 @@ class PartReport:
 class VerifyReport(Sentence):
     """The result of ``HoodieTable.verify``.
 
-    ``resumed`` is the number of entries that an earlier, interrupted check had checked; ``restarted`` says why what it
-    had done does not count.
+    ``resumed`` is the number of entries that an earlier, interrupted check had checked. ``restarted`` is the reason why
+    the work of an earlier check does not count.
     """
 
     table: str
@@ -89,18 +89,18 @@ class VerifyReport(Sentence):
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not any(part.wrong for part in self.parts)
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """The findings of all parts; of many alike only the first."""
+        """The findings of all parts; if many are alike, only the first."""
         for part in self.parts:
             yield from part.findings
 
     @property
     def remarks(self) -> Iterator[Finding]:
-        """What is to be said of entries that are not wrong, of all parts; of many alike only the first."""
+        """Remarks on entries that are not wrong, of all parts; if many are alike, only the first."""
         for part in self.parts:
             yield from part.remarks
 

@@ -255,8 +255,7 @@ def _compare_entries(result: BufferedBatch, entries: BufferedBatch) -> np.ndarra
 
 
 def _cast_to_columns(made: pa.Table, own: np.ndarray, rows: pa.Table, at: np.ndarray) -> pa.Table:
-    """Cast merged rows to the columns of ``rows``. The rows in ``own`` are taken from ``rows``, at the positions
-    ``at``.
+    """Cast merged rows to the columns of ``rows``. The rows in ``own`` are taken from ``rows`` at ``at``.
 
     Raises:
         MergeError: a merged value does not fit its column.
