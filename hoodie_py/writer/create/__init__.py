@@ -1,1 +1,1 @@
-"""New tables."""
+"""Create tables."""

@@ -1,9 +1,7 @@
 """Create a table: its folders first, then its properties file, which makes it a table.
 
-If several programs create the same table at once, exactly one succeeds. The folder of the archived timeline gets an
-empty file: object stores have no empty folders, and Java lists this folder before anything is archived.
-
-Turn the arguments of ``HoodieTable.create`` into the form that ``NewTable`` takes.
+If several programs create the same table at once, exactly one succeeds. The other functions convert the arguments of
+``HoodieTable.create`` to the form that ``NewTable`` takes.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CreatedTable:
-    """Hold a new table: its files, and the content of its properties file, which no other program writes alike."""
+    """A new table: its files, and the content of its properties file, which is unique."""
 
     files: TableFiles
     content: bytes = field(repr=False)
@@ -50,7 +48,7 @@ class CreatedTable:
     def undo_on_failure(self) -> Iterator[None]:
         """Remove the table if the block, which writes to it first, is refused or fails.
 
-        It stays if anybody has begun to write, or if it is unknown whether the write was committed.
+        It stays if any writer has begun to write, or if it is unknown whether the write was committed.
         """
         try:
             yield
@@ -80,13 +78,14 @@ def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
         ConflictError: a table exists already.
         InvalidQueryError: a field is no column, or properties contradict each other.
         UnsupportedFeatureError: a column type, version or key generator is not handled.
-        CommitStateUnknownError: the store did not say whether the table was made.
+        CommitStateUnknownError: the store did not say whether the table was created.
         StorageError: the store refused or failed.
     """
     stored = new.make_properties()
     _refuse_existing(files)
     config = TableConfig.from_properties(stored)
     if config.timeline_layout > 1:
+        # Object stores have no empty folders, and Java lists this folder before anything is archived.
         files.put(f"{config.find_history_folder()}/{PLACEHOLDER}", b"")
     now = datetime.now(UTC).isoformat()
     content = seal_properties(
@@ -117,12 +116,12 @@ def _make_exists_error(files: TableFiles) -> ConflictError:
 
 
 def make_default_name(files: TableFiles) -> str:
-    """Return the last part of the base path: the name of a table that gets no other."""
+    """Return the last part of the base path: the default name of a table."""
     return files.uri.rstrip("/").rsplit("/", 1)[-1]
 
 
 def to_arrow_schema(schema: Any) -> pa.Schema:
-    """Convert a schema, or anything that exports one.
+    """Convert a schema, or an object that exports one.
 
     Raises:
         InvalidQueryError: it is neither a schema nor exports one.
@@ -159,7 +158,7 @@ def resolve_strategy_id(merger: Merger | None, strategy_id: str | None) -> str |
 
 
 def to_property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
-    """Convert property values to the texts that are stored; booleans in lower case."""
+    """Convert property values to the stored texts; booleans in lower case."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (properties or {}).items()
     }

@@ -1,8 +1,8 @@
 """Make the properties of a new table.
 
-They are those that Java Hudi 1.2.0 stores for the same table, version by version
+They are the properties that Java Hudi 1.2.0 stores for the same table, version by version
 (``HoodieTableMetaClient.TableBuilder``, ``HoodieTableConfig``, ``KeyGenUtils``), with two differences. The create
-schema is always stored, so that a table without commits can be read. New instants are in UTC unless the caller says
+schema is always stored, so that a table without commits can be read. New instants are in UTC unless the caller chooses
 otherwise.
 """
 
@@ -54,18 +54,18 @@ _NOT_FOR_CALLERS = (
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """Describe a table to make.
+    """A table to create.
 
     Attributes:
-        name: of the table.
+        name: its name.
         schema: its columns; the meta columns of a scan are ignored.
-        record_key: key fields; none: writers make keys up.
+        record_key: key fields; if empty, writers generate keys.
         ordering: ordering fields.
         partition_by: partition fields, ``field:SIMPLE`` or ``field:TIMESTAMP`` for a custom key generator.
         table_type: MERGE_ON_READ or COPY_ON_WRITE, or MOR or COW.
         version: the table version.
         merge_mode: which version of a record wins; None: event time if there are ordering fields, else commit time.
-        merge_strategy_id: of a user's merger.
+        merge_strategy_id: id of a custom merger.
         key_generator: Hudi's type name; None for the type that follows from the fields.
         properties: further properties, as they are stored.
     """
