@@ -1,1 +1,1 @@
-"""Alterations of a table's columns by schema-on-read."""
+"""Alter a table's columns by schema-on-read."""

@@ -1,7 +1,8 @@
 """Alter the columns of a table by schema-on-read (Hudi ``AlterTableCommand``).
 
 The alteration is a commit without files, of operation ALTER_SCHEMA. It records the new schema, with ids, and the
-history of all versions; files are read by these ids from then on. A table without ids gets them at its first one.
+history of all versions; from then on files are read by these ids. A table without ids gets them at its first
+alteration.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class AlterResult(Sentence):
     Attributes:
         changes: one sentence for each change of a column.
         schema: the columns after it, without meta columns.
-        instant, completion_time: of its commit; None if there is none.
+        instant, completion_time: request and completion time of its commit; None if there is none.
 
     Examples:
         >>> result = trips.alter(add={"tip": pa.float64()})
@@ -67,7 +68,7 @@ class AlterResult(Sentence):
 
 
 def alter(session: WriteSession, changes: Changes, *, dry_run: bool = False) -> AlterResult:
-    """Change the table's columns; ``dry_run`` only says what would change.
+    """Change the table's columns; ``dry_run`` only returns what would change.
 
     Raises:
         InvalidQueryError: a change is not allowed.
@@ -104,7 +105,7 @@ def _commit(session: WriteSession, snapshot: Snapshot, intent: Intent, result: A
 
 
 def _check_dependents(snapshot: Snapshot, changes: Changes) -> None:
-    """Refuse to drop or rename columns, or what they are in, that the table needs under their names."""
+    """Refuse to drop or rename a column that the table needs under its name, or a struct around such a column."""
     needed = dict(_list_needed(snapshot.config))
     for definition in read_definitions(snapshot.files, snapshot.config):
         if (

@@ -1,11 +1,11 @@
 """Change a table's columns: the rules of Hudi's ALTER TABLE (``TableChanges``, ``SchemaChangeUtils``).
 
-* A column that is added is nullable and gets a new id; a name that was dropped may come back, as another column.
+* A column that is added is nullable and gets a new id; the name of a dropped column may be used for a new one.
 * A column that is renamed, moved, retyped or made nullable keeps its id. It never becomes required again.
 * Types change where Hudi can read old values in the new type: int to long, float, double, string, decimal, and so on.
 
-Names lead to fields inside structs by dots; ``element`` and ``value`` lead into lists and maps. Names of what is to be
-dropped, renamed and retyped are those before the alteration; places and parents of new columns those after it.
+Dotted names lead to fields inside structs; ``element`` and ``value`` lead into lists and maps. Columns to drop, rename
+or retype are given by their names before the alteration, positions and parents of new columns by the names after it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.writer.schema_changes import may_lose
 
 FIRST = "first"
-_COMMENT = b"comment"  # as Spark names it in a field's metadata
+_COMMENT = b"comment"  # Spark's key in a field's metadata
 
 _CASTS: Mapping[str, frozenset[str]] = {
     "int": frozenset({"long", "float", "double", "string", "decimal"}),
@@ -56,13 +56,13 @@ class Changes:
 
     Attributes:
         add: new columns: their names and types.
-        rename: new names, without the names of what is around them.
+        rename: new names, without the names of the structs around them.
         drop: columns to drop.
         cast: new types.
-        reorder: places: ``first``, ``after NAME`` or ``before NAME``, among the columns of the same struct.
+        reorder: positions: ``first``, ``after NAME`` or ``before NAME``, among the columns of the same struct.
         nullable: columns that may be null from now on.
-        comment: comments; None takes one away.
-        allow_loss: whether types may change where ``may_lose`` says that values may lose something.
+        comment: comments; None removes one.
+        allow_loss: whether types may change even if values may lose something (``may_lose``).
     """
 
     add: Mapping[str, pa.Field] = field(default_factory=dict)
@@ -79,8 +79,8 @@ def change_columns(columns: Sequence[Column], changes: Changes, numbers: Numbers
     """Return the columns after the changes; meta columns, if any, come first and stay.
 
     Raises:
-        InvalidQueryError: there is no such column, a name or place is wrong, or a change is not allowed.
-        UnsupportedFeatureError: schemas with ids do not have a type.
+        InvalidQueryError: there is no such column, a name or position is wrong, or a change is not allowed.
+        UnsupportedFeatureError: schemas with ids do not support a type.
     """
     edits = _find_edits(columns, changes)
     changed = _edit(columns, edits)
@@ -96,7 +96,7 @@ def change_columns(columns: Sequence[Column], changes: Changes, numbers: Numbers
 
 @dataclass(slots=True)
 class _Edit:
-    """What happens to one column."""
+    """The changes of one column."""
 
     drop: bool = False
     name: str | None = None
@@ -150,7 +150,7 @@ def check_no_meta_column(name: str) -> None:
 
 
 def _iterate_places(columns: Sequence[Column], path: str = "") -> Iterator[tuple[str, tuple[Column, bool]]]:
-    """Yield name, column and whether it is a field, also of elements and values."""
+    """Yield name, column and whether it is a field (elements and values are not)."""
     for each in columns:
         place = f"{path}{each.name}"
         yield place, (each, True)
@@ -290,7 +290,7 @@ def _move(columns: Sequence[Column], parts: Sequence[str], place: str, name: str
 
 
 def _at(columns: Sequence[Column], parts: Sequence[str], put: Any, name: str) -> tuple[Column, ...]:
-    """Return columns with those of one struct changed by ``put``; ``parts`` lead to it."""
+    """Return the columns with one struct changed by ``put``; ``parts`` lead to the struct."""
     if not parts:
         return tuple(put(columns))
     if not any(each.name == parts[0] for each in columns):

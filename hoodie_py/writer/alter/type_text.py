@@ -24,7 +24,7 @@ def parse_type(text: str) -> pa.DataType:
     """Return the type that a text names.
 
     Raises:
-        InvalidQueryError: it names none.
+        InvalidQueryError: it names no type.
     """
     if len(text) > _MOST_CHARS:
         raise InvalidQueryError(f"The name of a type has more than {_MOST_CHARS} characters.")
