@@ -1,6 +1,6 @@
 """Move the archive of a timeline from one layout to the other: archive files to a history, and back.
 
-The archive before stays where it is, as in Hudi: nothing reads it any more, and the next move there removes it.
+The old archive stays where it is, as in Hudi: nothing reads it any more, and the next move to its layout removes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def move_archive(
     zone: tzinfo,
     ensure_held: Callable[[], None],
 ) -> None:
-    """Write the archive of one layout as that of the other, where nothing counts yet.
+    """Write the archive of one layout in the form of the other, where it does not count yet.
 
     Raises:
         CorruptFileError: a file of the archive is damaged.
@@ -60,7 +60,7 @@ def move_archive(
 
 
 def remove_archive(files: TableFiles, config: TableConfig) -> None:
-    """Remove an archive that does not count: of a killed run, or of a table that comes back to a layout."""
+    """Remove an archive that does not count, left by a killed run or by a table that returns to a layout."""
     folder = config.find_history_folder()
     for info in files.list_or_empty(folder):
         if not info.is_dir and _is_of_archive(info.name, config.timeline_layout):
@@ -75,7 +75,7 @@ def _is_of_archive(name: str, layout: int) -> bool:
 
 
 def _iterate_logs(files: TableFiles, config: TableConfig) -> Iterator[list[ArchivedInstant]]:
-    """Yield the instants of archive files, oldest first, some at a time; of two entries of an instant the first."""
+    """Yield the instants of archive files in chunks, oldest first; of two entries of an instant only the first."""
     folder = config.find_history_folder()
     numbered = []
     for info in files.list_or_empty(folder):

@@ -1,11 +1,12 @@
 """Bring a table to another version (Hudi ``UpgradeDowngrade``).
 
-1. The steps are planned, and what a version cannot hold is refused, before anything is written.
+1. The steps are planned, and features that a version cannot hold are refused, before anything is written.
 2. Failed writes are rolled back, and log files compacted.
-3. Under the table's lock, step by step: indexes that do not stay go; the metadata table moves, then the timeline, into
-   folders where they do not count yet; then the properties change in one step, and the old files go.
+3. Under the table's lock, step by step: indexes that do not stay are dropped; the metadata table moves, then the
+   timeline, into folders where they do not count yet; then the properties change in one step, and the old files are
+   removed.
 
-Readers see the table before or after a step, and never between. A run that died is finished by the next one, which
+Readers see the table before or after a step, and never in between. A run that died is finished by the next one, which
 begins its step anew, or by one to the same version, which removes what is left.
 """
 
@@ -46,8 +47,8 @@ class VersionChange(Sentence):
 
     Attributes:
         before, after: table versions.
-        actions: what was done, one sentence each.
-        seconds: how long it took.
+        actions: the actions, one sentence each.
+        seconds: wall-clock time.
         dry_run: whether nothing was done.
 
     Examples:
@@ -75,7 +76,7 @@ class VersionChange(Sentence):
 def change_version(
     session: WriteSession, to: int, *, upwards: bool, merger: Merger | None = None, dry_run: bool = False
 ) -> VersionChange:
-    """Bring the table to a version; with ``dry_run`` only say what would be done.
+    """Bring the table to a version; with ``dry_run`` only return what would be done.
 
     Raises:
         InvalidQueryError: there is no such version, or it lies in the other direction.
@@ -107,7 +108,10 @@ def change_version(
 
 
 def plan_steps(snapshot: Snapshot, to: int, session: WriteSession) -> list[Step]:
-    """Return the steps to a version, each by the properties that the one before it leaves; errors as above."""
+    """Return the steps to a version, each planned from the properties that the one before leaves.
+
+    Errors as ``change_version``.
+    """
     options = session.settings.options
     config = snapshot.config
     if config.version != to and COMPLEX_KEY_CHECK.read(options):
@@ -157,7 +161,7 @@ def _settle_and_run(run: _Run, merger: Merger | None, *, upwards: bool) -> None:
         with run.session.hold_lock() as holding:
             now = run.session.look()
             if list(now.timeline) != list(settled.timeline):
-                continue  # another writer was between
+                continue  # another writer came in between
             _check_request(now, run.to, upwards=upwards)
             check_settled(run.session, now)
             while now.config.version != run.to:
@@ -170,20 +174,22 @@ def _settle_and_run(run: _Run, merger: Merger | None, *, upwards: bool) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """One run. ``told`` is what it did."""
+    """One run. ``told`` describes what it did."""
 
     session: WriteSession
     to: int
     told: list[str] = field(default_factory=list)
 
     def leave_old_versions(self, holding: HeldLock) -> None:
-        """Bring a table of a version that is only read to the first that is written. Writes that have not completed
-        stay, as in Hudi: the next writer rolls them back. Call it under the table's lock.
+        """Bring a table from a version that is only read to the first one that is written.
+
+        The caller holds the table's lock. Writes that have not completed stay, as in Hudi: the next writer rolls them
+        back.
         """
         session = self.session
         snapshot = session.look()
         if snapshot.config.version >= _FIRST:
-            return  # another run was between
+            return  # another run came in between
         step = _find_step(_gather(session, snapshot), self.to)
         holding.ensure_held()
         metadata.forget_metadata_table(session, snapshot)
@@ -194,7 +200,7 @@ class _Run:
         self.told += metadata.finish_metadata_table(session, holding)
 
     def perform(self, snapshot: Snapshot, step: Step, holding: HeldLock) -> None:
-        """Do one step. Call it under the table's lock."""
+        """Do one step. The caller holds the table's lock."""
         session, config, check = self.session, snapshot.config, holding.ensure_held
         after = TableConfig.from_properties(apply_changes(config.properties, step.changes))
         moves = after.timeline_layout != config.timeline_layout
@@ -209,13 +215,14 @@ class _Run:
         move = TimelineMove(session.files, snapshot.config, after, zone, session.settings.archival, check)
         copied = move.copy() if moves else 0
         check()
+        # From here on the new version counts. Readers do not see what comes before, and what comes after only tidies.
         change_properties(session.files, {**step.changes, **metadata.name_partitions(snapshot, complete, step)})
         if moves:
             move.remove_old()
         self.told += _describe_step(step, copied)
 
     def finish(self, holding: HeldLock) -> None:
-        """Do what comes after the properties, also for a run that died there."""
+        """Do the work after the change of the properties, also for a run that died there."""
         snapshot = self.session.look()
         forget_finished(self.session, snapshot)
         for path in list_leftovers(self.session.files, snapshot.config):

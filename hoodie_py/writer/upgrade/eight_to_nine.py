@@ -1,10 +1,10 @@
-"""From table version 8 to 9 (Hudi ``EightToNineUpgradeHandler``): merge modes in the place of payload classes.
+"""From table version 8 to 9 (Hudi ``EightToNineUpgradeHandler``): merge modes replace payload classes.
 
-* A built-in payload class becomes a merge mode, with a partial update mode, merge properties or ordering fields where
-  it needs them. The class is kept under the legacy key.
-* The strategy id goes, unless the mode is CUSTOM.
+* A built-in payload class becomes a merge mode, with a partial update mode, merge properties or ordering fields if
+  needed. The class is kept under the legacy key.
+* The strategy id is removed, unless the mode is CUSTOM.
 * ``hoodie.table.precombine.field`` becomes ``hoodie.table.ordering.fields``.
-* Index definitions without a version are of the first one.
+* Index definitions without a version get the first one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VERSION = 9
 
 
 def plan_step(facts: Facts) -> Step:
-    """Return what leads from version 8 to 9."""
+    """Return the step from version 8 to 9."""
     definitions = IndexDefinitions.of(replace(each, version=each.version or 1) for each in facts.definitions)
     return Step(
         to=VERSION,

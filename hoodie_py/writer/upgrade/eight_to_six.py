@@ -1,11 +1,11 @@
 """From table version 8 to 6 (Hudi ``EightToSevenDowngradeHandler``, ``SevenToSixDowngradeHandler``): the timeline moves
-back, and the payload class tells how records merge.
+back, and the payload class defines how records merge.
 
-Of the metadata table ``files``, ``column_stats``, ``bloom_filters`` and ``record_index`` stay. Hudi keeps a record
-index with keys for each partition, too; no release for tables of version 6 can read one, so it goes here.
+In the metadata table ``files``, ``column_stats``, ``bloom_filters`` and ``record_index`` stay. Hudi also keeps a
+partitioned record index; no release for tables of version 6 can read one, so it is dropped here.
 
-A merger of the user's has no payload class, and is refused as in Hudi. Hudi does not notice if the properties also name
-a payload class, and would merge by that one.
+A custom merger has no payload class, and is refused as in Hudi. Hudi does not notice if the properties also name a
+payload class, and would merge by it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KEPT = (names.FILES_PARTITION, names.COLUMN_STATS, names.BLOOM_FILTERS, names.R
 
 
 def plan_step(facts: Facts) -> Step:
-    """Return what leads from version 8 to 6.
+    """Return the step from version 8 to 6.
 
     Raises:
-        UnsupportedFeatureError: a merger of the user's decides, and no payload class.
+        UnsupportedFeatureError: records are merged by a custom merger and not by a payload class.
     """
     config = facts.config
     dropped = tuple(_list_dropped(facts))

@@ -1,7 +1,7 @@
 """The metadata table while a table's version changes.
 
-It moves as the table around it does. Meanwhile the properties name its partitions as ones that are being built, so that
-nobody reads it; a run that died in between builds them anew. Partitions that the other version does not know go first.
+It moves like the table around it. Meanwhile the properties list its partitions as being built, so that no reader uses
+it; if the run dies, the next one builds them anew. Partitions that the other version does not know are dropped first.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def set_aside(session: WriteSession, snapshot: Snapshot, ensure_held: Callable[[
 
 
 def forget_metadata_table(session: WriteSession, snapshot: Snapshot) -> None:
-    """Remove the metadata table, and have the properties name its partitions as ones to build."""
+    """Remove the metadata table, and list its partitions in the properties as ones to build."""
     config = snapshot.config
     every = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
     if every:
@@ -83,8 +83,10 @@ def forget_metadata_table(session: WriteSession, snapshot: Snapshot) -> None:
 def move_metadata_table(
     session: WriteSession, step: Step, zone: tzinfo, ensure_held: Callable[[], None], *, moves: bool
 ) -> None:
-    """Bring the metadata table, if there is one, to the version of a step. ``moves``: the layout of timelines changes.
-    One that the table does not use any more is left alone.
+    """Bring the metadata table, if there is one, to the version of a step.
+
+    ``moves``: whether the layout of timelines changes. A metadata table that the table does not use any more is left
+    alone.
 
     Raises:
         CorruptFileError: a file of it is damaged.
@@ -113,7 +115,7 @@ def _load(files: TableFiles) -> TableConfig | None:
 
 
 def name_partitions(snapshot: Snapshot, complete: tuple[str, ...], step: Step) -> Changes:
-    """Return the properties that put partitions into use again, and leave the others to be built."""
+    """Return the properties that put partitions into use again, and list the others as ones to build."""
     config = snapshot.config
     if not complete and not config.metadata_partitions and not config.metadata_partitions_inflight:
         return {}
@@ -123,7 +125,7 @@ def name_partitions(snapshot: Snapshot, complete: tuple[str, ...], step: Step) -
 
 
 def finish_metadata_table(session: WriteSession, holding: HeldLock) -> list[str]:
-    """Build partitions that are to be built, and return sentences about what was done."""
+    """Build the partitions that are listed as ones to build, and return sentences about what was done."""
     snapshot = session.look()
     config = snapshot.config
     told: list[str] = []
@@ -175,11 +177,11 @@ def _forget(session: WriteSession, partitions: list[str]) -> None:
 
 
 def add_empty_commit(session: WriteSession, ensure_held: Callable[[], None]) -> None:
-    """Give the metadata table of a table of version 6 a delta commit after its last compaction (Hudi
+    """Add a delta commit after the last compaction of the metadata table, in a table of version 6 (Hudi
     ``UpgradeDowngrade.run``).
 
-    Up to that version the instant of its next compaction is that of its last delta commit with a suffix, which must be
-    later than the last compaction.
+    Up to that version the instant of the next compaction is made from the last delta commit's with a suffix, and must
+    be later than the last compaction.
     """
     snapshot = session.look()
     view = open_metadata_view(snapshot)

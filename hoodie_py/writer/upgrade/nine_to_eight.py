@@ -1,11 +1,12 @@
-"""From table version 9 to 8 (Hudi ``NineToEightDowngradeHandler``): payload classes in the place of merge modes.
+"""From table version 9 to 8 (Hudi ``NineToEightDowngradeHandler``): payload classes replace merge modes.
 
-* The legacy payload class becomes the payload class again. What stood for it goes: partial update mode, merge
-  properties, ordering fields.
-* Indexes whose records are encoded in the second version go. Statistics of partitions go with those of columns.
+* The legacy payload class becomes the payload class again. The properties that stood for it are removed: partial
+  update mode, merge properties, ordering fields.
+* Indexes whose records are encoded in the second version are dropped. If column statistics are dropped, so are
+  statistics of partitions.
 
-Hudi drops a partial update mode that no payload class stands for, so that later updates would overwrite what they lack.
-Such a table is refused here.
+Hudi drops a partial update mode that does not follow from a payload class, so that later updates would overwrite the
+values that they lack. Such a table is refused here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ORDERING_OF_MYSQL = "_event_seq"
 
 
 def plan_step(facts: Facts) -> Step:
-    """Return what leads from version 9 to 8.
+    """Return the step from version 9 to 8.
 
     Raises:
         UnsupportedFeatureError: the table has a partial update mode of its own.

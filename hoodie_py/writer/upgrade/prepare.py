@@ -1,9 +1,7 @@
 """Settle a table before its version changes (Hudi ``UpgradeDowngradeUtils.rollbackFailedWritesAndCompact``).
 
 Failed writes are rolled back, and all log files merged into base files, so that no log is read by the rules of another
-version.
-
-Compactions that are pending are run, not left. Clusterings that are pending stay, with the logs of their file groups.
+version. Pending compactions are run. Pending clusterings stay, with the logs of their file groups.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _STRATEGY = "UnBoundedCompactionStrategy"
 
 
 def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapshot:
-    """Roll failed writes back and compact all file groups that may be, and return the table after that.
+    """Roll failed writes back and compact all file groups that may be compacted; return the table after that.
 
     Raises:
         HoodieError: as a rollback and a compaction.
@@ -50,20 +48,20 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
 
 
 def needs_rollback(snapshot: Snapshot) -> bool:
-    """Whether a table has writes that have not completed, or that are undone by half."""
+    """Whether there are incomplete or partly rolled back writes."""
     undone = snapshot.timeline.undone
     return bool(undone or list_pending_writes(snapshot) or list_pending_rollbacks(snapshot))
 
 
 def count_logs(snapshot: Snapshot) -> int:
-    """Return the number of log files that the newest slices have."""
+    """Return the number of log files in the newest slices."""
     if not snapshot.config.is_merge_on_read:
         return 0
     return sum(len(each.log_files) for each in snapshot.view.list_slices())
 
 
 def check_settled(session: WriteSession, snapshot: Snapshot) -> None:
-    """Refuse to go on beside other work on the table. Call it under the table's lock.
+    """Refuse to go on beside other work on the table. The caller holds the table's lock.
 
     Raises:
         ConflictError: names the instant.
@@ -79,7 +77,7 @@ def check_settled(session: WriteSession, snapshot: Snapshot) -> None:
             instant=each.request_time,
         )
     for each in timeline.select_pending().select_actions(CLEAN, ROLLBACK):
-        # It tells the metadata table what it prepared for the version that it began with. A dead one is finished later.
+        # A running one writes to the metadata table what it prepared for the old version. A dead one is finished later.
         if each.state == INFLIGHT and is_alive(session.files, each.request_time, session.settings.options):
             raise ConflictError(f"A {each.action} is running.", hint="Let it finish.", instant=each.request_time)
     for each in timeline.select_pending():

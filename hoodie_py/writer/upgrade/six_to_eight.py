@@ -1,10 +1,10 @@
 """From table version 6 to 8 (Hudi ``SixToSevenUpgradeHandler``, ``SevenToEightUpgradeHandler``): the timeline moves to
-a folder of its own, with completion times, and the properties tell the merge mode.
+a folder of its own, with completion times, and the properties name the merge mode.
 
-* A payload class that is not one of three becomes the mode CUSTOM, which keeps the class. The others become the mode
-  by which the table is read already. (Hudi turns merge-on-read tables that overwrite with the latest commit into ones
-  with event-time ordering if they have ordering fields, so that their past reads otherwise than before.)
-* The class of the key generator gets its type beside it, and that of the bootstrap index alike.
+* A payload class other than the three built-in ones becomes the mode CUSTOM, which keeps the class. The others become
+  the mode by which the table is read already. (Hudi changes merge-on-read tables that overwrite with the latest commit
+  to event-time ordering if they have ordering fields, so that their past reads differently.)
+* The type of the key generator is stored beside its class, and the type of the bootstrap index as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOOTSTRAP_TYPES = {
 
 
 def plan_step(facts: Facts) -> Step:
-    """Return what leads from version 6 to 8."""
+    """Return the step from version 6 to 8."""
     config = facts.config
     changes = set_version(VERSION) | {keys.TIMELINE_PATH: "timeline", keys.INITIAL_VERSION: str(config.version)}
     return Step(
@@ -47,7 +47,7 @@ def plan_step(facts: Facts) -> Step:
 
 def _name_merge(config: TableConfig) -> Changes:
     mode, strategy = config.merge_mode, config.merge_strategy_id
-    if mode is MergeMode.CUSTOM and not config.is_payload_based:  # a merger of the user's
+    if mode is MergeMode.CUSTOM and not config.is_payload_based:  # a custom merger
         return {keys.MERGE_MODE: mode.value, keys.MERGE_STRATEGY_ID: strategy}
     if mode is MergeMode.COMMIT_TIME_ORDERING:
         payload: str | None = merging.OVERWRITE_WITH_LATEST_PAYLOAD
@@ -64,8 +64,9 @@ def _name_key_generator(config: TableConfig) -> Changes:
 
 
 def _name_partition_fields(facts: Facts) -> Changes:
-    """Custom key generators have the types of their fields, ``day:TIMESTAMP``, in the properties from version 8 on: as
-    they are there already, else from the options.
+    """Return the partition fields with their types, ``day:TIMESTAMP``; {} unless the key generator is a custom one.
+
+    Tables store the types from version 8 on. They come from the table if it has them already, else from the options.
     """
     config = facts.config
     if config.key_generator != "CUSTOM" or any(config.partition_field_types):

@@ -1,7 +1,7 @@
-"""One step between two neighbouring table versions: what it does to the properties, the timeline and the indexes.
+"""One step between two neighbouring table versions: its changes to the properties, the timeline and the indexes.
 
-A step only says what is to be done (Hudi ``UpgradeHandler``, ``DowngradeHandler``); ``change_version`` does it. Table
-version 7 was never released, so the steps between 6 and 8 go over it.
+A step only describes the changes (Hudi ``UpgradeHandler``, ``DowngradeHandler``); ``change_version`` makes them. Table
+version 7 was never released, so the steps between 6 and 8 skip it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.indexes.definitions import IndexDefinitions
 
 Changes = dict[str, str | None]
-"""New values of properties; None takes one away."""
+"""New values of properties; None removes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a step is decided from: the table's properties, its index definitions and the caller's options.
+    """The input of a step: the table's properties, its index definitions and the caller's options.
 
-    ``partitions`` are the table's partition paths, below version 6 only.
+    ``partitions``: the table's partition paths, only below version 6.
     """
 
     config: TableConfig
@@ -33,14 +33,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What leads from one version to the next.
+    """The step from one version to the next.
 
     Attributes:
         to: the version after it.
-        changes: of the table's properties, the version among them.
-        metadata_changes: of the metadata table's properties.
+        changes: changes of the table's properties, including the version.
+        metadata_changes: changes of the metadata table's properties.
         dropped: partitions of the metadata table that do not stay. ``files`` stands for all.
-        definitions: the index definitions after it; None where they stay.
+        definitions: the index definitions after it; None if they stay.
     """
 
     to: int
@@ -51,14 +51,16 @@ class Step:
 
 
 def set_version(version: int) -> Changes:
-    """Return the properties that tell a version (Hudi ``HoodieTableConfig.setTableVersion``)."""
+    """Return the properties that name a version (Hudi ``HoodieTableConfig.setTableVersion``)."""
     layout = 1 if version < keys.FIRST_VERSION_OF_LAYOUT_2 else 2
     return {keys.VERSION: str(version), keys.TIMELINE_LAYOUT: str(layout)}
 
 
 def check_key_generator(config: TableConfig) -> None:
-    """Refuse a complex key generator with one field: releases of Hudi spell its keys in two ways (Hudi
+    """Refuse a complex key generator with one field (Hudi
     ``KeyGenUtils.isComplexKeyGeneratorWithSingleRecordKeyField``).
+
+    Releases of Hudi spell its keys in two ways.
 
     Raises:
         UnsupportedFeatureError: the table has one.

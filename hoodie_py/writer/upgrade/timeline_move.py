@@ -1,14 +1,14 @@
 """Move a timeline from one layout to the other (Hudi ``SevenToEightUpgradeHandler``, ``EightToSevenDowngradeHandler``).
 
 Hudi moves file by file, so that a reader meanwhile, or after a run that died, sees half a timeline. Here all files are
-copied into the folder of the other layout first, where nothing counts yet. The table's properties then say which folder
-counts, in one step, and the old files go. A run that died is begun anew: what it copied is removed first.
+first copied into the folder of the other layout, where nothing counts yet. Then the table's properties name the other
+folder, in one step, and the old files are removed. A run that died is begun anew: its copies are removed first.
 
     layout 1: T.commit (JSON)         layout 2: T_C.commit (Avro)
               T.replacecommit.*                 T.clustering.*      pending files, which the upgrade renames
 
-The completion time C is the time of the file, as Java takes it. Files of a table that was copied are all younger than
-its instants. Their times say nothing, so there the request times count.
+The completion time C is the time of the file, as in Java. If a table was copied, all its files are younger than its
+instants. Their times mean nothing then, and the request times count.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.upgrade.archive_move import move_archive, remove_archive
 
 _THREADS = 16
-_BEFORE_ALL = "00000001"  # bootstraps, and partitions of the metadata table, have no time
+_BEFORE_ALL = "00000001"  # the instants of bootstraps, and of partitions of the metadata table, are no times
 _FORMAT = "%Y%m%d%H%M%S"
 
 
@@ -49,7 +49,7 @@ _FORMAT = "%Y%m%d%H%M%S"
 class TimelineMove:
     """A timeline, and the layout that it moves to.
 
-    ``before`` and ``after`` are the table's properties; ``zone`` is that of the timeline's times. ``ensure_held``
+    ``before`` and ``after`` are the table's properties; ``zone`` is the zone of the timeline's times. ``ensure_held``
     raises a ConflictError once the table's lock is lost.
     """
 
@@ -61,7 +61,7 @@ class TimelineMove:
     ensure_held: Callable[[], None]
 
     def copy(self) -> int:
-        """Copy all files and the archive, and return the number of files of instants.
+        """Copy all files and the archive, and return the number of copied files of instants.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -84,7 +84,7 @@ class TimelineMove:
         return len(states)
 
     def remove_old(self) -> None:
-        """Remove the files of the layout before, once the properties name the other one."""
+        """Remove the files of the old layout. The properties must already name the other one."""
         self.ensure_held()
         remove_instants(self.files, self.before)
 
@@ -99,9 +99,9 @@ class TimelineMove:
             self._set_file_time(path, instant.completion_time or "")
 
     def _set_file_time(self, path: str, completion_time: str) -> None:
-        """Give a file its instant's completion time, which Java reads from there in layout 1. Object stores cannot."""
+        """Set a file's time to its instant's completion time, as Java reads that time from there in layout 1."""
         local = self.files.local_path(path)
-        if local is None:
+        if local is None:  # object stores cannot set it
             return
         with suppress(ValueError, OverflowError):  # digits that are no date
             moment = datetime.strptime(completion_time[:14], _FORMAT).replace(tzinfo=self.zone)
@@ -120,9 +120,10 @@ def list_states(files: TableFiles, config: TableConfig) -> list[tuple[FileInfo, 
 
 
 def remove_instants(files: TableFiles, config: TableConfig) -> int:
-    """Remove the files of instants in a layout's folder, completed ones last, and return their number."""
+    """Remove the files of instants in a layout's folder, and return their number."""
     states = list_states(files, config)
     with ThreadPoolExecutor(_THREADS, "hoodie-upgrade") as pool:
+        # Pending states first: without its completed file, an instant that is left would look as if it had failed.
         for completed in (False, True):
             gone = [info.path for info, instant in states if instant.is_completed is completed]
             list(pool.map(files.delete_with_checksum, gone))
@@ -130,7 +131,7 @@ def remove_instants(files: TableFiles, config: TableConfig) -> int:
 
 
 def rename(instant: Instant, layout: int, completion_time: str | None) -> Instant:
-    """Return an instant as its file is named in the other layout."""
+    """Return an instant with the name of its file in the other layout."""
     if instant.is_completed:
         return instant if layout == 1 else replace(instant, completion_time=completion_time)
     action = {CLUSTERING: REPLACE_COMMIT} if layout == 1 else {REPLACE_COMMIT: CLUSTERING}
@@ -150,10 +151,11 @@ def convert_content(content: bytes, instant: Instant, layout: int) -> bytes:
 
 
 def choose_completion_times(states: Sequence[tuple[FileInfo, Instant]], zone: tzinfo, has_logs: bool) -> dict[str, str]:
-    """Return the completion times of completed instants of layout 1 by their file's name.
+    """Return the completion times of completed instants of layout 1, by the names of their files.
 
-    No instant completes before it was requested, although some stores round times down. In a table with logs none that
-    is older than a compaction completes after it was planned, as its log files would belong to the wrong slice.
+    No instant completes before it was requested, although some stores round times down. In a table with logs, an
+    instant older than a compaction completes before the compaction was planned: else its log files would belong to the
+    wrong slice.
     """
     completed = [(info, instant) for info, instant in states if instant.is_completed]
     written = {info.name: _format(info, zone) for info, _ in completed}

@@ -6,8 +6,9 @@
     to 5    rows without a partition value lie in another partition than ``default``
     to 6    plans of compactions have no copy in ``.hoodie/.aux``
 
-What a table does not tell comes from the options of the call, as in Hudi from the writer's; where a writer has
-defaults, the table's partition paths are looked at. The metadata table is built anew, as its records changed.
+Facts that a table does not store come from the options of the call, as in Hudi from the writer's. Instead of relying on
+a writer's defaults, the step looks at the table's partition paths. The metadata table is built anew, as its records
+changed.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _PLANS = f"{METADATA_FOLDER}/.aux"
 
 
 def plan_step(facts: Facts) -> Step:
-    """Return what leads from a version below 6 to 6.
+    """Return the step from a version below 6 to 6.
 
     Raises:
-        InvalidQueryError: nothing tells the record key.
+        InvalidQueryError: neither the table nor the options name the record key.
         UnsupportedFeatureError: rows without a partition value lie in the partition ``default``.
     """
     config = facts.config
@@ -82,7 +83,7 @@ def _name_keys(facts: Facts, named: Changes) -> Changes:
 
 
 def _find(facts: Facts, names: tuple[str, ...]) -> str:
-    """Return what the table says under one of some names, else the options."""
+    """Return what the table's properties give for one of ``names``, else what the options give."""
     every = (
         *(facts.config.properties.get(each, "") for each in names),
         *(facts.options.get(each, "") for each in names),
