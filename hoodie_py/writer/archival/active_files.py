@@ -22,9 +22,9 @@ from hoodie_py.table.bounded import read_bounded
 
 @dataclass(frozen=True, slots=True)
 class ActiveTimeline:
-    """A timeline that is archived: of a table, or of its metadata table.
+    """A timeline that is archived: a table's, or its metadata table's.
 
-    ``names`` are those in its folder. ``zone`` is that of its times.
+    ``names`` are the names in its folder. ``zone`` is the zone of its times.
     """
 
     files: TableFiles
@@ -50,8 +50,8 @@ class ActiveTimeline:
 class ActiveFiles:
     """All states of an instant that have a file.
 
-    ``instant`` is the completed state that counts. Two writers may have completed one clean, so that ``states`` may
-    have several completed ones.
+    ``instant`` is the completed state that counts. Two writers may have completed one clean, so ``states`` may contain
+    several completed ones.
     """
 
     instant: Instant

@@ -3,9 +3,8 @@
 Under the table's lock, in this order, so that an instant is in one of the two timelines at any time:
 
 1. The instants are written to the archive.
-2. Markers that are left of them are removed.
-3. Their files leave the active timeline: first requested and inflight files, or else a completed instant would look
-   pending; then completed files, the oldest first, so that the timeline never has a hole.
+2. Their leftover markers are removed.
+3. Their files are removed from the active timeline.
 
 If a run dies between 1 and 3, instants are in both timelines, and count as active. The next run finds them in the
 archive and does not write them again.
@@ -50,9 +49,9 @@ class ArchiveResult(Sentence):
         instants: request times of the instants that left the active timeline, oldest first.
         files: paths of the new files of the archive.
         active: number of completed commits that are still in the active timeline.
-        why: what keeps these.
+        why: why they stay.
         seconds: wall-clock time.
-        dry_run: whether nothing was done; ``instants`` could go then.
+        dry_run: whether nothing was done; ``instants`` could be archived then.
 
     Examples:
         >>> for ts in range(3, 7):
@@ -79,10 +78,10 @@ class ArchiveResult(Sentence):
 
 
 class Archive(Protocol):
-    """What the layouts of the timeline differ in."""
+    """The operations in which the layouts of the timeline differ."""
 
     def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
-        """Return those of the instants, oldest first, that an archival which died has written already."""
+        """Return the instants that an archival which died has already written. ``active``: oldest first."""
         ...
 
     def add(self, active: Sequence[ActiveFiles]) -> str:
@@ -95,7 +94,7 @@ class Archive(Protocol):
 
 
 def archive(session: WriteSession, *, dry_run: bool = False) -> ArchiveResult:
-    """Archive what is due. With ``dry_run`` nothing is written.
+    """Archive the instants that are due. With ``dry_run`` nothing is written.
 
     Raises:
         CorruptFileError: an instant's file, or the archive, is damaged.
@@ -111,8 +110,9 @@ def archive(session: WriteSession, *, dry_run: bool = False) -> ArchiveResult:
 
 
 def archive_inline(session: WriteSession) -> ArchiveResult | None:
-    """Archive what is due after a commit; None if nothing is. The table as last seen decides that, without a request to
-    the store up to the number of commits that stay. Errors as for ``archive``.
+    """Archive the instants that are due after a commit; None if there are none. Errors as for ``archive``.
+
+    The last look at the table decides that. Unless there are more commits than stay, it costs no request.
     """
     known = session.looks.last
     if known is None or not choose_instants(known, session.settings.archival).instants:
@@ -127,7 +127,7 @@ def _run(session: WriteSession) -> ArchiveResult:
     with session.hold_lock() as holding:
         now = session.look()
         choice = choose_instants(now, settings)
-        confirm_completed(now, choice.instants)  # nothing else will tell that their ranges of hashes are in force
+        confirm_completed(now, choice.instants)  # later nothing else shows that their hash ranges are in force
         for path in remove_late_files(now, choice.instants, holding.ensure_held):
             _log.warning("Removed a file of a write that had been rolled back: %s/%s", session.files.uri, path)
         zone = parse_zone(session.timezone, now.config.timezone)
@@ -201,10 +201,12 @@ def _remove_active(timeline: ActiveTimeline, active: Sequence[ActiveFiles], ensu
         timeline.files.delete_with_checksum(timeline.locate(state))
 
     ensure_held()
+    # Pending states first: without its completed file, a completed instant would look pending.
     pending = [state for each in active for state in each.pending]
     with ThreadPoolExecutor(_THREADS, "hoodie-archive") as pool:
         list(pool.map(carry_span(remove), pending))
     ensure_held()
+    # One by one, the oldest first, so that the timeline never has a hole.
     for each in active:
         for state in each.completed:
             remove(state)

@@ -1,7 +1,7 @@
 """The archive of timeline layout 1: numbered files in log format (Hudi ``TimelineArchiverV1``).
 
 Each archival adds one file with an entry for every state of every instant. Files are never changed. Hudi 1.2.0 does not
-merge them either.
+merge them, either.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LogArchive:
         return self.timeline.config.find_history_folder()
 
     def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
-        """Return those of the instants that are in the newest file: an archival that died has written them already.
+        """Return the instants that are in the newest file: an archival that died has already written them.
 
         Raises:
             CorruptFileError: the file is damaged.
@@ -62,7 +62,7 @@ class LogArchive:
 
         Raises:
             CorruptFileError: an instant's file is damaged.
-            UnsupportedFeatureError: an instant's file lacks what an entry needs.
+            UnsupportedFeatureError: an instant's file lacks data for its entry.
             ConflictError: another writer archives, or the lock is lost.
             CommitStateUnknownError: the store did not say whether it wrote the file.
             StorageError: the store refused.
@@ -101,7 +101,7 @@ def _make_entries(timeline: ActiveTimeline, active: Sequence[ActiveFiles]) -> li
 
 
 def _format_time(modified: float | None, timeline: ActiveTimeline, state: Instant) -> str:
-    """Return when a state was reached: the time of its file, in milliseconds since 1970, as Java takes it."""
+    """Return when a state was reached: the time of its file, in milliseconds since 1970, as in Java."""
     if modified is None:
         return state.request_time
     return format_instant(datetime.fromtimestamp(modified / 1000, UTC), timeline.zone)

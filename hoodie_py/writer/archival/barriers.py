@@ -1,16 +1,17 @@
-"""Instants that keep others in the active timeline (Hudi ``TimelineArchiverV1``, ``TimelineArchiverV2``).
+"""Barriers: times that keep later instants in the active timeline (Hudi ``TimelineArchiverV1``,
+``TimelineArchiverV2``).
 
-Each barrier is a time: commits requested from then on stay, for one of these reasons.
+Commits requested at a barrier's time or later stay, for one of these reasons:
 
 * A write is pending. The commit before it stays as well, so that the timeline has no hole.
 * The trigger of compactions counts delta commits since the last one (Hudi ``CompactionUtils``).
 * A replace commit names file groups that no clean has removed yet. Without it they would be part of the table again
   (Hudi ``ClusteringUtils``).
-* The metadata table's log files have entries of commits since its last compaction, and only completed instants of the
-  table make them valid. Without a compaction nothing is archived.
+* The metadata table's log files contain entries of commits since its last compaction, and only completed instants of
+  the table make them valid. Without a compaction nothing is archived.
 * In the metadata table: the table around it still has the commit in its active timeline, or may roll it back (Hudi
   ``TimelineUtils.getEarliestInstantForMetadataArchival``).
-* Only if asked for: the last clean retained the commit's files.
+* Only on request: the last clean retained the commit's files.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _COUNTING_TRIGGERS = ("NUM_COMMITS", "NUM_AND_TIME")
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Commits requested at ``time`` or later stay; "" keeps all. ``holds_services``: cleans and rollbacks, too."""
+    """Commits requested at ``time`` or later stay; "" keeps all. ``holds_services``: so do cleans and rollbacks."""
 
     time: str
     why: str
@@ -53,7 +54,7 @@ class Barrier:
 
 
 def iterate_barriers(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator[Barrier]:
-    """Yield the barriers of a table, those that cost no request first.
+    """Yield the barriers of a table, starting with the ones that cost no request.
 
     Raises:
         CorruptFileError: the plan of a clean is damaged.
@@ -73,7 +74,7 @@ def iterate_barriers(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator
 
 
 def find_pending_barrier(timeline: Timeline) -> Iterator[Barrier]:
-    """Yield the last commit before the first pending write, or else that write."""
+    """Yield the last commit before the first pending write, or the pending write if there is no commit before it."""
     pending = next((each for each in timeline.select_pending() if each.is_write), None)
     if pending is None:
         return
@@ -122,7 +123,7 @@ def _find_replacement_barrier(snapshot: Snapshot, settings: ArchivalSettings) ->
 
 
 def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSettings) -> str:
-    """Return the time before which replaced file groups are certainly gone; "" where nothing tells."""
+    """Return the time before which replaced file groups are certainly gone; "" if it is unknown."""
     path = locate_requested(snapshot.config, clean)
     try:
         plan = CleanPlan.from_bytes(read_bounded(snapshot.files, path))
@@ -135,7 +136,7 @@ def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSe
         saved = min((each for each in plan.extra_metadata.get(SAVEPOINTED, "").split(",") if each), default="")
         replacing = snapshot.timeline.select_completed().select_actions(REPLACE_COMMIT)
         if saved and any(saved <= each.request_time <= earliest for each in replacing):
-            return saved  # the clean kept what the savepoint names, and passed the replace commit
+            return saved  # the clean kept the savepoint's files, and went past the replace commit
     return earliest or clean.request_time
 
 
@@ -165,7 +166,7 @@ def _find_metadata_barrier(snapshot: Snapshot) -> Iterator[Barrier]:
 
 
 def _is_after(each: Instant, last: Instant) -> bool:
-    """Whether an instant changed the table after another was requested: it completed later, or began later."""
+    """Whether an instant changed the table after ``last`` was requested: it completed later, or began later."""
     if each.completion_time is None:
         return each.request_time > last.request_time
     return each.completion_time > last.request_time and each.request_time != last.request_time

@@ -1,11 +1,12 @@
 """Choose the instants that leave the active timeline (Hudi ``TimelineArchiverV1``, ``TimelineArchiverV2``,
 ``ArchivalUtils``).
 
-With more than ``hoodie.keep.max.commits`` completed commits, the oldest go until ``hoodie.keep.min.commits`` are left.
-Where cleans retain more commits than that, both numbers grow. A barrier (``barriers``) keeps commits from a time on.
-The first savepoint is such a barrier; beyond it, if asked for, only commits with a savepoint stay.
+If there are more than ``hoodie.keep.max.commits`` completed commits, the oldest are archived until
+``hoodie.keep.min.commits`` are left. If cleans retain more commits than that, both numbers grow. A barrier
+(``barriers``) keeps commits from its time on. The first savepoint is a barrier, unless commits beyond it are archived
+on request; then only commits with a savepoint stay.
 
-Cleans and rollbacks: in layout 2 of the timeline those before the last commit that goes. In layout 1 each kind is
+In layout 2 of the timeline, cleans and rollbacks before the last archived commit are archived. In layout 1 each kind is
 counted like commits. Savepoints, restores and index builds always stay.
 """
 
@@ -30,9 +31,9 @@ from hoodie_py.writer.settings import ArchivalSettings
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The completed instants that may go, oldest first, and what keeps the others.
+    """The completed instants to archive, oldest first, and the reason why the others stay.
 
-    ``active`` is the number of completed commits in the active timeline, before any goes.
+    ``active`` is the number of completed commits in the active timeline before the archival.
     """
 
     instants: tuple[Instant, ...]
@@ -41,7 +42,7 @@ class Choice:
 
 
 def choose_instants(snapshot: Snapshot, settings: ArchivalSettings) -> Choice:
-    """Return what a table may archive.
+    """Return the instants that a table may archive.
 
     Nothing is read unless there are more instants than stay.
 
@@ -53,7 +54,7 @@ def choose_instants(snapshot: Snapshot, settings: ArchivalSettings) -> Choice:
 
 
 def choose_metadata_instants(metadata: Timeline, data: Timeline, settings: ArchivalSettings) -> Choice:
-    """Return what the metadata table of a table may archive. The settings are the metadata table's."""
+    """Return the instants that a metadata table may archive. The settings are the metadata table's."""
 
     def iterate_own() -> Iterator[Barrier]:
         if metadata.undone:
@@ -120,7 +121,7 @@ def _list_services(timeline: Timeline) -> Iterator[Instant]:
 
 
 def _keep_retained(timeline: Timeline, settings: ArchivalSettings) -> ArchivalSettings:
-    """Return settings that keep the commits that cleans retain, and two more (Hudi ``ArchivalUtils``)."""
+    """Return settings that keep the commits retained by cleans, and two more (Hudi ``ArchivalUtils``)."""
     commits = timeline.select_writes().instants
     if settings.clean_policy != KEEP_LATEST_COMMITS or len(commits) <= settings.clean_commits:
         return settings

@@ -1,10 +1,10 @@
 """The history of timeline layout 2: an LSM tree of Parquet files (Hudi ``LSMTimelineWriter``, ``LSMTimeline``).
 
 Each archival adds a file of level 0. Once a level has ten files, the oldest are merged into one of the next level.
-Every change is a new manifest, then the number in ``_version_``. Before that number a new file does not count, so that
-a writer may die at any time: the next one replaces the manifest and the files that it left.
+Every change writes a new manifest, then its number into ``_version_``. Until then a new file does not count, so a
+writer may die at any time: the next one replaces the manifest and the files that it left.
 
-The last manifests, and files that they name, stay for readers that have begun.
+The last manifests, and the files that they name, stay for readers that have begun.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline
 from hoodie_py.writer.settings import ArchivalSettings
 
 _THREADS = 16
-_LAST_LEVEL = 9  # Java knows levels of one digit
+_LAST_LEVEL = 9  # Java's file names have one digit for the level
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,7 @@ class HistoryArchive:
         return self.timeline.config.find_history_folder()
 
     def find_archived(self, active: Sequence[ActiveFiles]) -> set[Instant]:
-        """Return those of the instants, oldest first, that an archival which died has written already.
-
-        The first commits of a metadata table's partitions have the same few request times each time they are built,
-        so the completion time tells whether it is the same instant.
+        """Return the instants that an archival which died has already written. ``active``: oldest first.
 
         Raises:
             CorruptFileError: the history is damaged.
@@ -80,6 +77,7 @@ class HistoryArchive:
                 with locate_errors(path=f"{self.folder}/{each.name}"):
                     rows = parse_history_parquet(self._read(each), contents=False)
                 found.update((row.request_time, row.action, row.completion_time) for row in rows)
+        # By completion time, too: a metadata table's partitions begin with the same few request times at each build.
         instants = (each.instant for each in active)
         return {each for each in instants if (each.request_time, each.action, _find_completion(each)) in found}
 
@@ -96,7 +94,7 @@ class HistoryArchive:
             return self.add_instants(list(pool.map(partial(_read_row, self.timeline), active)))
 
     def add_instants(self, instants: Sequence[ArchivedInstant]) -> str:
-        """Add a file of instants with their contents; order and errors as for ``add``."""
+        """Add a file of instants with their contents; ``instants`` oldest first, errors as for ``add``."""
         now = load_history(self.files, self.folder)
         name = _choose_name(now, [each.request_time for each in instants], 0)
         added = self._create(now, name, [make_history_rows(instants)])
@@ -104,7 +102,7 @@ class HistoryArchive:
         return f"{self.folder}/{name}"
 
     def tidy(self) -> None:
-        """Merge files of a level that has enough of them, level by level, then remove what no reader needs.
+        """Merge the files of each level that has enough of them, then remove files that no reader needs.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -146,7 +144,7 @@ class HistoryArchive:
         with tempfile.TemporaryDirectory(prefix="hoodie_py-history-") as place:
             local = Path(place, "history.parquet")
             write_history(str(local), batches)
-            if name in now.names:  # of a writer that died before its manifest
+            if name in now.names:  # left by a writer that died before its manifest
                 self.files.delete_with_checksum(path)
             self.files.create_from(path, str(local))
             return replace(made, size=local.stat().st_size)
@@ -157,11 +155,11 @@ class HistoryArchive:
         path = f"{self.folder}/{make_manifest_name(number)}"
         listed = tuple(sorted(files, key=lambda each: each.name))
         self.ensure_held()
-        if number in now.manifests:  # of a writer that died before its number
+        if number in now.manifests:  # left by a writer that died before it wrote the number
             self.files.delete_with_checksum(path)
         self.files.put_if_absent(path, encode_manifest(listed))
         if self.files.is_local:
-            self.files.delete(f"{self.folder}/.{VERSION_FILE}.crc")  # Hadoop's checksum of the number before
+            self.files.delete(f"{self.folder}/.{VERSION_FILE}.crc")  # Hadoop's checksum of the old number
         self.files.put(f"{self.folder}/{VERSION_FILE}", str(number).encode())
         self.ensure_held()
         if read_manifest(self.files, path) != listed:  # this process slept, and another one took over
@@ -182,9 +180,9 @@ class HistoryArchive:
 
 
 def _choose_name(now: History, times: Sequence[str], level: int) -> str:
-    """Return a name that no file of the history has, of a level or above it.
+    """Return a name that no file of the history has, on ``level`` or above.
 
-    Files can be of the same times: each partition of a metadata table that is built anew begins with the same few.
+    Several files can contain the same times: each build of a metadata table's partition begins with the same few.
     """
     taken = {each.name for each in now.files}
     for number in range(level, _LAST_LEVEL + 1):
@@ -195,12 +193,12 @@ def _choose_name(now: History, times: Sequence[str], level: int) -> str:
 
 
 def _find_completion(instant: Instant) -> str:
-    """Return the completion time that the history has of an instant."""
+    """Return an instant's completion time as the history stores it."""
     return instant.completion_time or instant.request_time
 
 
 def _read_row(timeline: ActiveTimeline, active: ActiveFiles) -> ArchivedInstant:
-    """Read what the history keeps of an instant: its completed file, and the plan of a table service."""
+    """Read what the history stores of an instant: its completed file, and the plan of a table service."""
     instant = active.instant
     first = next(iter(active.pending), None)
     action = "" if first is None else first.action
@@ -218,9 +216,9 @@ def _read_row(timeline: ActiveTimeline, active: ActiveFiles) -> ArchivedInstant:
 
 
 def choose_merged(files: Iterable[HistoryFile], level: int, batch: int, most_bytes: int) -> list[HistoryFile]:
-    """Return the oldest files of a level that are merged into one; an empty list if there are too few.
+    """Return the oldest files of a level, to be merged into one; an empty list if there are too few.
 
-    They are at most ``batch``, and together not much larger than ``most_bytes``.
+    At most ``batch`` files are chosen, together not much larger than ``most_bytes``.
     """
     of_level = sorted((each for each in files if each.level == level), key=lambda each: each.name)
     if len(of_level) < batch:
