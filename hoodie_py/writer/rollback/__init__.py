@@ -1,1 +1,1 @@
-"""Rollbacks: ours, and those that somebody began and did not finish."""
+"""Roll back pending instants, and finish rollbacks that any writer began."""

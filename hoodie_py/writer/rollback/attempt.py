@@ -1,9 +1,9 @@
 """Remove what an unfinished attempt at a compaction or clustering left (Hudi ``HoodieTable``:
 ``rollbackInflightCompaction``, ``rollbackInflightClustering``).
 
-Such an attempt leaves base files of its instant and their change-data files, markers that name them, an
-inflight file and perhaps a commit in the metadata table. Readers see nothing of this. The data files go first and the
-inflight file last, so that an interrupted removal can be repeated.
+Such an attempt leaves base files of its instant and their change-data files, markers that name them, an inflight file
+and perhaps a commit in the metadata table. Readers see nothing of this. The data files go first and the inflight file
+last, so that an interrupted removal can be repeated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hoodie_py.writer.timeline.session import WriteSession
 def list_files_of_instant(files: TableFiles, instant: str, groups: Iterable[GroupKey]) -> dict[str, int]:
     """List the base files and change-data files that an attempt left in file groups, with their sizes in bytes.
 
-    A group without file id stands for all groups of its partition: a clustering makes new ones.
+    A group without file id stands for all groups of its partition: a clustering creates new ones.
     """
     wanted = set(groups)
     partitions = sorted({partition for partition, _ in wanted})
@@ -48,11 +48,11 @@ def remove_files(
 ) -> int:
     """Delete the files that attempts at a compaction or clustering wrote, and return how many were deleted.
 
-    Paths in ``keep`` stay. ``check`` is called between the listing and the deletion; it raises if the run has lost the
-    lock or its heartbeat. Another process may have run the compaction again then, and its files have the same instant.
+    Paths in ``keep`` stay. ``check`` is called between the listing and the deletion. It raises if the run has lost the
+    lock or its heartbeat: then another process may have run the compaction again, with files of the same instant.
 
     Raises:
-        ConflictError: by ``check``.
+        ConflictError: raised by ``check``.
     """
     announced = list_announced_files(files, instant)
     listed = list_files_of_instant(files, instant, groups).keys()
@@ -86,7 +86,7 @@ def undo_attempt(
 ) -> int:
     """Take an inflight compaction or clustering back to requested, and return how many data files were removed.
 
-    Call it under the table's lock, when no process runs the compaction. ``check`` is as for ``remove_files``.
+    The caller holds the table's lock, and no process runs the compaction. ``check`` is as for ``remove_files``.
     """
     undo_metadata_commit(session.files, pending.request_time, check)
     removed = remove_files(session.files, pending.request_time, groups, check=check)
@@ -102,9 +102,9 @@ def _is_file_of(path: str, instant: str) -> bool:
 
 
 def _parse_name(name: str) -> BaseFileName | LogFileName | None:
-    """Parse the name of a file that a compaction may write; None for others.
+    """Parse the name of a file that a compaction may write; None for other names.
 
-    Up to table version 6 other log files also carry its instant: those of later writes.
+    Up to table version 6 the log files of later writes also carry the compaction's instant.
     """
     if not name.startswith("."):
         return parse_base_file_name(name)

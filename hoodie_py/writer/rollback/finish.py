@@ -1,15 +1,16 @@
 """Finish a pending rollback of this package, or of a Java Hudi that died over it (Hudi ``BaseRollbackActionExecutor``).
 
-Java deletes the data files, tells its metadata table, removes the rolled-back instant, and completes the rollback last.
-So any part of the instant may be left, also its completed file, if a user rolled a completed commit back. Until the
-rollback is complete, Java finishes it before each write, and cannot do so once a later instant has completed.
+Java deletes the data files, then updates its metadata table, removes the rolled-back instant, and completes the
+rollback last. So any part of the instant may be left, even its completed file, if a user rolled a completed commit
+back. Until the rollback is complete, Java tries to finish it before each write, and cannot do so once a later instant
+has completed.
 
-* The rest of the instant is removed. If the plan is of a compaction, the compaction goes back to requested.
+* The rest of the instant is removed. If the plan is for a compaction, the compaction goes back to requested.
 * If the metadata table has a commit of the rollback, the data files were removed before.
 * If the metadata table has compacted the instant's entries (Java fails there), a commit of the rollback removes the
   files from it.
-* A completed commit on which later commits rest cannot be rolled back. Such a rollback has done nothing, so a caller
-  that names the rollback removes it from the timeline.
+* A completed commit on which later commits rest cannot be rolled back. Such a rollback has done nothing, so it is
+  removed from the timeline if the caller names it.
 """
 
 from __future__ import annotations
@@ -72,15 +73,15 @@ def finish_rollback(
     *,
     named: bool = False,
 ) -> tuple[str, int]:
-    """Finish a rollback. Call it under the table's lock, when no process works on it or on its instant.
+    """Finish a rollback. The caller holds the table's lock, and no process works on the rollback or on its instant.
 
-    ``check`` is called before files of a compaction are deleted; it raises if the run has lost the lock or its
-    heartbeat, as another process may run the compaction again then. ``named``: the caller named this
-    rollback itself; then one that cannot be finished is removed.
+    ``check`` is called before files of a compaction are deleted. It raises if the run has lost the lock or its
+    heartbeat, as another process may run the compaction again then. ``named``: whether the caller named this rollback
+    itself; then it is removed if it cannot be finished.
 
     Returns:
         What is left of the instant, "gone" or "requested", and how many data files were removed. "rollback" means that
-        nothing was done, and that the rollback is removed.
+            nothing was done, and that the rollback is removed.
 
     Raises:
         UnsupportedFeatureError: later commits rest on the completed commit, or only Java Hudi can undo the rest of the
@@ -110,7 +111,7 @@ def finish_rollback(
 
 
 def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) -> None:
-    """Remove an instant's ranges of hashes, markers, heartbeat and timeline files, the requested one last."""
+    """Remove an instant's hash ranges, markers, heartbeat and timeline files, the requested file last."""
     forget_pending(snapshot, pending)
     Markers(session.files, pending.request_time).remove_all()
     session.files.delete_with_checksum(f"{HEARTBEAT_FOLDER}/{pending.request_time}")
@@ -118,7 +119,7 @@ def remove_instant(session: WriteSession, snapshot: Snapshot, pending: Instant) 
 
 
 def check_removable(snapshot: Snapshot, compaction: Instant, groups: Collection[GroupKey]) -> None:
-    """Refuse to remove a compaction if log files carry its instant. From table version 8 on none do.
+    """Refuse to remove a compaction if log files carry its instant, which is possible up to table version 6.
 
     Raises:
         UnsupportedFeatureError: names the file.
@@ -164,7 +165,7 @@ def find_problem(snapshot: Snapshot, begun: PendingRollback) -> UnsupportedFeatu
 
 
 def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
-    """Return the pending instant, or None if it is gone. A completed one becomes pending first, as in Java."""
+    """Return the pending instant, or None if it is gone. A completed instant becomes pending first, as in Java."""
     found = find_undone(snapshot, begun)
     if found is None or not found.is_completed:
         return found
@@ -173,7 +174,7 @@ def _reopen_completed(session: WriteSession, snapshot: Snapshot, begun: PendingR
 
 
 def find_undone(snapshot: Snapshot, begun: PendingRollback) -> Instant | None:
-    """Return what the timeline still has of the instant that a rollback undoes."""
+    """Return the instant that a rollback undoes, as far as the timeline still has it."""
     return snapshot.timeline.find(begun.target, *_COMPLETED)
 
 
@@ -182,7 +183,7 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_com
     files: Files = begun.files
     if not is_recorded_in_metadata(snapshot, rollback):
         files = join_files(snapshot, begun)
-        undo_metadata_commit(session.files, rollback)
+        undo_metadata_commit(session.files, rollback)  # what an earlier attempt left; its commit is written again below
         of_others = open_told_metadata(session, snapshot, target, files)
         metadata = MetadataTable(session, snapshot) if is_compacted else of_others
         if not is_compacted:
@@ -201,9 +202,9 @@ def _undo(session: WriteSession, begun: PendingRollback, target: Instant, is_com
 def open_told_metadata(
     session: WriteSession, snapshot: Snapshot, target: Instant, files: Files
 ) -> MetadataTable | None:
-    """Return the metadata table if other commits have told it of files that a rollback removes; None if none has.
+    """Return the metadata table if other commits have added files to it that a rollback removes; else None.
 
-    A clustering writes base files. Log files named after it are those of writes that go to old and new buckets.
+    A clustering writes base files. Log files named after it belong to writes that go to old and new buckets.
 
     Raises:
         UnsupportedFeatureError: the metadata table cannot be kept right.
@@ -218,7 +219,7 @@ def _begin_if_requested(session: WriteSession, snapshot: Snapshot, begun: Pendin
 
 
 def join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
-    """Return the instant's files: those that exist, and those that the plan names."""
+    """Return the instant's files: existing files, and files that the plan names."""
     named = {
         partition: tuple(name for name in names if is_named_after(name, begun.target))
         for partition, names in begun.files.items()
@@ -227,8 +228,9 @@ def join_files(snapshot: Snapshot, begun: PendingRollback) -> Files:
 
 
 def _find_gone(session: WriteSession, begun: PendingRollback) -> Files:
-    """Return the files that the plan names and that are gone: log files among them, whose names do not tell the instant
-    up to table version 6, and which an earlier attempt deleted.
+    """Return the files that the plan names and that are gone.
+
+    They include log files that an earlier attempt deleted: up to table version 6 their names do not show the instant.
     """
     gone = {}
     for partition, names in begun.files.items():
@@ -248,7 +250,7 @@ def _join_names(*parts: Files) -> Files:
 def _remove_rollback_blocks(files: TableFiles, rollback: str) -> None:
     """Remove log files with rollback blocks that Java's attempt wrote, up to table version 6.
 
-    The blocks that they undo are deleted by now, and the metadata table does not know these files.
+    The blocks that they undo are already deleted, and the metadata table has no entries for these files.
     """
     for marker in Markers(files, rollback).list_announced():
         if parse_log_file_name(marker.file_name) is None:
@@ -264,8 +266,9 @@ Files = Mapping[str, tuple[str, ...]]
 
 
 def begin_rollback(session: WriteSession, snapshot: Snapshot, pending: Instant, files: Files) -> Instant:
-    """Save the plan of a rollback, begin it, and return the inflight instant. Call it under the table's lock. ``files``
-    are those that the pending instant wrote.
+    """Save the plan of a rollback, begin it, and return the inflight instant. The caller holds the table's lock.
+
+    ``files``: the files that the pending instant wrote.
 
     Raises:
         CommitStateUnknownError: the store did not say whether a file was written.

@@ -1,6 +1,6 @@
-"""Say what a rollback would remove, and remove nothing: the same look at the table as ``rollback``, without the lock.
+"""Show what a rollback would remove, and remove nothing: the same look at the table as ``rollback``, without the lock.
 
-The table may change before the rollback comes, so that the report is what it would do now.
+The table may change before the rollback is run; the report shows what it would do now.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from hoodie_py.writer.transaction.pending import PendingRollback, list_rollbacks
 
 @dataclass(frozen=True, slots=True)
 class DoomedFile:
-    """A data file that a rollback would remove: its path in the table, its size in bytes, and the types of its blocks,
-    if it is a log file. A block that was not written whole is "CORRUPT".
+    """A data file that a rollback would remove: its path in the table, its size in bytes, and a log file's block types.
+
+    A block that was not written whole is "CORRUPT".
 
     Examples:
         >>> from hoodie_py import DoomedFile
@@ -56,13 +57,13 @@ class RollbackReport(Sentence):
         table: the table's uri.
         instant: request time of the instant that would be undone.
         action: its action.
-        left: "requested" if it could be run again, "gone" if nothing of it would be left.
+        left: "requested" if it can be run again afterwards, "gone" if nothing of it will be left.
         files: data files that the instant wrote.
         metadata_files: files of the metadata table with the instant's entries.
         timeline_files: files of the timeline.
         rollback: request time of a rollback that has begun and would be finished; None if it would be a new one.
         at_work: whether a writer keeps the instant alive, so that a rollback is refused now.
-        checkpoint: path of the file by which a Flink job says that it writes to the instant; None without one.
+        checkpoint: path of the file by which a Flink job shows that it writes to the instant; None without one.
 
     Examples:
         >>> instant = trips.schedule_compaction()
@@ -102,7 +103,7 @@ class RollbackReport(Sentence):
 
 
 def preview_rollback(session: WriteSession, instant: str) -> RollbackReport:
-    """Return what ``rollback`` would remove. It writes nothing and takes no lock; errors as there."""
+    """Return what ``rollback`` would remove. Nothing is written and no lock is taken; errors as for ``rollback``."""
     snapshot = session.look()
     begun = find_begun(snapshot, instant)
     if begun is None:
@@ -148,7 +149,7 @@ def _preview_compaction(session: WriteSession, snapshot: Snapshot, pending: Inst
 
 
 def _preview_begun(session: WriteSession, snapshot: Snapshot, begun: PendingRollback, *, named: bool) -> RollbackReport:
-    """Say what is left to do of a rollback that has begun; see ``finish_rollback``."""
+    """Return what a rollback that has begun still has to remove; see ``finish_rollback``."""
     files, rollback = session.files, begun.instant.request_time
     problem = find_problem(snapshot, begun)
     if not begun.target or (problem is not None and named):

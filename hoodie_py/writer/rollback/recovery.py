@@ -1,13 +1,14 @@
 """Undo failed writes before the next write begins (Hudi ``BaseHoodieTableServiceClient.rollbackFailedWrites``).
 
-A write has failed if its heartbeat stopped, or if it has none and began long ago. A lock says nothing about it, as the
-other writer may use another lock. If a pending write may still be at work, it is skipped if other writers are declared;
+A write has failed if its heartbeat stopped, or if it has none and began long ago. A lock proves nothing, as the other
+writer may use another lock. A pending write that may still be at work is skipped if other writers are declared;
 otherwise this write is refused. Pending compactions and clusterings stay: they are run again. With the policy NEVER all
 failed writes stay.
 
-Pending rollbacks are finished first, whoever began them. Java does so before each write, and cannot do it once a later
-instant has completed. Beside declared writers a young rollback is left to whoever began it: Java's fails if the
-timeline files that it removes are gone, and where it follows a commit, that commit seems to have failed.
+Pending rollbacks are finished first, whichever writer began them. Java does so before each write, and cannot do it once
+a later instant has completed. If other writers are declared, a young rollback is left to the writer that began it: Java
+fails if the timeline files that it removes are gone, and a commit that triggered the rollback would seem to have
+failed.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ _MOST_FAILED = 200  # each rollback lists the whole table and waits for the cloc
 
 
 def undo_failed_writes(session: WriteSession, *, spare_others: bool = False) -> Snapshot:
-    """Roll back failed writes and return the table after that. ``spare_others``: writes that may be at work are left
-    alone although no other writers are declared.
+    """Roll back failed writes and return the table after that.
+
+    ``spare_others``: leave writes alone that may be at work, even if no other writers are declared.
 
     Raises:
         ConflictError: a pending write is at work, or may be.
@@ -58,14 +60,16 @@ def undo_failed_writes(session: WriteSession, *, spare_others: bool = False) -> 
     failed = [each for each in pending if _has_failed(session, snapshot, each, spare=spare_others)]
     is_at_work = partial(_is_young, session) if session.multi_writer else None
     for instant in failed:
-        with suppress(InvalidQueryError):  # another writer completed or undid it since the look, or is undoing it
+        with suppress(InvalidQueryError):  # since the look another writer completed or undid it, or began to undo it
             rollback(session, instant.request_time, is_at_work)
     return session.look() if pending else snapshot
 
 
 def finish_rollbacks(session: WriteSession, snapshot: Snapshot, service: str | None = None) -> bool:
-    """Finish pending rollbacks, and return whether there were any. Beside declared writers only old ones count.
-    ``service`` is the request time of a compaction or clustering that is about to run; its rollback is finished too.
+    """Finish pending rollbacks, and return whether there were any.
+
+    If other writers are declared, only old rollbacks count. ``service`` is the request time of a compaction or
+    clustering that is about to run; its rollback is finished, too.
 
     Raises:
         ConflictError: a writer is at work on an instant that is rolled back.
@@ -82,10 +86,10 @@ def finish_rollbacks(session: WriteSession, snapshot: Snapshot, service: str | N
 
 
 def list_rollbacks_to_finish(snapshot: Snapshot, service: str | None = None) -> list[PendingRollback]:
-    """Return the rollbacks to finish before another instant completes, those of the newest instants first.
+    """Return the rollbacks to finish before another instant completes, rollbacks of the newest instants first.
 
     The rollback of a pending compaction or clustering can wait until the next run of that instant, which finishes it.
-    So only the rollback of the one in the argument counts.
+    So only the rollback of ``service`` counts.
     """
     begun = [each for each in list_pending_rollbacks(snapshot) if not _can_wait(snapshot, each, service)]
     return sorted(begun, key=lambda each: each.target, reverse=True)
@@ -115,13 +119,13 @@ def _check_number(failed: list[Instant]) -> None:
 
 
 def read_pending_life(session: WriteSession, snapshot: Snapshot, instant: Instant) -> WriterLife:
-    """Return whether the writer of a pending instant may be at work. Raises StorageError if the store does not say."""
+    """Return whether the writer of a pending instant may be at work. Raises StorageError if the store fails."""
     begun = session.open_timeline(snapshot).locate(instant)
     return read_life(session.files, instant.request_time, begun, session.settings.options)
 
 
 def is_rolled_back(snapshot: Snapshot, instant: Instant) -> bool:
-    """Whether a completed rollback has removed all of a pending write but its timeline files."""
+    """Whether a completed rollback has removed everything of a pending write except its timeline files."""
     return any(each.is_completed for each in list_rollbacks_of(snapshot, instant.request_time))
 
 
@@ -136,7 +140,7 @@ def _has_failed(session: WriteSession, snapshot: Snapshot, instant: Instant, *, 
 
 
 def _has_ended(session: WriteSession, instant: Instant) -> bool:
-    """Whether a write has completed or gone since the timeline was loaded."""
+    """Whether a write has completed or disappeared since the timeline was loaded."""
     now = session.look().timeline.find(instant.request_time, instant.action)
     return now is None or now.is_completed
 

@@ -2,9 +2,9 @@
 
 * An inflight compaction goes back to requested: its data files, its markers and its inflight file are removed. A
   requested one is removed, unless log files already carry its instant (up to table version 6).
-* Of any other write the data files are removed, then a completed rollback instant records that, then the instant's
-  timeline files are removed. The instant in the file names tells which files the write made. Up to version 6 the names
-  of log files do not, so their blocks are read; a log file with blocks of other commits is left to Java.
+* For any other write, the data files are removed, then a completed rollback instant records that, then the instant's
+  timeline files are removed. The instant in the file names shows which files the write made. Up to version 6 the names
+  of log files do not show it, so their blocks are read; a log file with blocks of other commits is left to Java.
 * The instant's entries in the metadata table go first. Readers ignore them while the instant is pending.
 
 ``finish_rollback`` continues an interrupted rollback, this package's or Java's, by its plan.
@@ -95,8 +95,10 @@ class RollbackResult(Sentence):
 def rollback(
     session: WriteSession, instant: str, is_at_work: Callable[[Snapshot, Instant], bool] | None = None
 ) -> RollbackResult:
-    """Undo a pending instant, or finish a pending rollback. ``is_at_work`` says whether the writer of a pending
-    rollback may be at work on it; it is left to that writer then.
+    """Undo a pending instant, or finish a pending rollback.
+
+    ``is_at_work`` returns whether the writer of a pending rollback may be at work on it. Then it is left to that
+    writer.
 
     Raises:
         InvalidQueryError: no instant is pending at that time, or another writer may be rolling it back.
@@ -137,14 +139,14 @@ def _undo(session: WriteSession, snapshot: Snapshot, instant: str, check: Callab
 
 
 def find_begun(snapshot: Snapshot, instant: str) -> PendingRollback | None:
-    """Return the pending rollback that has this request time, or that undoes this instant."""
+    """Return the pending rollback with this request time, or the one that undoes this instant."""
     return next(
         (each for each in list_pending_rollbacks(snapshot) if instant in (each.instant.request_time, each.target)), None
     )
 
 
 def find_target(snapshot: Snapshot, instant: str) -> str:
-    """Return request time of the instant to undo. A rollback without a plan is that instant itself."""
+    """Return the request time of the instant to undo. A rollback without a plan is itself that instant."""
     begun = find_begun(snapshot, instant)
     if begun is not None:
         return begun.target or instant
@@ -152,7 +154,7 @@ def find_target(snapshot: Snapshot, instant: str) -> str:
 
 
 def find_pending(snapshot: Snapshot, instant: str) -> Instant:
-    """Return the pending instant of a time; errors as for ``rollback``."""
+    """Return the pending instant with this request time; errors as for ``rollback``."""
     found = snapshot.timeline.find(instant)
     if found is None or found.is_completed:
         state = "There is no instant" if found is None else f"The {found.action} is completed"
@@ -191,10 +193,11 @@ def _undo_write(session: WriteSession, snapshot: Snapshot, pending: Instant) -> 
     files = find_written_files(snapshot, instant, clustering=is_clustering(snapshot, pending))
     metadata = open_told_metadata(session, snapshot, pending, files)
     undo_metadata_commit(session.files, instant)
+    # The plan is saved before any file goes: by it the next writer finishes the rollback if this process dies.
     inflight = begin_rollback(session, snapshot, pending, files)
     delete_files(session.files, files)
     if metadata is not None:
         metadata.commit(MetadataCommit(session, snapshot, inflight.request_time, "rollback", deleted=files))
     complete_rollback(session, snapshot, inflight, pending, files)
-    remove_instant(session, snapshot, pending)
+    remove_instant(session, snapshot, pending)  # last: a rollback that is complete lets the next writer repeat this
     return RollbackResult(instant, pending.action, "gone", inflight.request_time, sum(map(len, files.values())))

@@ -1,7 +1,7 @@
 """Find the data files that an unfinished write left, this package's or Java's.
 
 File names carry the write's instant. Only log files up to table version 6 carry the slice's base instant instead, so
-their blocks are read. Change-data files count too.
+their blocks are read. Change-data files count, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from hoodie_py.writer.handles.markers import Markers
 
 
 def find_written_files(snapshot: Snapshot, instant: str, *, clustering: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return names of the data files that an instant wrote, by partition path. Those of a ``clustering`` are also the
-    log files that are named after it: Java's writers put changes of buckets beside it into its new file groups, too.
+    """Return names of the data files that an instant wrote, by partition path.
+
+    For a clustering, includes log files named after it (Java writes concurrent bucket changes there).
 
     Raises:
         UnsupportedFeatureError: a log file also holds blocks of other writes.
@@ -48,7 +49,7 @@ def _is_written_by(files: TableFiles, info: FileInfo, instant: str, by_block: bo
 
 
 def _has_blocks_of(files: TableFiles, path: str, instant: str, *, torn_is_own: bool) -> bool:
-    """Whether a log file is the instant's. A file without a whole block is if the instant announced it."""
+    """Whether an instant wrote a log file. If it contains no whole block, the instant wrote it if it announced it."""
     try:
         data = read_bounded(files, path, "log_bytes")
     except FileMissingError:  # its writer has removed it since the listing
