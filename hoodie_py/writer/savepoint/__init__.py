@@ -1,1 +1,1 @@
-"""Savepoints, and the restore of a table to one."""
+"""Savepoints, and restores to them."""

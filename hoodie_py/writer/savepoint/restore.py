@@ -3,10 +3,11 @@
 1. Under the table's lock: plan, check, create the requested file. From then on no other writer begins.
 2. Under the lock, with a heartbeat: create the inflight file. Switch the metadata table off, as its entries cannot be
    taken back one by one. Undo the instants. Build the metadata table anew, with the partitions that it had.
-3. The restore completes by ``commit_protocol``. Then rollbacks after the savepoint go off the timeline, as in Java.
+3. The restore completes by ``commit_protocol``. Then rollbacks after the savepoint are removed from the timeline, as in
+   Java.
 
-The properties name the partitions to build as inflight ones meanwhile, so that a killed restore forgets nothing: the
-next one, to the same savepoint, goes on with the saved plan.
+Meanwhile the properties list the partitions as being built, so that a killed restore forgets none: the next restore to
+the same savepoint goes on with the saved plan.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RestoreResult(Sentence):
         undone: request times of the undone instants, newest first.
         files_deleted: number of removed data files.
         metadata_partitions: partitions of the metadata table that were built anew.
-        seconds: how long it took.
+        seconds: wall-clock time.
 
     Examples:
         >>> savepoint = trips.savepoint()
@@ -90,7 +91,7 @@ def restore(session: WriteSession, savepoint: str) -> RestoreResult:
     """Restore the table to a savepoint, or finish a restore to it that was cut short.
 
     Raises:
-        InvalidQueryError: there is no such savepoint, a later one is in the way, or a restore to another is pending.
+        InvalidQueryError: there is no such savepoint, a later one prevents it, or a restore to another one is pending.
         InvalidTableError: files of the savepoint are gone.
         UnsupportedFeatureError: commits after it were archived, or the table has a feature that is not handled.
         ConflictError: a writer is at work.
@@ -116,8 +117,9 @@ def restore(session: WriteSession, savepoint: str) -> RestoreResult:
 
 
 def _request(session: WriteSession, savepoint: str) -> str | None:
-    """Save the plan of a restore, or find the one that was begun, and return its request time; None if nothing came
-    after the savepoint.
+    """Save the plan of a restore, or find the one that was begun, and return its request time.
+
+    Return None if nothing came after the savepoint.
     """
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -145,7 +147,7 @@ def _request(session: WriteSession, savepoint: str) -> str | None:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of a pending restore; how it completes, too."""
+    """One run of a pending restore, and its completion."""
 
     session: WriteSession
     instant: str
@@ -161,7 +163,7 @@ class _Run:
     known_rollbacks: frozenset[str] = frozenset()
 
     def undo(self, holding: HeldLock) -> None:
-        """Undo the instants of the plan that are left. Call it under the table's lock."""
+        """Undo the remaining instants of the plan. The caller holds the table's lock."""
         snapshot = self.session.look()
         pending = self._find_pending(snapshot)
         self.plan = read_plan(snapshot, pending)
@@ -178,7 +180,7 @@ class _Run:
         self.snapshot = self.session.look()
 
     def _switch_metadata_off(self, snapshot: Snapshot, ensure_own: Callable[[], None]) -> tuple[str, ...]:
-        """Take the partitions of the metadata table out of use, and return those to build anew."""
+        """Take the partitions of the metadata table out of use, and return the ones to build anew."""
         config = snapshot.config
         every = tuple(sorted({*config.metadata_partitions, *config.metadata_partitions_inflight}))
         kept = () if self.session.settings.metadata_mode == "disable" else every
@@ -208,7 +210,7 @@ class _Run:
         return found
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
+        """Take back the entries in the metadata table of an earlier attempt that ended right after writing them."""
         ensure_own()
         undo_metadata_commit(self.session.files, self.instant, ensure_own)
 
@@ -247,8 +249,9 @@ class _Run:
 
 
 def _remove_rollbacks(session: WriteSession, savepoint: str) -> None:
-    """Remove rollbacks after the savepoint from the timeline. What they undid is gone, and Java's metadata table would
-    wait for them.
+    """Remove rollbacks after the savepoint from the timeline.
+
+    The instants that they undid are gone, and Java's metadata table would wait for them.
     """
     with session.hold_lock() as holding:
         snapshot = session.look()

@@ -1,13 +1,13 @@
-"""Decide what a restore undoes, and refuse one that cannot be carried out (Hudi ``RestorePlanActionExecutor``,
+"""Decide what a restore undoes, and refuse one that is not possible (Hudi ``RestorePlanActionExecutor``,
 ``RestoreInstantComparatorFactory``).
 
-A restore undoes every write after the savepoint, newest first. After means: completed later than the savepoint's
-commit did, or not completed. Compactions of merge-on-read tables count by their request time, as log files of the
-commits after the request belong to their base files. Up to version 6 only request times are known. Pending clusterings
-and log compactions that were planned before the savepoint stay, and so do cleans.
+A restore undoes every write after the savepoint, newest first. A write is after the savepoint if it completed later
+than the savepoint's commit, or has not completed. Compactions of merge-on-read tables count by their request time, as
+log files of the commits after the request belong to their base files. Up to version 6 only request times are known.
+Pending clusterings and log compactions that were planned before the savepoint stay, and so do cleans.
 
-Nothing is undone beyond another savepoint, or beyond what has been archived; and nothing if the savepoint's files are
-gone.
+A restore is refused if it would undo a commit with another savepoint, if a later commit has been archived, or if the
+savepoint's files are gone.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ def read_plan(snapshot: Snapshot, pending: Instant) -> RestorePlan:
     """Return the plan of a pending restore.
 
     Raises:
-        InvalidTableError: it is gone.
-        CorruptFileError: it is damaged.
+        InvalidTableError: the plan is gone.
+        CorruptFileError: the plan is damaged.
     """
     requested = replace(pending, state=REQUESTED)
     return snapshot.timeline.read_instant_file(requested, RestorePlan.from_bytes)
 
 
 def find_savepoint_of(snapshot: Snapshot, pending: Instant, plan: RestorePlan) -> str | None:
-    """Return the savepoint that a plan is about. One of version 1 does not tell: it is the last one before the oldest
-    instant that it undoes (Hudi ``RestoreUtils``).
+    """Return the plan's savepoint.
+
+    Version 1 plans lack it; it is then the last savepoint before the oldest undone instant (Hudi ``RestoreUtils``).
     """
     if plan.savepoint is not None:
         return plan.savepoint
@@ -68,7 +69,7 @@ def make_plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Restor
     """Return the plan of a restore to a savepoint.
 
     Raises:
-        InvalidQueryError: there is no such savepoint, or a later one is in the way.
+        InvalidQueryError: there is no such savepoint, or a later one prevents it.
         InvalidTableError: files of the savepoint are gone.
         UnsupportedFeatureError: commits after the savepoint have been archived.
         ConflictError: a writer is at work.
@@ -162,7 +163,7 @@ def _check_archive(snapshot: Snapshot, instant: str) -> None:
 def _check_files(snapshot: Snapshot, instant: str) -> None:
     """Refuse if a file is gone that the savepoint names and a commit of the timeline wrote.
 
-    The savepoint may also name log files of later commits, and an earlier restore may have removed these.
+    The savepoint may also name log files of later commits, which an earlier restore may have removed.
     """
     named = read_savepoint(snapshot, find_savepoint(snapshot, instant)).files
     partitions = sorted(named)

@@ -1,12 +1,11 @@
 """Create, list and delete savepoints (Hudi ``SavepointActionExecutor``, ``SavepointHelpers``).
 
-A savepoint belongs to a completed commit and has that commit's request time. Its file names what a query at that commit
-reads. Cleans keep these files, archival keeps the commit, and a restore goes back to it. A commit whose files a clean
-may have removed cannot get a savepoint.
+A savepoint belongs to a completed commit and has that commit's request time. Its file names the files that a query at
+that commit reads. Cleans keep these files, archival keeps the commit, and a restore goes back to it. A commit whose
+files a clean may have removed cannot get a savepoint.
 
-A savepoint takes effect by its completed file, under the table's lock. It has no requested file, and the metadata table
-learns nothing of it. What a killed process left is only an inflight file, which the next call takes over, or a later
-write removes.
+A savepoint takes effect by its completed file, under the table's lock. It has no requested file, and no entry in the
+metadata table. A killed process leaves only an inflight file, which the next call takes over, or a later write removes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class Savepoint(Sentence):
 
     Attributes:
         instant: request time of the commit that it keeps.
-        user: who made it; "" if nobody said.
-        comment: why.
-        saved_at: when, in milliseconds since 1970.
+        user: the user that created it; "" if not given.
+        comment: the reason for it.
+        saved_at: when it was created, in milliseconds since 1970.
         files: number of files that it names.
 
     Examples:
@@ -65,10 +64,10 @@ def list_savepoints(snapshot: Snapshot) -> list[Savepoint]:
 
 
 def read_savepoint(snapshot: Snapshot, savepoint: Instant) -> SavepointMetadata:
-    """Return what a completed savepoint's file says.
+    """Return the content of a completed savepoint's file.
 
     Raises:
-        CorruptFileError: it is damaged.
+        CorruptFileError: the file is damaged.
     """
     return snapshot.timeline.read_instant_file(savepoint, SavepointMetadata.from_bytes)
 
@@ -77,7 +76,7 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
     """Create a savepoint of a completed commit; of the newest one if ``instant`` is None.
 
     Raises:
-        InvalidQueryError: there is no such commit, a clean may have removed its files, or it has a savepoint.
+        InvalidQueryError: there is no such commit, a clean may have removed its files, or it already has a savepoint.
         ConflictError: another writer holds the lock, or a restore is pending.
         CommitStateUnknownError: the store did not say whether it wrote the file.
         StorageError: the store refused.
@@ -90,7 +89,7 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
         timeline = session.open_timeline(snapshot)
         inflight = Instant(commit.request_time, None, SAVEPOINT, INFLIGHT)
         completion_time = session.clock.take(find_newest_time(snapshot.timeline))
-        holding.ensure_held()  # what may refuse comes first: nobody completes an inflight file that is left
+        holding.ensure_held()  # every check comes before the files: no later call completes an inflight file by itself
         if snapshot.timeline.find(commit.request_time, SAVEPOINT) is None:
             timeline.begin(inflight)
         timeline.complete(inflight, completion_time, write_savepoint_metadata(saved))
@@ -98,7 +97,7 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
 
 
 def delete_savepoint(session: WriteSession, instant: str) -> Savepoint:
-    """Delete a savepoint, and return what it was. Later cleans may remove its files.
+    """Delete a savepoint, and return its description. Later cleans may remove its files.
 
     Raises:
         InvalidQueryError: there is no such savepoint.
@@ -178,9 +177,10 @@ def _check_no_restore(snapshot: Snapshot) -> None:
 
 
 def _find_earliest_kept(snapshot: Snapshot, commit: Instant) -> str | None:
-    """Return the request time from which on cleans that are later than a commit kept all files; None without one.
+    """Return the request time from which on all cleans after a commit kept all files; None without such cleans.
 
-    A clean by file versions does not say. Then it is the last commit before the clean (Hudi ``getLastCommitRetained``).
+    A clean by file versions does not record it. Then it is the last commit before the clean (Hudi
+    ``getLastCommitRetained``).
     """
     timeline = snapshot.timeline
     cleans = read_cleans(timeline, commit.request_time)
@@ -199,7 +199,7 @@ def _find_last_before(snapshot: Snapshot, clean: str) -> str:
 def _list_files(snapshot: Snapshot, instant: str) -> dict[str, tuple[str, ...]]:
     """Return the names of the files that a query at the commit reads, by partition path.
 
-    With them go the later log files of the same slices: Java names them, too.
+    Includes later log files of the same slices: Java names them, too.
     """
     found: dict[str, set[str]] = {}
     visibility = snapshot.view.visibility

@@ -1,13 +1,9 @@
-"""Undo instants of a restore: find the data files that they wrote, and remove them with the instants (Hudi
+"""Undo the instants of a restore: find the data files that they wrote, and remove them with the instants (Hudi
 ``MergeOnReadRestoreActionExecutor``, ``ListingBasedRollbackStrategy``).
 
 File names carry the instant that wrote the file. Only log files up to table version 6 carry the slice's base instant,
-so their blocks are read. Java undoes these by blocks with a rollback command; here the files are deleted, as one commit
+so their blocks are read. Java undoes these blocks with a rollback command; here the files are deleted, as one commit
 makes one log file. A log file with blocks of other commits is refused before anything is undone.
-
-Of each instant its ranges of hashes go first, then the completed file, so that readers do not miss data files; then the
-data files, the inflight file and the requested file. So what is left of a killed restore is a pending instant, which
-the next run undoes.
 """
 
 from __future__ import annotations
@@ -69,7 +65,7 @@ def undo_instant(
     """Remove an instant and its data files. ``check`` raises if the run has lost the lock or its heartbeat.
 
     Raises:
-        ConflictError: by ``check``.
+        ConflictError: raised by ``check``.
         StorageError: the store refused; the next run goes on.
     """
     timeline = session.open_timeline(snapshot)
@@ -77,6 +73,8 @@ def undo_instant(
     own = [each for each in parsed if each is not None and each.request_time == undone.time and each.is_write]
     own.sort(key=lambda each: STATES.index(each.state), reverse=True)
     check()
+    # Hash ranges and completed file go before the data files, so that readers do not miss files. The pending states go
+    # last: a killed restore leaves a pending instant, which the next run undoes.
     forget_undone(snapshot, own, files)
     for each in own:
         if each.is_completed:
@@ -91,7 +89,7 @@ def undo_instant(
 
 
 class _LogsOfOldTables:
-    """Which instant wrote a log file, up to table version 6."""
+    """Finds the instant that wrote a log file, up to table version 6."""
 
     def __init__(self, snapshot: Snapshot, wanted: frozenset[str]) -> None:
         self._snapshot = snapshot
@@ -99,9 +97,9 @@ class _LogsOfOldTables:
         self._announced: dict[str, str] | None = None
 
     def find_instant(self, path: str) -> str:
-        """Return the newest of the wanted instants with blocks in the file; "" if it has none of them.
+        """Return the newest of the wanted instants with blocks in the file; "" if there is none.
 
-        A file without a whole block is of the instant that announced it.
+        A file without a whole block belongs to the instant that announced it.
         """
         times = self._read_times(self._snapshot.files, path)
         own = times & self._wanted
