@@ -1,1 +1,1 @@
-"""Where a record key lies: look-ups in files, buckets, tagging."""
+"""Find the file group of a record key: look-ups in files and indexes, buckets, tagging."""

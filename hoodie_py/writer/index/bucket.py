@@ -33,8 +33,9 @@ _POSITIVE = np.uint32(0x7FFFFFFF)  # a hash without its sign
 
 
 def compute_buckets(keys: pa.ChunkedArray, hash_fields: Collection[str], buckets: int) -> np.ndarray:
-    """Return the bucket of each key. ``hash_fields`` are those of the key that count; none for all. The keys are
-    without nulls, the buckets int64.
+    """Return the bucket of each key, int64; keys are not null.
+
+    ``hash_fields``: the fields of the key that are hashed; none for all.
     """
     return _map_chunks(keys, lambda chunk: _hash_keys(chunk, hash_fields) % np.uint32(buckets))
 
@@ -45,9 +46,9 @@ def compute_hashes(keys: pa.ChunkedArray, hash_fields: Collection[str]) -> np.nd
 
 
 def find_hash_ranges(keys: pa.ChunkedArray, hash_fields: Collection[str], bounds: Sequence[int]) -> np.ndarray:
-    """Find the range of hashes that each key falls into.
+    """Find the hash range that each key falls into.
 
-    Keys and fields as for ``compute_buckets``. ``bounds`` has the greatest hash of each range, rising; hashes above the
+    Keys and fields as for ``compute_buckets``. ``bounds``: the greatest hash of each range, rising; hashes above the
     last bound belong to the first range. The result is int64, from 0 to ``len(bounds)`` - 1.
     """
     edges = np.array(bounds, np.int64)
@@ -74,7 +75,7 @@ def parse_bucket(file_id: str) -> int | None:
 
 
 def is_likely_bucket(file_id: str) -> bool:
-    """Say whether a file id begins with a small number in eight digits: hardly any random id does."""
+    """Whether a file id begins with a small number in eight digits. Hardly any random id does."""
     bucket = parse_bucket(file_id)
     return bucket is not None and bucket < _LIKELY_BUCKETS
 
@@ -85,7 +86,7 @@ def make_bucket_file_id(bucket: int) -> str:
 
 
 def make_shared_file_id(bucket: int) -> str:
-    """Return the file id that non-blocking writers give to a bucket: each of them the same, without asking."""
+    """Return the file id that every non-blocking writer gives to a bucket, without coordination."""
     return f"{bucket:0{_DIGITS}d}-0000-0000-0000-000000000000-0"
 
 
@@ -104,17 +105,17 @@ def _hash_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
 
 
 def has_composite(keys: pa.ChunkedArray) -> bool:
-    """Say whether a key has a comma and a colon, so that it may be of several fields."""
+    """Whether a key contains a comma and a colon, so that it may consist of several fields."""
     return any(_find_composite(chunk).any() for chunk in keys.chunks)
 
 
 def _find_composite(keys: pa.Array) -> np.ndarray:
-    """Return which keys have a comma and a colon, so that they may be of several fields."""
+    """Return a mask of the keys that contain a comma and a colon, so that they may consist of several fields."""
     return to_booleans(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
 
 
 def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.ndarray:
-    """Hash keys of several fields: keys whose values hold no comma and no colon at once, the others one by one."""
+    """Hash keys of several fields: together if their values contain no comma and no colon, else one by one."""
     pieces = pc.split_pattern(keys, ",")
     starts = np.asarray(to_numbers(pieces.offsets)).astype(np.int64)
     flat = pieces.flatten()
@@ -139,7 +140,7 @@ def _hash_composite_keys(keys: pa.Array, hash_fields: Collection[str]) -> np.nda
 def _hash_regular_keys(
     keys: pa.Array, pieces: pa.Array, starts: np.ndarray, at: np.ndarray, hash_fields: Collection[str]
 ) -> np.ndarray:
-    """Hash the keys at the places ``at``; each of their pieces is a name, a colon and a value."""
+    """Hash the keys at the positions ``at``; each of their pieces is a name, a colon and a value."""
     counts = starts[at + 1] - starts[at]
     # Numbers of the pieces of the keys ``at``, key by key: a range for each key, concatenated.
     wanted = np.repeat(starts[at] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
@@ -185,7 +186,7 @@ def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
     ]
     lists = pa.ListArray.from_arrays(from_numpy(starts.astype(np.int32)), values.filter(from_numpy(counts)))
     joined = pc.if_else(from_numpy(np.diff(starts) > 0), pc.binary_join(lists, ""), chosen.filter(from_numpy(regular)))
-    # ``texts`` tells where each key's text is: first the joined ones, then those of odd keys; -1 for plain keys.
+    # ``texts``: the position of each key's text, first the joined texts, then the texts of odd keys; -1 for plain keys.
     texts = np.full(len(keys), -1, np.int64)
     texts[at[regular]] = np.arange(len(joined))
     odd = at[~regular]
@@ -197,8 +198,9 @@ def _join_values(keys: pa.Array, hash_fields: Collection[str]) -> pa.Array:
 
 
 def split_key(key: str, hash_fields: Collection[str]) -> list[str | None]:
-    """Return the values of a key's hash fields in key order; the key itself if it has none of them. The key has commas
-    and colons; no hash fields means all.
+    """Return the values of a key's hash fields in key order; the key itself if it contains none of them.
+
+    The key contains commas and colons. No hash fields means all.
     """
     values: list[str | None] = []
     at = 0

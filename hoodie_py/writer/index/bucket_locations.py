@@ -1,8 +1,8 @@
 """Tag the records of a bucket index with the file group of their bucket.
 
 Agrees with Hudi's ``HoodieSimpleBucketIndex`` and ``HoodieConsistentBucketIndex``. A bucket is a number in the file id,
-or one of the ranges of hashes that the table keeps for each partition. The first ranges of a partition follow from its
-path and their number, so that two writers who begin a partition at the same time write the same file.
+or one of the hash ranges that the table keeps for each partition. The first ranges of a partition follow from its path
+and their number, so that two writers that begin a partition at the same time write the same file.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ _MOST_KEYS, _CHECKED_SLICES = 4096, 4  # keys of a slice and slices of a partiti
 
 @dataclass(frozen=True, slots=True)
 class PartitionBuckets:
-    """Hold the buckets of one partition's records. ``members`` are numbers of the partition's records, rising;
-    ``numbers`` has the bucket of each. ``ranges`` is None for numbered buckets.
+    """The buckets of one partition's records.
+
+    ``members``: the numbers of the partition's records, rising. ``numbers``: the bucket of each. ``ranges``: None for
+    numbered buckets.
     """
 
     partition: str
@@ -57,8 +59,8 @@ def assign_buckets(snapshot: Snapshot, records: WriteRecords, index: IndexSettin
     """Compute the bucket of each record, partition by partition.
 
     Raises:
-        CorruptFileError: what the table keeps about ranges of hashes is damaged.
-        UnsupportedFeatureError: nothing says which ranges are in force.
+        CorruptFileError: the table's hash ranges are damaged.
+        UnsupportedFeatureError: it is unknown which ranges are in force.
     """
     assert records.partition_paths is not None
     fields = index.hash_fields or snapshot.config.record_key_fields
@@ -146,7 +148,7 @@ def _find_bucket(file_slice: FileSlice, ranges: HashingMetadata | None) -> int |
 def sample_slices(slices: Sequence[FileSlice], most: int) -> list[FileSlice]:
     """Return some slices, spread over all buckets.
 
-    Slices with base files are preferred, as their keys are read faster.
+    Slices with base files are preferred, as reading their keys is faster.
     """
     based = [each for each in slices if each.base_file is not None] or list(slices)
     ordered = sorted(based, key=lambda each: each.file_id)
@@ -174,7 +176,7 @@ def group_by_partition(paths: pa.ChunkedArray) -> dict[str, np.ndarray]:
 
 
 def take_keys(records: WriteRecords, members: np.ndarray) -> pa.ChunkedArray:
-    """Return the keys of some records, whose numbers rise; no copy is made for all records."""
+    """Return the keys of some records, whose numbers rise. If they are all records, no copy is made."""
     return records.keys if len(members) == len(records) else records.keys.take(from_numpy(members))
 
 

@@ -2,7 +2,7 @@
 
 The rows are read as any query reads them; each row's ``_hoodie_file_name`` names its file group. A table without meta
 fields is read slice by slice instead, and the keys are computed. The deletes have no ordering values, as in Hudi's
-``HoodieDeleteHelper``: they win whatever the ordering values of the table's rows.
+``HoodieDeleteHelper``: they win whatever ordering values the table's rows have.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def make_deletes(keys: pa.ChunkedArray, paths: pa.ChunkedArray, file_ids: pa.Chu
 
 
 def _check_file_groups(snapshot: Snapshot, records: WriteRecords, file_ids: pa.Array) -> None:
-    """Refuse rows whose file group is not one of the table's: their deletes would have no effect."""
+    """Refuse rows whose file group does not belong to the table: their deletes would have no effect."""
     places = pa.table({"partition": records.partition_paths, "file_id": file_ids}).group_by(["partition", "file_id"])
     known = {(each.partition_path, each.file_id) for each in snapshot.view.list_slices()}
     for row in places.aggregate([]).to_pylist():

@@ -1,14 +1,15 @@
 """Find record keys in a table: in the key columns of base files, and in logs that may add keys.
 
-Reads only the columns that keys are made of, of files that may hold one of the keys, several files at a time. A log is
-read if it may have keys that the base file lacks:
+Reads only the key columns of files that may contain one of the keys, several files at a time. A log is read if it may
+contain keys that the base file lacks:
 
 * there is no base file, or the file group is a bucket;
-* the commits say that a log file took inserts, or do not say, as they are archived or too many (``log_stats``);
+* the commits record that a log file contains inserts, or record nothing, as they are archived or too many
+  (``log_stats``);
 * a compaction came between the base file and the log.
 
-``find`` does not tell whether a key is alive or was deleted by the log. ``find_alive`` does, by a merged read.
-Agrees with Hudi's ``HoodieKeyLookupHandle`` and ``HoodieMergedReadHandle``.
+``find`` does not show whether a key is alive or was deleted by the log. ``find_alive`` does, by a merged read. Agrees
+with Hudi's ``HoodieKeyLookupHandle`` and ``HoodieMergedReadHandle``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _KEY = "key"
 
 @dataclass(frozen=True, slots=True)
 class KeyLookupRequest:
-    """Name keys to look up, and the file slices to look in. The keys are distinct strings, without nulls."""
+    """Keys to look up, and the file slices to look in. The keys are distinct strings, without nulls."""
 
     keys: pa.Array
     slices: Sequence[FileSlice]
@@ -63,7 +64,7 @@ class KeyLookupRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookupResult:
-    """Hold an entry for each requested key and each place that has it: a row of a base file, or a log.
+    """One entry for each requested key and each place that contains it: a row of a base file, or a log.
 
     Entries are sorted by request, key, slice and row.
 
@@ -84,21 +85,21 @@ class KeyLookupResult:
         return KeyLookupResult(self.groups[at], self.keys[at], self.slices[at], self.rows[at])
 
     def deduplicate_by_slice(self) -> KeyLookupResult:
-        """Return one entry for each key and file slice; ``SEVERAL_ROWS`` stands for rows of a repeated key."""
+        """Return one entry for each key and file slice; ``SEVERAL_ROWS`` replaces the rows of a repeated key."""
         repeats = self.find_repeats()
         rows = self.rows.copy()
         rows[np.flatnonzero(repeats) - 1] = SEVERAL_ROWS
         return KeyLookupResult(self.groups, self.keys, self.slices, rows).take(np.flatnonzero(~repeats))
 
     def find_repeats(self) -> np.ndarray:
-        """Return which entries have the key and file slice of the entry before."""
+        """Return a mask of the entries with the same key and file slice as the entry before."""
         repeats = np.zeros(len(self.keys), bool)
         repeats[1:] = (np.diff(self.groups) == 0) & (np.diff(self.keys) == 0) & (np.diff(self.slices) == 0)
         return repeats
 
 
 class KeyLookup:
-    """Look keys up in a table as it was when the snapshot was taken.
+    """Look keys up in a table as of a snapshot.
 
     Args:
         snapshot: the table.
@@ -158,7 +159,7 @@ class KeyLookup:
         return looking.finish()
 
     def iterate_keys(self, file_slice: FileSlice) -> Generator[tuple[pa.Array, int], None, None]:
-        """Yield all keys of a file slice, each batch with the row number of its first key; -1 for keys of the log.
+        """Yield all keys of a file slice in batches, with the row number of the first key; -1 for keys of the log.
 
         Raises:
             HoodieError: as ``find``.
@@ -171,7 +172,9 @@ class KeyLookup:
             yield batch.column(0), UNKNOWN_ROW
 
     def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
-        """Return which keys of a file slice a merged read has. The distinct keys are all in its files."""
+        """Return a mask of the keys that a merged read of the slice returns. The keys are distinct, and all in its
+        files.
+        """
         if not file_slice.log_files:
             return np.ones(len(keys), bool)
         living = np.zeros(len(keys), bool)
@@ -207,7 +210,7 @@ class KeyLookup:
 
     def _read_base_keys(self, base_file: BaseFile, keys: KeyFilter | None) -> Generator[pa.RecordBatch, None, None]:
         base = open_by_extension(self._snapshot.files, base_file, self._snapshot.times)
-        # Java writes no keys into footers of tables without meta fields; others may spell them as they like.
+        # Java writes no keys into footers of tables without meta fields; other writers may spell them differently.
         if keys is not None and not self.record_keys.virtual and not keys.may_hold(base.key_facts, base.num_rows):
             return
         schema = self._snapshot.schema.arrow
@@ -222,7 +225,7 @@ class KeyLookup:
                 yield pa.RecordBatch.from_arrays([block.entries.keys], [_KEY])
 
     def _may_add_keys(self, file_slice: FileSlice) -> bool:
-        """Whether a slice's log may hold keys that its base file lacks."""
+        """Whether a slice's log may contain keys that its base file lacks."""
         if not file_slice.log_files:
             return False
         if file_slice.base_file is None or self._by_bucket or is_likely_bucket(file_slice.file_id):
@@ -249,8 +252,10 @@ class KeyLookup:
 
 
 class _KeyMatcher:
-    """Match keys of files with the requested keys, many at once. ``places`` has for each job its request, its slice,
-    and whether its keys come from a log. Up to ``most_bytes`` bytes of keys are gathered.
+    """Match keys of files with the requested keys, many at once.
+
+    ``places``: for each job its request, its slice, and whether its keys come from a log. At most ``most_bytes`` of
+    keys are gathered.
     """
 
     def __init__(
@@ -280,7 +285,7 @@ class _KeyMatcher:
                 self._match(other)
 
     def finish(self) -> KeyLookupResult:
-        """Match the keys that still wait, and return all matches."""
+        """Match the waiting keys, and return all matches."""
         for group in list(self._waiting):
             self._match(group)
         return deduplicate([KeyLookupResult(*hits) for hits in self._hits])
@@ -296,7 +301,7 @@ class _KeyMatcher:
         hits = np.flatnonzero(at >= 0)
         if not len(hits):
             return
-        # ``piece`` tells which of the waiting batches a hit is in, and so its slice and row.
+        # ``piece``: the number of the waiting batch that contains a hit; it leads to the hit's slice and row.
         starts = np.cumsum([0, *(len(each[2]) for each in waiting)])
         piece = np.searchsorted(starts, hits, side="right") - 1
         first = np.array([each[1] for each in waiting])[piece]

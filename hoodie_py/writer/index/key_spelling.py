@@ -2,12 +2,12 @@
 
 If they differ, updates double rows and deletes find nothing. Hudi's writers make several texts of one value:
 
-* Java's row writer (``bulk_insert``) makes texts of timestamps in keys; its other writers take their microseconds,
+* Java's row writer (``bulk_insert``) writes timestamps in keys as texts; its other writers write their microseconds,
   unless an option asks for texts. Flink writes dates and timestamps in other ways.
 * Some releases name the field in a complex key of one field, others do not.
 
-The table does not say which it has. So some of its rows are read, and their keys made again. A table without meta
-fields has no keys to compare, and its partition paths are those of its files.
+The table does not record its spelling. So some of its rows are read, and their keys made again. A table without meta
+fields has no keys to compare, and its partition paths are taken from its files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hoodie_py.writer.index.misread_partitions import refuse_twins
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import load_output_schema
 
-_SLICES, _ROWS = 4, 64  # slices that are checked, rows of each
+_SLICES, _ROWS = 4, 64  # number of slices to check, and of rows in each
 
 
 def check_spelling(
@@ -42,8 +42,9 @@ def check_spelling(
     partitions: Sequence[str] = (),
     merger: Merger | None = None,
 ) -> None:
-    """Refuse a write that makes other keys than the table has. Only the fields ``made_of`` are checked, which the
-    write's keys and partition paths are made of.
+    """Refuse a write that spells keys differently from the table.
+
+    Only the fields ``made_of`` are checked, from which the write makes keys and partition paths.
 
     Raises:
         InvalidQueryError: keys differ; names both texts and the option to set.
@@ -75,7 +76,7 @@ def check_spelling(
 
 
 def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
-    """Say whether Hudi's writers make different texts of these fields' values."""
+    """Whether Hudi's writers make different texts of these fields' values."""
     if generator.times or (generator.named and len(generator.key_fields) == 1):
         return True
     types = [find_field_type(schema, name) for name in generator.columns]
@@ -84,7 +85,7 @@ def _may_differ(generator: KeyGenerator, schema: pa.Schema) -> bool:
 
 
 def _sample_slices(snapshot: Snapshot, partitions: Sequence[str]) -> list[FileSlice]:
-    """Return some file slices, oldest first, of the given partitions or of those of the newest commit."""
+    """Return some file slices, oldest first, of the given partitions or of the newest commit's."""
     slices = snapshot.view.list_slices(None, list(partitions)) if partitions else []
     if not slices:
         newest = _find_newest_partitions(snapshot)
@@ -109,7 +110,7 @@ def _read_first_rows(
     merger: Merger | None,
     options: Mapping[str, str],
 ) -> pa.Table:
-    """Read the first rows of a base file, or of a log without one, in the types of files."""
+    """Read the first rows of a base file, or of a log if there is none, in the types of files."""
     alone = file_slice if file_slice.base_file is None else replace(file_slice, log_files=())
     schema = load_output_schema(snapshot)
     info = snapshot.read_info(alone).as_stored(schema.arrow, schema.defaults)

@@ -1,10 +1,10 @@
-"""Keep writes away from partitions whose path readers take for another value than the one that made it.
+"""Keep writes away from partitions whose path readers decode to another value than the one it was made from.
 
-Readers decode ``%XX`` in a partition's path, and take what is behind an equals sign, also where the table's paths are
-not encoded (``split_partition_path``, as Java's reader does). So in such a table the rows of the folder ``a%41b`` are
-shown with the value ``aAb``. Rows that a query gave would go to a folder ``aAb`` of their own, so that every key is
-there twice, and deletes of them would find nothing; Java does both. Neither is written here: not the values
-(``KeyGenerator``), not rows for the value that is shown, and not changes of such rows.
+Readers decode ``%XX`` in a partition's path, and read the text after an equals sign, even if the table's paths are not
+encoded (``split_partition_path``, as in Java's reader). So in such a table the rows of the folder ``a%41b`` are shown
+with the value ``aAb``. If rows that a query returned were written again, they would go to a folder ``aAb`` of their
+own, so every key would exist twice, and deletes of them would find nothing. Java does both. Here all three are refused:
+the values (``KeyGenerator``), rows for the value that is shown, and changes of such rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _HINT = (
 
 
 def refuse_twins(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Refuse rows for partitions whose values readers show for the rows of other folders, too.
+    """Refuse rows for partitions whose values readers also show for the rows of other folders.
 
-    One listing of each folder above the paths finds these; their names are not in any index.
+    One listing of each folder above the paths finds these folders; no index contains their names.
 
     Raises:
         UnsupportedFeatureError: names both paths.
@@ -79,7 +79,7 @@ def _may_be_misread(config: TableConfig) -> bool:
 
 
 def _show(segment: str) -> str:
-    """Return the text that readers take for the value of a path's segment."""
+    """Return the text that readers show as the value of a path's segment."""
     return unescape_partition_value(segment.split("=", 1)[-1])
 
 

@@ -4,9 +4,10 @@ If records may move, the table's record is read and merged with the new one:
 
 * If the table's record wins, nothing is written.
 * If the result is a delete, it is a delete in the old partition.
-* Else the result is a new record of the new partition, and the old partition gets a delete that commit time orders.
+* Else the result is a new record of the new partition, and the old partition gets a delete that is ordered by commit
+  time.
 
-If records do not move, they go to the partition that has their key.
+If records do not move, they go to the partition that contains their key.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def merge_partition_updates(
     merger: Merger | None,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
-    """Tag records; those that the table has in other partitions move, or stay in the old partition. Each key comes
-    once; locations are in any partition. ``partition_paths`` computes those of rows that a merge makes.
+    """Tag records; records that the table has in other partitions move, or stay in the old partition.
+
+    Each key occurs once; locations are in any partition. ``partition_paths`` computes the paths of rows that a merge
+    makes.
 
     Raises:
         MergeError: merging failed.
@@ -86,7 +89,7 @@ def _read_existing(
         tables.append(rows)
         paths.append(repeat_value(locations.slices[number].partition_path, pa.string(), len(rows)))
     lost = np.flatnonzero(which == NOWHERE)
-    if len(lost):  # a look-up in files finds only keys that a merged read has
+    if len(lost):  # only an index can name such keys: a look-up in files finds only keys that a merged read returns
         raise InvalidTableError(
             "The record index has a key where the table has no record.",
             hint="Drop the record index, and build it again.",
@@ -118,7 +121,7 @@ def _split_moves(
     met: MergedVersions,
     partition_paths: PartitionPaths | None,
 ) -> TaggedRecords:
-    """Return the records that stay, the new records of those that move, and deletes in the old partitions."""
+    """Return the records that stay, the new records of moving ones, and deletes in the old partitions."""
     lost, dies = versions.find_lost(met), met.result.deletes
     kept = np.setdiff1d(np.arange(len(records)), met.at[lost])
     winners = np.flatnonzero(~lost)
@@ -153,7 +156,7 @@ def _split_moves(
 def _recompute_paths(
     records: WriteRecords, paths: pa.Array, at: np.ndarray, partition_paths: PartitionPaths | None
 ) -> pa.Array:
-    """Return partition paths; those of rows that a merge made are computed from the row."""
+    """Return partition paths; the paths of rows that a merge made are computed from the row."""
     if not len(at):
         return paths
     if partition_paths is None:

@@ -1,8 +1,8 @@
 """Find the locations of records in the record index of the metadata table (Hudi ``SparkMetadataTableRecordIndex``,
 ``SparkMetadataTableGlobalRecordLevelIndex``).
 
-Only the index is read, no data file, so the row numbers in base files stay unknown. The index is believed: a key that
-it does not have is new. But a file group that it names must be one of the table's.
+Only the index is read, no data file, so the row numbers in base files stay unknown. The index is trusted: a key that it
+lacks is new. But a file group that it names must belong to the table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def look_up_everywhere(snapshot: Snapshot, records: WriteRecords, _lookup: KeyLo
     """Find records in any partition of the table; each key has one location in a global index.
 
     Raises:
-        InvalidTableError: the index names a file group that is not there, or has a key twice.
+        InvalidTableError: the index names a missing file group, or contains a key twice.
         CorruptFileError, FileMissingError: the metadata table is damaged.
         StorageError: the store refused.
     """
@@ -85,7 +85,10 @@ def look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, _lookup: Ke
 
 
 def tag_everywhere(snapshot: Snapshot, records: WriteRecords) -> TaggedRecords:
-    """Tag records without a partition, once for every partition that has their key; errors as above."""
+    """Tag records without a partition, once for every partition that contains their key.
+
+    Errors as ``look_up_everywhere``.
+    """
     keys, codes = number_strings(records.keys)
     last = np.empty(len(keys), np.int64)
     last[codes] = np.arange(len(codes))
@@ -108,7 +111,7 @@ def _locate(slices: list[FileSlice], at: Numbers) -> RecordLocations:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Locations of keys: the slices, and for each key that was found the number of its slice."""
+    """Locations of keys: the slices, and for each found key the number of its slice."""
 
     keys: pa.Array
     slices: list[FileSlice]
@@ -119,7 +122,7 @@ class _Found:
         """Find the slices of locations.
 
         Raises:
-            InvalidTableError: a file group is not one of the table's.
+            InvalidTableError: a file group does not belong to the table.
         """
         codes = [join_chunks(locations[name]).dictionary_encode() for name in ("partition_path", "file_id")]
         paths, ids = (each.dictionary.to_pylist() for each in codes)
@@ -140,7 +143,7 @@ class _Found:
         return cls(join_chunks(locations["key"]), slices, numbers.reshape(-1).astype(np.int64))
 
     def find_places(self, keys: pa.Array) -> Numbers:
-        """Return the place of each found key among distinct keys."""
+        """Return the position of each found key among distinct keys."""
         return np.asarray(pc.index_in(self.keys, value_set=keys).to_numpy(zero_copy_only=False), np.int64)
 
 

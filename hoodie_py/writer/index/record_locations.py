@@ -23,10 +23,10 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class RecordLocations:
-    """Hold the locations of records.
+    """The locations of records.
 
     Attributes:
-        slices: the file slices that are numbered.
+        slices: the numbered file slices.
         slice_numbers: int64 per entry: number of the file slice, -1 for none.
         rows: int64 per entry: row number in the slice's base file, below 0 if unknown.
         record_numbers: int64, rising: number of each entry's record. A record whose key is in several file groups has
@@ -40,7 +40,7 @@ class RecordLocations:
 
     @classmethod
     def concatenate(cls, parts: Sequence[RecordLocations], counts: Sequence[int]) -> RecordLocations:
-        """Concatenate the locations of runs of records; ``counts`` has the number of records in each run."""
+        """Concatenate the locations of runs of records. ``counts``: the number of records in each run."""
         slices: list[FileSlice] = []
         at, of, first = [], [], 0
         for part, count in zip(parts, counts, strict=True):
@@ -90,8 +90,8 @@ def choose_live_locations(
 ) -> KeyLookupResult:
     """Choose the locations that count: all in which a key is alive, or one for a key that is alive nowhere.
 
-    ``only_alive``: keys that a log deleted are dropped; else such a key belongs to its newest file. ``every_row``: each
-    row is a location of its own, as logs with row numbers tell rows of one key apart.
+    ``only_alive``: whether keys that a log deleted are dropped; else such a key belongs to its newest file.
+    ``every_row``: whether each row is a location of its own, as logs with row numbers distinguish rows of one key.
     """
     if not every_row:
         found = found.deduplicate_by_slice()
@@ -118,7 +118,7 @@ def choose_live_locations(
 def _find_living(
     found: KeyLookupResult, wanted: Sequence[KeyLookupRequest], lookup: KeyLookup, doubtful: np.ndarray
 ) -> np.ndarray:
-    """Return which entries are alive; only ``doubtful`` ones are checked by a merged read."""
+    """Return a mask of the living entries; only ``doubtful`` ones are checked by a merged read."""
     living = np.ones(len(found.keys), bool)
     at = np.flatnonzero(doubtful)
     if not len(at):

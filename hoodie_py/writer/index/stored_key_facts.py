@@ -1,8 +1,8 @@
-"""What a metadata table tells of the record keys in base files: their ranges, and bloom filters (Hudi
+"""The record keys in base files, as far as a metadata table describes them: ranges, and bloom filters (Hudi
 ``HoodieBloomIndex`` with ``hoodie.bloom.index.use.metadata``).
 
-Files that cannot hold a wanted key need not be opened. The facts are those of ``KeyFilter``, which takes them from
-footers; a file that the metadata table does not know may hold any key.
+Files that cannot contain a wanted key need not be opened. The facts are the ones of ``KeyFilter``, which reads them
+from footers. A file without facts in the metadata table may contain any key.
 """
 
 from __future__ import annotations
@@ -36,22 +36,24 @@ from hoodie_py.table.indexes.view import KEY, MetadataView
 from hoodie_py.table.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]
-_FEW = 16  # base files that are opened sooner than a metadata table
-_BLOOMS_AT_ONCE = 64  # each may have half a megabyte
-_MOST_KEYS = 1_000  # that are looked up in filters of files unread
-_MANY_ROWS = 1 << 62  # as the number of rows is not known
+_FEW = 16  # so many base files are opened faster than a metadata table
+_BLOOMS_AT_ONCE = 64  # each may take half a megabyte
+_MOST_KEYS = 1_000  # more keys are not looked up in the filters of unread files
+_MANY_ROWS = 1 << 62  # stands for an unknown number of rows
 _MOST_PREFIXES = 64  # partitions; for more, all of a column's statistics are read
 
 
 class StoredKeyFacts:
-    """Says which base files may hold keys, by the metadata table of a snapshot."""
+    """Finds the base files that may contain keys, by the metadata table of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, options: Mapping[str, str]) -> None:
         self._snapshot = snapshot
         self._options = options
 
     def find_holders(self, keys: KeyFilter, slices: Sequence[FileSlice]) -> Mask:
-        """Return which slices have a base file that may hold one of the keys; the metadata table is not opened for few.
+        """Return a mask of the slices with a base file that may contain one of the keys.
+
+        If there are few slices, the metadata table is not opened.
 
         Raises:
             CorruptFileError, FileMissingError: the metadata table is damaged.
@@ -59,7 +61,7 @@ class StoredKeyFacts:
         """
         holders = np.array([each.base_file is not None for each in slices], bool)
         config = self._snapshot.config
-        if not config.populate_meta_fields:  # Java has no keys in the facts of such a table
+        if not config.populate_meta_fields:  # Java stores no keys in the facts of such a table
             return holders
         for partition, check in ((COLUMN_STATS, self._check_ranges), (BLOOM_FILTERS, self._check_blooms)):
             if partition in config.metadata_partitions and holders.sum() > _FEW:
@@ -68,7 +70,7 @@ class StoredKeyFacts:
         return holders
 
     def _check_ranges(self, view: MetadataView, keys: KeyFilter, slices: Sequence[FileSlice], holders: Mask) -> Mask:
-        """Drop base files whose range has none of the keys."""
+        """Drop base files whose range includes none of the keys."""
         at = np.flatnonzero(holders)
         column = encode_names([RECORD_KEY_FIELD])[0].as_py()
         named = make_column_keys(repeat_value(column, pa.string(), len(at)), *_encode_files(slices, at))
@@ -83,7 +85,7 @@ class StoredKeyFacts:
         return kept
 
     def _check_blooms(self, view: MetadataView, keys: KeyFilter, slices: Sequence[FileSlice], holders: Mask) -> Mask:
-        """Drop base files whose bloom filter has none of the keys."""
+        """Drop base files whose bloom filter contains none of the keys."""
         if len(keys) > _MOST_KEYS:
             return holders
         at = np.flatnonzero(holders)

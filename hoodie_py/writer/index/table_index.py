@@ -1,11 +1,11 @@
 """Find the index of a table from its files: a bucket index shows there.
 
-Tables do not store their index. But file ids of buckets have their own form, and the table keeps ranges of hashes, or
-the numbers of buckets if these differ between partitions. A write with another index would put keys where Java and
-Flink never look for them.
+Tables do not store their index. But file ids of buckets have their own form, and the table keeps hash ranges, or the
+numbers of buckets if these differ between partitions. A write with another index would put keys where Java and Flink
+never look for them.
 
-A random file id may look like that of a bucket by chance. So all file groups of the partitions that the newest commits
-wrote to are looked at. Where these are too few to be sure, other partitions are, and the keys have to agree with a
+A random file id may look like a bucket's by chance. So all file groups of the partitions that the newest commits wrote
+to are looked at. If these are too few to be sure, other partitions are looked at, too, and the keys must agree with a
 number of buckets.
 
 The number of buckets follows from the keys: bucket = hash modulo number, so the number divides every hash minus its
@@ -65,11 +65,12 @@ def resolve_table_index(
     operation: WriteOperation,
     merger: Merger | None = None,
 ) -> WriteSession:
-    """Return a session whose settings have the index that the table shows, else the options' index. A delete does not
-    need the number of buckets.
+    """Return a session whose settings contain the index that the table shows, else the options' index.
+
+    A delete does not need the number of buckets.
 
     Raises:
-        InvalidQueryError: the options contradict the table, or do not say enough.
+        InvalidQueryError: the options contradict the table, or are not sufficient.
         InvalidTableError: rules for numbers of buckets are missing.
         UnsupportedFeatureError: the index is not handled.
     """
@@ -121,7 +122,7 @@ def _find_bucket_index(
     found: _FoundGroups,
     evidence: _BucketEvidence | None,
 ) -> IndexSettings:
-    """Return the bucket index that the table shows. ``evidence`` is None for ranges of hashes."""
+    """Return the bucket index that the table shows. ``evidence`` is None for hash ranges."""
     given = keys.INDEX_TYPE.read(options)
     if given is not None and given.upper() != _BUCKET:
         raise _make_contradiction_error(snapshot, keys.INDEX_TYPE, given, "the file groups of a bucket index")
@@ -154,13 +155,14 @@ def _find_bucket_index(
 
 
 def find_bucket_engine(snapshot: Snapshot) -> str | None:
-    """Return Hudi's name for the kind of buckets that the table's file groups are; None if they are none."""
+    """Return Hudi's name for the kind of buckets of the table's file groups; None if they are no buckets."""
     kind = _FoundGroups.find(snapshot).kind
     return {_FileGroupKind.BUCKETS: _SIMPLE, _FileGroupKind.RANGES: CONSISTENT}.get(kind)
 
 
 def _refuse_hashed_dates(snapshot: Snapshot) -> None:
-    """Refuse buckets of keys that have dates, without meta fields: Java hashes another text than its readers compare.
+    """Refuse buckets of keys that contain dates, without meta fields: Java hashes another text than its readers
+    compare.
 
     Raises:
         UnsupportedFeatureError: names the column.
@@ -178,13 +180,13 @@ def _refuse_hashed_dates(snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _FoundGroups:
-    """Hold what the files of a table tell about its index.
+    """What the files of a table show about its index.
 
     Attributes:
-        kind: what the file groups are.
-        names: what lies in the table's folder of bucket indexes.
-        file_ids: of buckets: those of the newest commits and of the slices.
-        slices: of buckets: the file slices of partitions that these commits wrote to, and of others if need be.
+        kind: the kind of the file groups.
+        names: names in the table's folder of bucket indexes.
+        file_ids: for buckets: the file ids of the newest commits and of the slices.
+        slices: for buckets: the file slices of partitions that these commits wrote to, and of others if needed.
     """
 
     kind: _FileGroupKind
@@ -194,7 +196,7 @@ class _FoundGroups:
 
     @classmethod
     def find(cls, snapshot: Snapshot) -> _FoundGroups:
-        """Read the newest commits, and list their partitions where those tell of buckets."""
+        """Read the newest commits, and list their partitions if the file ids look like buckets."""
         groups = _find_newest_groups(snapshot)
         if not groups:
             return cls(_FileGroupKind.NOTHING)
@@ -214,7 +216,7 @@ class _FoundGroups:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the file ids cannot be random ones."""
+        """Whether the file ids cannot be random."""
         return _has_bucket_ids(self.file_ids, _SURE_BITS) is not None
 
 
@@ -239,7 +241,7 @@ def _find_newest_groups(snapshot: Snapshot) -> list[GroupKey]:
 
 
 def _has_bucket_ids(file_ids: Collection[str], needed_bits: int) -> bool | None:
-    """Say whether file ids are those of buckets; None if random ids look like that more than once in 2^bits times."""
+    """Whether file ids are buckets'; None if random ids look like this more than once in 2^bits times."""
     numbers = [parse_bucket(each) for each in file_ids]
     known = [each for each in numbers if each is not None]
     likely = sum(map(is_likely_bucket, file_ids))
@@ -251,15 +253,15 @@ def _has_bucket_ids(file_ids: Collection[str], needed_bits: int) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class _BucketEvidence:
-    """Hold what keys of the table tell about the number of buckets.
+    """What keys of the table show about the number of buckets.
 
     Attributes:
-        factor: greatest common divisor of each hash minus its bucket; the number must divide it. 0 for no key.
-        occupied: the buckets that there are.
-        rests: the different hashes, each less its bucket. Equal ones tell no more than one: the keys of a partition may
-            be those of another, and keys that follow each other lie in buckets that do.
+        factor: greatest common divisor of all hashes minus their buckets; the number must divide it. 0 without keys.
+        occupied: the existing buckets.
+        rests: the different hashes minus their buckets. Equal ones prove no more than one: the keys of a partition may
+            be those of another, and successive keys lie in successive buckets.
         single: whether it is certain which field is hashed.
-        plain: whether no key has a comma and a colon; releases of Hudi differ about the hashes of those.
+        plain: whether no key contains a comma and a colon; releases of Hudi differ about the hashes of such keys.
     """
 
     factor: int
@@ -285,7 +287,7 @@ class _BucketEvidence:
         return found
 
     def add_keys(self, file_slice: FileSlice, keys_: pa.ChunkedArray, fields: tuple[str, ...]) -> _BucketEvidence:
-        """Return the evidence with the keys of one more file slice."""
+        """Return the evidence, extended by the keys of one more file slice."""
         bucket = parse_bucket(file_slice.file_id) or 0
         rests = np.unique(np.abs(compute_hashes(keys_, fields) - bucket))
         factor = int(np.gcd.reduce(rests, initial=self.factor))
@@ -302,9 +304,9 @@ class _BucketEvidence:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether so few buckets are occupied that the hashes are not random: then no number is a matter of chance.
+        """Whether so few buckets are occupied that the hashes are not random. Then any number may fit by chance.
 
-        That is so where one key field follows from another, which leaves the last bits of all hashes the same.
+        That happens if one key field follows from another, which makes the last bits of all hashes the same.
         """
         occupied, number = len(self.occupied), self.factor
         if occupied >= number:
@@ -314,7 +316,7 @@ class _BucketEvidence:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of buckets that fit the keys, with a 0 at the end if they are not certain; empty for no keys."""
+        """The numbers of buckets that fit the keys, followed by a 0 if they are not certain; empty without keys."""
         if not self.factor:
             return []
         found = [number for number in _list_divisors(self.factor) if self.is_possible(number)]
@@ -327,8 +329,9 @@ class _BucketEvidence:
 
     @property
     def disproves_buckets(self) -> bool:
-        """Whether the keys lie where no bucket index would have put them. Keys of several fields never tell that: which
-        of the fields are hashed may not be known.
+        """Whether the keys lie where no bucket index would have put them.
+
+        Keys of several fields never prove that, as the hashed fields may be unknown.
         """
         return self.contradicts_all and self.plain
 
@@ -346,7 +349,7 @@ def _list_divisors(number: int) -> list[int]:
 def _find_bucket_count(
     snapshot: Snapshot, options: Mapping[str, str], evidence: _BucketEvidence, *, named: bool, sure: bool
 ) -> int | None:
-    """Return the number of buckets; None if neither options nor keys tell. ``sure``: whether there are buckets."""
+    """Return the number of buckets; None if neither options nor keys show it. ``sure``: whether there are buckets."""
     given = keys.BUCKET_COUNT.read_given(options)
     if given is not None:
         if not evidence.is_possible(given):
@@ -363,7 +366,7 @@ def _find_bucket_count(
 
 
 def has_same_bucket_rules(now: Snapshot, index: IndexSettings) -> bool:
-    """Say whether the table's own rules for numbers of buckets, if it has some, are those of a bucket index.
+    """Whether the table's own rules for numbers of buckets, if there are any, agree with a bucket index.
 
     Raises:
         HoodieError: the rules cannot be read.
@@ -373,7 +376,7 @@ def has_same_bucket_rules(now: Snapshot, index: IndexSettings) -> bool:
 
 
 def _read_rules(snapshot: Snapshot) -> BucketRules | None:
-    """Return the numbers of buckets that are in force in the table; None if it has no rules."""
+    """Return the numbers of buckets in force in the table; None if it has no rules."""
     pending = snapshot.timeline.pending_times
     names = [each.name for each in snapshot.files.list_or_empty(RULES_FOLDER) if each.name.endswith(RULES_SUFFIX)]
     in_force = [name for name in sorted(names) if parse_instant(name) not in pending]

@@ -1,19 +1,19 @@
-"""Tag each record of a write with the file group that has its key; a new record gets none.
+"""Tag each record of a write with the file group that contains its key; a new record gets none.
 
 Agrees with Hudi's indexes (``HoodieSimpleIndex``, ``HoodieBloomIndex``, ``HoodieSimpleBucketIndex``,
 ``HoodieIndexUtils``):
 
 * SIMPLE, BLOOM: a key is looked up in the record's partition.
 * GLOBAL_SIMPLE, GLOBAL_BLOOM: a key is looked up in all partitions. A record found in another partition is merged with
-  the table's record. If it wins it moves: the old partition gets a delete that commit time orders, the new one an
-  insert. If records do not move, it goes to the old partition.
-* RECORD_LEVEL_INDEX: as SIMPLE, but the metadata table tells where a key is; GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX):
-  as GLOBAL_SIMPLE.
-* BUCKET: the hash of the key names the file group, whether or not the group has the key yet.
+  the table's record. If it wins it moves: the old partition gets a delete that is ordered by commit time, the new one
+  an insert. If records do not move, it goes to the old partition.
+* RECORD_LEVEL_INDEX: as SIMPLE, but the metadata table locates the keys; GLOBAL_RECORD_LEVEL_INDEX (RECORD_INDEX): as
+  GLOBAL_SIMPLE.
+* BUCKET: the hash of the key determines the file group, whether or not the group contains the key yet.
 
-If base files of two groups hold a key, it belongs to the group in which a merged read has it: a log may have deleted it
-in the other, as a move between partitions does. If a key lives in several groups, as after inserts without a look-up,
-its record goes to all of them.
+If base files of two groups contain a key, it belongs to the group in which a merged read returns it: a log may have
+deleted it in the other, as a move between partitions does. If a key lives in several groups, as after inserts without a
+look-up, its record goes to all of them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Look = Callable[[Snapshot, WriteRecords, KeyLookup], RecordLocations]
 
 
 class PlannedForClusteringError(ConflictError):
-    """Records belong to a file group that a pending clustering replaces; ``where`` has its ``instant``."""
+    """Records belong to a file group that a pending clustering replaces; ``where`` contains its ``instant``."""
 
 
 def tag(
@@ -68,7 +68,7 @@ def tag(
     """Find the file group of each record.
 
     The records are the result of ``combine``, and keep their order. ``partition_paths`` computes the paths of rows that
-    a merge makes while a record moves; ``lookup`` None reads the table's files.
+    a merge makes while a record moves. If ``lookup`` is None, the table's files are read.
 
     Returns:
         The records with their locations, in their order.
@@ -79,7 +79,7 @@ def tag(
 
     Raises:
         InvalidTableError: two file groups have one bucket.
-        InvalidQueryError: the file groups are not those of the options' bucket index.
+        InvalidQueryError: the file groups do not fit the options' bucket index.
         PlannedForClusteringError: a pending clustering replaces a file group of the records.
         UnsupportedFeatureError: the index is not handled.
     """
@@ -146,7 +146,7 @@ def _look_up_in_partitions(snapshot: Snapshot, records: WriteRecords, lookup: Ke
 
 
 def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup) -> RecordLocations:
-    """Find each record in any partition that has it alive."""
+    """Find each record in any partition where it is alive."""
     keys, codes = number_strings(records.keys)
     wanted = KeyLookupRequest(keys, snapshot.view.list_slices())
     found = choose_live_locations(lookup.find([wanted]), [wanted], lookup, only_alive=True)
@@ -158,7 +158,7 @@ def _look_up_globally(snapshot: Snapshot, records: WriteRecords, lookup: KeyLook
 def _tag_everywhere(
     snapshot: Snapshot, records: WriteRecords, lookup: KeyLookup, index: IndexSettings
 ) -> TaggedRecords:
-    """Tag records without a partition: once for every partition that has their key."""
+    """Tag records without a partition, once for every partition that contains their key."""
     keys, codes = number_strings(records.keys)
     last = np.empty(len(keys), np.int64)
     last[codes] = np.arange(len(codes))
@@ -187,7 +187,9 @@ def _spread_locations(
 
 
 def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
-    """Return the further locations of records whose key is in several slices: rows of record, slice and row number."""
+    """Return the further locations of records whose key is in several slices, as rows of record, slice and row
+    number.
+    """
     again = np.flatnonzero(np.diff(found.keys) == 0)  # ``_spread_locations`` has taken the last location of each key
     if not len(again):
         return np.empty((3, 0), np.int64)
@@ -202,7 +204,7 @@ def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray,
 
 
 def _add_copies(locations: RecordLocations, copies: Sequence[np.ndarray]) -> RecordLocations:
-    """Return locations with the further ones of some records, in the order of the records."""
+    """Return locations with the further locations of some records, in the order of the records."""
     of, at, rows = np.concatenate([np.empty((3, 0), np.int64), *copies], axis=1)
     if not len(of):
         return locations
@@ -213,7 +215,7 @@ def _add_copies(locations: RecordLocations, copies: Sequence[np.ndarray]) -> Rec
 
 
 def _check_clustering(snapshot: Snapshot, tagged: TaggedRecords) -> None:
-    """Refuse records of file groups that a pending clustering replaces, as Java Hudi does by default."""
+    """Refuse records in file groups that a pending clustering replaces, as Java Hudi does by default."""
     pending = snapshot.timeline.select_pending_replacements()
     if not pending:
         return
