@@ -1,1 +1,1 @@
-"""Which file group new records go to."""
+"""Choose the file group that new records go to."""

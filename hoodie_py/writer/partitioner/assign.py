@@ -1,7 +1,7 @@
 """Choose the file that each tagged record goes into (Hudi ``UpsertPartitioner``).
 
-* A known key goes to its file group: into a log file on MERGE_ON_READ tables, into a rewritten base file on
-  COPY_ON_WRITE tables and where new keys fill that file.
+* A known key goes to its file group: into a log file on MERGE_ON_READ tables; into a rewritten base file on
+  COPY_ON_WRITE tables, or if new keys fill that file.
 * A new key goes into a small base file, or a new one. It never goes into a log file, where indexes do not find it,
   unless its bucket index gave it an existing file group.
 * A delete of a new key is dropped.
@@ -32,14 +32,14 @@ _FILE_BYTES_A_BYTE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class FileAssignment:
-    """Say which records go into one new file (Hudi ``BucketInfo``).
+    """The records that go into one new file (Hudi ``BucketInfo``).
 
     Attributes:
         partition_path, file_id: the file group.
         file_slice: the group's newest slice; None for a new group.
         start, stop: the range of the assigned records.
         inserts, updates, deletes: number of records with new keys, with known keys, and of deletes of known keys.
-        positions_of: instant of the base file that has all the keys; None if no single one has.
+        positions_of: instant of the base file that contains all the keys; None if no single one does.
         fill: how the new records get into the base file of the slice.
     """
 
@@ -65,8 +65,10 @@ class FileAssignment:
 
 @dataclass(frozen=True, slots=True)
 class AssignedRecords:
-    """Hold records in the order of the files that they go into. ``positions`` has the row number of each record in its
-    base file, -1 if unknown; ``assignments`` are in the order of ``records``.
+    """Records in the order of the files that they go into.
+
+    ``positions``: the row number of each record in its base file, -1 if unknown. ``assignments`` are in the order of
+    ``records``.
     """
 
     records: WriteRecords
@@ -98,8 +100,8 @@ def assign_files(
         slices: the newest slices of their partitions.
         file_bytes: the estimated size of a new base file.
         small: slices whose base file new records fill first, in this order.
-        fill: how they do.
-        only_logs: new file groups begin with a log file.
+        fill: how they fill it.
+        only_logs: whether new file groups begin with a log file.
     """
     begun = {key: FileSlice(*key, "", None, ()) for key in _list_groups(tagged)} if only_logs else {}
     by_group = {(each.partition_path, each.file_id): each for each in slices}
@@ -121,8 +123,9 @@ def list_slices_of(records: WriteRecords, snapshot: Snapshot) -> list[FileSlice]
 def assign_new_files(
     records: WriteRecords, file_bytes: int, small: Sequence[FileSlice] = (), fill: Fill = Fill.NONE
 ) -> AssignedRecords:
-    """Assign all records to small files, then to new file groups, in their order within each partition; deletes are
-    dropped. Arguments as for ``assign_files``.
+    """Assign all records to small files, then to new file groups, in their order within each partition.
+
+    Deletes are dropped. Arguments as for ``assign_files``.
     """
     none = pa.nulls(len(records), pa.string())
     tagged = TaggedRecords(records, none, none, np.full(len(records), -1, np.int64))
@@ -156,7 +159,7 @@ def make_file_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Hold a range of records of one partition and file group, or of one partition without a group."""
+    """A range of records of one partition and file group, or of one partition without a group."""
 
     key: tuple[str, str | None]
     start: int
@@ -192,7 +195,7 @@ def estimate_row_bytes(records: WriteRecords) -> float:
 
 
 def estimate_file_bytes(memory_bytes: int, rows: int) -> float:
-    """Estimate the bytes of a row in a base file by those of all rows in memory."""
+    """Estimate the bytes of a row in a base file from the size of all rows in memory."""
     return max(1.0, float(memory_bytes) * _FILE_BYTES_A_BYTE / max(1, rows))
 
 

@@ -53,11 +53,12 @@ def assign_records(
     merger: Merger | None = None,
     lookup: KeyLookup | None = None,
 ) -> AssignedRecords:
-    """Assign each record to a file. Each key comes once if the operation combines records. ``lookup`` None reads the
-    table's files.
+    """Assign each record to a file.
+
+    Each key occurs once if the operation combines records. If ``lookup`` is None, the table's files are read.
 
     Raises:
-        InvalidQueryError: the table has a key to insert, and the options forbid that; or an option is not valid.
+        InvalidQueryError: the table contains a key to insert, and the options forbid that; or an option is not valid.
         HoodieError: see ``tag``.
     """
 
@@ -86,7 +87,7 @@ def assign_records(
 
 
 def check_replaceable(operation: WriteOperation, settings: WriteSettings) -> None:
-    """Refuse to replace file groups that the table's index goes on naming.
+    """Refuse to replace file groups that the table's index keeps naming.
 
     Raises:
         UnsupportedFeatureError: the table has consistent hashing.
@@ -99,23 +100,23 @@ def check_replaceable(operation: WriteOperation, settings: WriteSettings) -> Non
 
 
 def needs_insert_conflict_check(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether a concurrent insert into the same partition may bring the same key, or the same new bucket.
+    """Whether a concurrent insert into the same partition may bring the same key, or the same new bucket.
 
-    A write that looks keys up takes a key for new because it did not find it.
+    A write that looks keys up treats a key as new because it did not find it.
     """
     return operation in LOOKED_UP or settings.index.is_bucket
 
 
 def is_non_blocking(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether the write only adds log files to buckets, so that others may do so at the same time.
+    """Whether the write only adds log files to buckets, so that others may do so at the same time.
 
-    Bulk inserts and overwrites are not, as in Java.
+    Bulk inserts and overwrites do not, as in Java.
     """
     return settings.non_blocking and operation in NON_BLOCKING_OPERATIONS
 
 
 def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether the write looks keys up in the table's files."""
+    """Whether the write looks keys up in the table's files."""
     if settings.index.is_bucket:
         return False
     drops = operation is WriteOperation.INSERT and INSERT_DUPLICATES.read(settings.options) != "none"
@@ -123,7 +124,7 @@ def needs_lookup(operation: WriteOperation, settings: WriteSettings) -> bool:
 
 
 def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether each record goes into a new file, in any order, whatever the other records and keys."""
+    """Whether each record goes into a new file, in any order, whatever the other records and keys."""
     if operation is not WriteOperation.BULK_INSERT or needs_combining(operation, settings.options):
         return False
     if settings.index.is_bucket:
@@ -132,7 +133,7 @@ def is_independent(operation: WriteOperation, settings: WriteSettings) -> bool:
 
 
 def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> dict[str, tuple[str, ...]]:
-    """Return the file groups that an overwrite replaces: those of some partitions, or all."""
+    """Return the file groups that an overwrite replaces, in ``partitions`` or, if None, in the whole table."""
     found: dict[str, tuple[str, ...]] = {}
     for each in snapshot.view.list_slices(None, partitions):
         found[each.partition_path] = (*found.get(each.partition_path, ()), each.file_id)
@@ -140,7 +141,7 @@ def list_replaced_groups(snapshot: Snapshot, partitions: list[str] | None) -> di
 
 
 def is_plain_insert(operation: WriteOperation, settings: WriteSettings) -> bool:
-    """Say whether each record goes into a new file of its partition, in its place, whatever its key is."""
+    """Whether each record goes into a new file of its partition, in its place, whatever its key is."""
     if needs_combining(operation, settings.options) or settings.index.is_bucket:
         return False
     if operation is WriteOperation.BULK_INSERT:
@@ -150,7 +151,7 @@ def is_plain_insert(operation: WriteOperation, settings: WriteSettings) -> bool:
 
 
 def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
-    """Drop or refuse inserts of keys that the table has."""
+    """Drop or refuse inserts of keys that the table contains."""
     records, file_ids = tagged.records, tagged.file_ids
     if file_ids.null_count == len(records):
         return records
@@ -167,10 +168,10 @@ def _apply_duplicate_policy(tagged: TaggedRecords, policy: str) -> WriteRecords:
 def _sort(records: WriteRecords, options: Mapping[str, str]) -> WriteRecords:
     """Sort a bulk insert by partition path and record key, or by columns, so that base files have narrow ranges.
 
-    Rows of a partition are together in any mode, so those that repartition by path alone keep the order.
+    Rows of a partition are adjacent in any mode, so modes that repartition by path alone keep the order.
 
     Raises:
-        InvalidQueryError: a sort column is none of the rows', or its type has no order.
+        InvalidQueryError: a sort column is not in the rows, or its type has no order.
     """
     if records.partition_paths is None:
         return records

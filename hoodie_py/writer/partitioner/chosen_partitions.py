@@ -1,7 +1,7 @@
-"""Which partitions a user's paths stand for (Hudi ``HoodieSparkSqlWriter.resolvePartitionWildcards``).
+"""The partitions that a caller's paths stand for (Hudi ``HoodieSparkSqlWriter.resolvePartitionWildcards``).
 
-``*`` stands for any characters, slashes too. Where folders are bare values, ``city=sf`` stands for ``sf`` if there is
-no partition of that very name. Paths without a partition stand for nothing, as in Java, unless the caller forbids it.
+``*`` stands for any characters, including slashes. If folders are bare values, ``city=sf`` stands for ``sf`` unless a
+partition has that very name. Paths without a partition stand for nothing, as in Java, unless the caller forbids it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN = 20
 
 
 def split_paths(text: str) -> tuple[str, ...]:
-    """Return the paths of an option: they are joined by commas."""
+    """Return the paths in an option, which are joined by commas."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
@@ -27,7 +27,7 @@ def choose_partitions(snapshot: Snapshot, paths: Iterable[str], *, missing_ok: b
 
     Raises:
         InvalidQueryError: the table has no partitions, a path leads out of it, or no path was given; or a path stands
-            for no partition and that is not ``missing_ok``.
+            for no partition and ``missing_ok`` is False.
     """
     wanted = [_check(each) for each in paths]
     if not wanted:
@@ -46,7 +46,7 @@ def choose_partitions(snapshot: Snapshot, paths: Iterable[str], *, missing_ok: b
 
 
 def make_missing_error(every: Iterable[str], path: str) -> InvalidQueryError:
-    """Return the error for a path that stands for none of a table's partitions, which it names."""
+    """Return the error for a path that stands for no partition; it names the table's partitions."""
     names = sorted(every)
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
     return InvalidQueryError(
@@ -69,7 +69,7 @@ def _drop_fields(path: str, fields: Sequence[str]) -> str:
 
 
 def check_rows_inside(named: Sequence[str], touched: Sequence[str]) -> list[str]:
-    """Return the partitions that a user named for an overwrite, if all rows lie in them.
+    """Return the partitions that a caller named for an overwrite, if all rows lie in them.
 
     Raises:
         InvalidQueryError: a path leads out of the table, has a wildcard, or rows lie elsewhere.
@@ -97,7 +97,7 @@ def _check(path: object) -> str:
 
 
 def _matches(path: str, pieces: Sequence[str]) -> bool:
-    """Whether a path is the pieces with any characters between; linear in its length."""
+    """Whether a path consists of the pieces with any characters in between; linear in its length."""
     first, *middle, last = pieces
     if not path.startswith(first) or not path.endswith(last) or len(path) < len(first) + len(last):
         return False

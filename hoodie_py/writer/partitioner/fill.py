@@ -1,11 +1,12 @@
 """Whether new records of a write fill small base files, and how (Hudi ``BaseSparkCommitActionExecutor``,
 ``HoodieMergeHandleFactory``).
 
-Upserts merge such a file with all their records for it. Inserts add theirs below the rows that are there, so that keys
-come again if the caller says so (``HoodieConcatHandle``). Bulk inserts, overwrites and writes into buckets never fill.
+Upserts merge such a file with all their records for it. Inserts append their records below its rows, so keys may occur
+twice if the caller allows it (``HoodieConcatHandle``). Bulk inserts, overwrites and writes into buckets never fill.
 
-Unlike Java, inserts make new files where a table captures changes: Java's added rows have no change data there, and it
-cannot tell the changes of such a commit. So do inserts where a merger decides about new records: only merges ask it.
+Unlike Java, inserts create new files if a table captures changes: Java's appended rows have no change data there, and
+it cannot derive the changes of such a commit. Inserts also create new files if a merger decides about new records: only
+merges ask it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from hoodie_py.writer.settings import WriteSettings
 
 
 class Fill(StrEnum):
-    """How new records get into a base file that there is."""
+    """How new records get into an existing base file."""
 
-    NONE = "none"  # they do not
+    NONE = "none"  # not at all
     MERGE = "merge"  # merged by key
     EXTEND = "extend"  # below its rows
 
@@ -43,7 +44,7 @@ def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSe
 
 
 def find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
-    """Return what merges instead of the built-in modes; None: they do.
+    """Return the merger that replaces the built-in modes; None if they merge.
 
     Raises:
         MergeError: the table needs a merger that was not supplied.

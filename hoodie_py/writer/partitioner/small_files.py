@@ -1,9 +1,9 @@
-"""Fill small base files with new records before making new files (Hudi ``UpsertPartitioner``,
+"""Fill small base files with new records before creating new files (Hudi ``UpsertPartitioner``,
 ``SparkUpsertDeltaCommitPartitioner``).
 
 Otherwise every write would add a file to each partition. The smallest files come first. On MERGE_ON_READ tables a file
-is filled only if its slice has no log files and is in no pending compaction, and few files of a partition are: the
-commit rewrites each of them, where it would else write logs.
+is filled only if its slice has no log files and no pending compaction includes it. Only few files of a partition are
+filled there: the commit rewrites each of them, and would otherwise write logs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
 
 def choose_small_files(snapshot: Snapshot, slices: Iterable[FileSlice], settings: WriteSettings) -> list[FileSlice]:
-    """Return the newest slices whose base file new records may fill, by partition, the smallest file first.
-
-    Those of a pending clustering are left out last, as in Java.
-    """
+    """Return the newest slices whose base file new records may fill, by partition, the smallest file first."""
     most = settings.small_file_bytes
     small = [each for each in slices if each.base_file is not None and each.base_file.whole_size < most]
     if not small:
@@ -38,6 +35,7 @@ def choose_small_files(snapshot: Snapshot, slices: Iterable[FileSlice], settings
     small.sort(key=lambda each: (each.partition_path, _get_size(each), each.file_id))
     if snapshot.config.is_merge_on_read:
         small = list(_limit(_without_logs(snapshot, small), settings.small_file_candidates))
+    # After the limit, as in Java: slices of a pending clustering count for it.
     held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
     return [each for each in small if (each.partition_path, each.file_id) not in held]
 
@@ -76,7 +74,7 @@ def fill_small_files(
 def compute_free_rows(
     small: Iterable[FileSlice], row_bytes: float, file_bytes: int
 ) -> Mapping[str, list[tuple[FileSlice, int]]]:
-    """Return slices with the number of rows that the base file of each can take, by partition path, in their order."""
+    """Return slices with the number of rows that fit into the base file of each, by partition path, in their order."""
     found: dict[str, list[tuple[FileSlice, int]]] = {}
     for each in small:
         rows = int((file_bytes - _get_size(each)) / row_bytes)
@@ -90,9 +88,9 @@ def _get_size(file_slice: FileSlice) -> int:
 
 
 def _without_logs(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Yield the slices without log files that no pending compaction has.
+    """Yield the slices without log files that no pending compaction includes.
 
-    Up to table version 6 log files of writes that are not committed lie in the slice, and would be lost with it.
+    Up to table version 6 the log files of uncommitted writes belong to the slice, and would be lost with it.
     """
     view, by_slice = snapshot.view, not snapshot.config.has_logs_named_by_commit
     bare = [each for each in slices if not each.log_files]
