@@ -48,8 +48,8 @@ class MetadataCompaction:
         self._timeline = TimelineWriter(self._files, view.config)
 
     def schedule(self, instant: str, ensure_held: Callable[[], None]) -> Instant | None:
-        """Save the plan, and return the requested instant; None if nothing can be compacted, or a file group is too
-        large.
+        """Save the plan, and return the requested instant. Return None if there is nothing to do, or a file group is
+        too large for a compaction in memory.
 
         Raises:
             ConflictError: another writer has planned one.
