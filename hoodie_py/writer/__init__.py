@@ -1,4 +1,4 @@
 """Writing to tables: instants, locks, markers, compaction, rollback and clean (Hudi's write client and table services).
 
-Everything goes through ``TableFiles``; bytes are made in ``formats``, rows are merged in ``reader``.
+All access goes through ``TableFiles``; bytes are made in ``formats``, rows are merged in ``reader``.
 """

@@ -1,5 +1,7 @@
-"""Make the next version of a table's schema with ids (Hudi ``InternalSchemaConverter``, ``BaseHoodieWriteClient``
-``saveInternalSchema``): from the first Avro schema, by an alteration, or as the rows of a write made it grow.
+"""Make the next version of a table's schema with ids (Hudi ``InternalSchemaConverter``,
+``BaseHoodieWriteClient.saveInternalSchema``).
+
+It is made from the first Avro schema, by an alteration, or from the columns that the rows of a write add.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from hoodie_py.writer.output_schema import NOT_DATA, OutputSchema, parse_output_
 
 
 class TableColumns:
-    """The columns of a table with their ids; ``first`` is the schema with ids (JSON) of a table that had none.
+    """The columns of a table with their ids. ``first``: the first schema with ids (JSON) if the table had none.
 
     Raises:
         CorruptFileError: the schemas that the table records contradict each other.
-        UnsupportedFeatureError: schemas with ids do not have a type.
+        UnsupportedFeatureError: schemas with ids do not support a type.
     """
 
     def __init__(self, schema: OutputSchema) -> None:
@@ -57,7 +59,7 @@ class TableColumns:
         self.columns = (*meta_columns, *join_columns(fields, data))
 
     def follow(self, grown: OutputSchema) -> OutputSchema:
-        """Return a schema that grew out of the table's, with ids for what is new."""
+        """Return a schema that extends the table's, with ids for the new columns."""
         fields = write_in_full(json.loads(grown.table))["fields"]
         meta = [each for each in self.columns if each.name in NOT_DATA]
         columns = (*meta, *follow_columns(self.columns, fields, self.numbers))

@@ -1,8 +1,8 @@
-"""Say how a write finds the table's records: Hudi's index, as the options name it (Hudi ``HoodieIndexConfig``).
+"""How a write finds the table's records: Hudi's index, as named by the options (Hudi ``HoodieIndexConfig``).
 
 A table does not store its index, so every writer must name the same one. Only a bucket index shows in the table, see
 ``table_index``. BLOOM finds the same records as SIMPLE; here both skip files by their footers. RECORD_INDEX is the
-older name of GLOBAL_RECORD_LEVEL_INDEX. A table without such an index in its metadata table is searched as with
+older name of GLOBAL_RECORD_LEVEL_INDEX. If the metadata table has no such index, the table is searched as with
 GLOBAL_SIMPLE or SIMPLE, as in Java.
 """
 
@@ -19,12 +19,12 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.options import write as keys
 
 DEFAULT_BUCKETS = 256  # Hudi's default
-CONSISTENT = "CONSISTENT_HASHING"  # the engine with ranges of hashes
+CONSISTENT = "CONSISTENT_HASHING"  # the engine with hash ranges
 _SIMPLE_ENGINE = "SIMPLE"
 
 
 class IndexType(StrEnum):
-    """List the indexes that are handled; the values are those of Hudi's option."""
+    """The supported indexes; values as in Hudi's option."""
 
     SIMPLE = "SIMPLE"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
@@ -42,16 +42,16 @@ _GLOBAL = (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, *_GLOBAL_RECORD_INDE
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """Say which index a write uses, and how it works.
+    """The index that a write uses, and its settings.
 
     Attributes:
         type: the index.
-        update_partition: of a global index: whether a record moves when its partition changes; else it stays.
-        buckets: of a bucket index: the number of buckets of each partition.
+        update_partition: for a global index: whether a record moves when its partition changes; else it stays.
+        buckets: for a bucket index: the number of buckets of each partition.
         hash_fields: the fields of the record key that choose the bucket; empty for all of them.
         rules: patterns of partition paths with numbers of buckets; the first match decides, else ``buckets``.
-        shared_ids: of a bucket index: whether a new bucket gets the file id that all non-blocking writers give it.
-        consistent: whether the table keeps ranges of hashes for each partition; then ``buckets`` is for new partitions.
+        shared_ids: for a bucket index: whether a new bucket gets the file id that all non-blocking writers give it.
+        consistent: whether the table keeps hash ranges for each partition; then ``buckets`` is for new partitions.
     """
 
     type: IndexType = IndexType.SIMPLE
@@ -69,7 +69,7 @@ class IndexSettings:
 
     @property
     def is_record_index(self) -> bool:
-        """Whether the metadata table tells where the records are."""
+        """Whether the metadata table locates the records."""
         return self.type in (*_GLOBAL_RECORD_INDEXES, IndexType.RECORD_LEVEL_INDEX)
 
     @property
@@ -81,7 +81,7 @@ class IndexSettings:
         """Return the number of buckets of a partition.
 
         Raises:
-            UnsupportedFeatureError: a rule's pattern uses what only Java's regular expressions have.
+            UnsupportedFeatureError: a rule's pattern uses syntax that only Java's regular expressions have.
         """
         for pattern, count in self.rules:
             try:
@@ -94,10 +94,10 @@ class IndexSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> IndexSettings:
-        """Read Hudi's writer options; missing keys take Hudi's defaults.
+        """Read Hudi's writer options; missing keys get Hudi's defaults.
 
         Raises:
-            UnsupportedFeatureError: another index of Hudi's, or of its engines of bucket indexes.
+            UnsupportedFeatureError: an index of Hudi, or an engine of bucket indexes, that is not handled.
             InvalidQueryError: the number of buckets is not valid.
         """
         named = (keys.INDEX_TYPE.read(options) or IndexType.SIMPLE).upper()
@@ -117,7 +117,7 @@ class IndexSettings:
         return cls(type_, update_partition=keys.SIMPLE_UPDATE_PARTITION.read(options))
 
     def fall_back(self, options: Mapping[str, str]) -> IndexSettings:
-        """Return the index that takes the place of a record index that a table does not have."""
+        """Return the index that replaces a record index which a table lacks."""
         type_ = IndexType.GLOBAL_SIMPLE if self.is_global else IndexType.SIMPLE
         return IndexSettings(type_, update_partition=keys.SIMPLE_UPDATE_PARTITION.read(options))
 

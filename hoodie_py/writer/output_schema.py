@@ -1,11 +1,11 @@
-"""Make the schema of new data files: the newest commit's schema of the table, plus the meta columns.
+"""Make the schema of new data files: the schema of the table's newest commit, plus the meta columns.
 
-Rows are read in the types that files have, not in those that a query shows: a partition column keeps the value that it
-had before a key generator formatted it, and columns that files leave out stay out.
+Rows are read in the types of files, not of queries: a partition column keeps the value that it had before a key
+generator formatted it, and columns that files leave out stay out.
 
 Rows of a scan have all five meta columns and may be written again: the meta columns are ignored, as in Java Hudi. A
-single column with such a name, or with another type, is the user's own column. It would be lost, so it is refused; Java
-drops it. Inside a struct the names are allowed.
+single column with such a name, or with another type, is the caller's own column. It would be lost, so it is refused;
+Java drops it. Inside a struct the names are allowed.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ _RESERVED = {fold_case(name): name for name in NOT_DATA}
 
 @dataclass(frozen=True, slots=True)
 class OutputSchema:
-    """Hold the schema of new data files.
+    """The schema of new data files.
 
     Attributes:
         arrow: the columns of rows, meta columns first.
         avro: the Avro schema (JSON) of a row in a file, meta columns first.
         table: the Avro schema (JSON) without meta columns, as commits record it; the stored text if nothing changed.
         defaults: values other than null for rows of files that lack the column.
-        empty: meta columns that files have and rows do not: in tables without meta fields they are null in every row.
-        latest: the table's schema with ids (JSON), which every commit carries on; None without schema-on-read.
-        base: the Avro schema (JSON) that the table had when this one was made of it; None without one.
-        version: a new schema with ids, which the write records under its own instant; None to carry ``latest`` on.
-        first: the schema with ids (JSON) before the first alteration, where ``version`` is the first one.
-        changes: what the rows of the write change in the table's schema.
+        empty: meta columns that files contain and rows do not: in tables without meta fields they are null in every
+            row.
+        latest: the table's schema with ids (JSON), which every commit repeats; None without schema-on-read.
+        base: the Avro schema (JSON) of the table that this schema was made from; None without one.
+        version: a new schema with ids, which the write records under its own instant; None to repeat ``latest``.
+        first: the schema with ids (JSON) before the first alteration, if ``version`` is the first one.
+        changes: the changes that the rows of the write make to the table's schema.
     """
 
     arrow: pa.Schema
@@ -62,17 +63,17 @@ class OutputSchema:
 
     @property
     def has_ids(self) -> bool:
-        """Whether commits with this schema record one with ids."""
+        """Whether commits with this schema record a schema with ids."""
         return self.latest is not None or self.version is not None
 
     @property
     def commit_texts(self) -> dict[str, str]:
-        """What the extra metadata of a commit that changes no column ids says of the schema."""
+        """The schema entries in the extra metadata of a commit that changes no column ids."""
         texts = {SCHEMA_KEY: self.table}
         return texts if self.latest is None else {**texts, LATEST_SCHEMA_KEY: self.latest}
 
     def make_commit_texts(self, instant: str) -> dict[str, str]:
-        """Return what the extra metadata of the commit of an instant says of the schema."""
+        """Return the schema entries in the extra metadata of an instant's commit."""
         latest = self.make_latest(instant)
         return self.commit_texts if latest is None else {SCHEMA_KEY: self.table, LATEST_SCHEMA_KEY: latest}
 
@@ -84,7 +85,7 @@ class OutputSchema:
 
 
 def load_output_schema(snapshot: Snapshot) -> OutputSchema:
-    """Load the schema that new files of a table have.
+    """Load the schema for new files of a table.
 
     Raises:
         UnsupportedFeatureError: no commit records a schema, or something in it is not handled.
@@ -104,9 +105,10 @@ def load_output_schema(snapshot: Snapshot) -> OutputSchema:
 def parse_output_schema(
     stored: str, meta: Sequence[str], empty: Sequence[str] = (), *, instant: str | None = None
 ) -> OutputSchema:
-    """Make the schema of files from a table's Avro schema (JSON). The Avro schema comes with or without meta columns;
-    ``meta`` names those that rows have, ``empty`` those that only files have. ``instant``, of the write that recorded
-    it, is for errors.
+    """Make the schema of files from a table's Avro schema (JSON), which may contain meta columns.
+
+    ``meta``: the meta columns that rows have. ``empty``: the meta columns that only files have. ``instant``: the write
+    that recorded the schema, for errors.
 
     Raises:
         CorruptFileError: the schema is no Avro record.
@@ -124,7 +126,7 @@ def parse_output_schema(
 
 
 def select_output_columns(schema: OutputSchema, names: Sequence[str]) -> OutputSchema:
-    """Return the schema of log blocks that have some columns alone, besides the meta columns, in the table's order."""
+    """Return the schema of log blocks with only some columns and the meta columns, in the table's order."""
     record = write_in_full(json.loads(schema.avro))
     kept = [each for each in record["fields"] if each["name"] in META_FIELDS or each["name"] in names]
     arrow = pa.schema([each for each in schema.arrow if each.name in META_FIELDS or each.name in names])
@@ -146,9 +148,9 @@ def select_data_columns(schema: pa.Schema) -> pa.Schema:
 
 
 def select_user_columns(schema: pa.Schema) -> pa.Schema:
-    """Return the columns that a user gave, without meta columns.
+    """Return the columns that a caller gave, without meta columns.
 
-    ``_hoodie_operation`` says what each row does, so it may come without the other meta columns.
+    ``_hoodie_operation`` marks what each row does, so it may come without the other meta columns.
 
     Raises:
         InvalidQueryError: a column has the name of a meta column but is not one.

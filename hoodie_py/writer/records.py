@@ -1,7 +1,7 @@
-"""Hold the records of a write between its steps: rows with their keys, later with their locations.
+"""The records of a write between its steps: rows with their keys, later with their locations (Hudi ``HoodieRecord``).
 
-All columns have one entry for each record, in the order in which the records came. For records of one key that order is
-the order of their versions. (Hudi ``HoodieRecord``.)
+All columns have one entry for each record, in the original order of the records. For records of one key, that is the
+order of their versions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hoodie_py.arrow.arrays import join_chunks, to_booleans
 
 
 class WriteOperation(StrEnum):
-    """List the operations of a write (Hudi ``WriteOperationType``): names as in commits, values as in Hudi's option.
+    """The operations of a write (Hudi ``WriteOperationType``): names as in commits, values as in Hudi's option.
 
     Examples:
         >>> trips.insert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}]).operation is WriteOperation.INSERT
@@ -30,12 +30,12 @@ class WriteOperation(StrEnum):
     INSERT_OVERWRITE = "insert_overwrite"
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
     DELETE_PARTITION = "delete_partition"
-    ALTER_SCHEMA = "alter_schema"  # no rows: other columns
+    ALTER_SCHEMA = "alter_schema"  # changes columns, and writes no rows
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRecords:
-    """Hold records to write or to delete.
+    """Records to write or to delete.
 
     Attributes:
         rows: data columns, in the order and types of files, without meta columns. Deletes by key have only key,
@@ -43,10 +43,10 @@ class WriteRecords:
         keys: string; record keys.
         partition_paths: string; relative partition paths as on disk, "" in a table without partitions. None for deletes
             by bare keys, whose keys are looked up in all partitions.
-        deletes: bool, no nulls; which records are deletes. None if no record is.
-        ordering: values of the table's ordering fields, one column a field, in its types. Empty when commit time
-            decides, or when deletes bring none.
-        made_of: the fields that keys and partition paths were made of; empty if the caller gave them as such.
+        deletes: bool, no nulls; a mask of the deletes. None if there are no deletes.
+        ordering: values of the table's ordering fields, one column per field, in its types. Empty if commit time
+            decides, or if deletes have no values.
+        made_of: the fields that keys and partition paths were made from; empty if the caller gave keys and paths.
     """
 
     rows: pa.Table
@@ -70,13 +70,13 @@ class WriteRecords:
 
     @property
     def delete_mask(self) -> np.ndarray:
-        """Which records are deletes, as booleans; a new array that the caller may change."""
+        """A mask of the deletes; a new array that the caller may change."""
         if self.deletes is None:
             return np.zeros(len(self), bool)
         return to_booleans(join_chunks(self.deletes))
 
     def take(self, indices: pa.Array | pa.ChunkedArray | np.ndarray) -> WriteRecords:
-        """Return the records at some places, in the order of the places. Indices have no nulls; repeats are allowed."""
+        """Return the records at some positions, in their order. Indices have no nulls; repeats are allowed."""
         at = indices if isinstance(indices, pa.Array | pa.ChunkedArray) else pa.array(indices, pa.int64())
         return WriteRecords(
             rows=self.rows.take(at) if self.rows.num_columns else self.rows,
@@ -89,12 +89,12 @@ class WriteRecords:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRecords:
-    """Hold records with their locations in the table.
+    """Records with their locations in the table.
 
     Attributes:
         records: the records.
-        file_ids: string; file group of each record's key, null where the key is new.
-        base_instants: string; instant of the base file that has the key, null if no base file has it.
+        file_ids: string; file group of each record's key, null if the key is new.
+        base_instants: string; instant of the base file that contains the key, null if no base file does.
         positions: int64; row number in that base file, below 0 if it is unknown or there are several.
     """
 

@@ -1,6 +1,6 @@
 """Refuse tables with features that this package cannot write.
 
-Each feature is valid Hudi whose rules are not built here. To write all the same would lose rows, or leave a table that
+Each feature is valid Hudi whose rules are not implemented here. Writing anyway would lose rows, or leave a table that
 Java reads wrongly. A refusal names the feature and leaves the table unchanged.
 """
 
@@ -18,7 +18,7 @@ from hoodie_py.writer.transaction.pending import list_pending_writes
 
 
 def check_compactable(snapshot: Snapshot) -> None:
-    """Refuse a table that cannot be compacted here.
+    """Refuse tables that cannot be compacted here.
 
     Raises:
         UnsupportedFeatureError: names the feature.
@@ -29,7 +29,7 @@ def check_compactable(snapshot: Snapshot) -> None:
 
 
 def check_writable(snapshot: Snapshot) -> None:
-    """Refuse a table that records cannot be written to here.
+    """Refuse tables that records cannot be written to here.
 
     Raises:
         UnsupportedFeatureError: names the feature.
@@ -40,7 +40,7 @@ def check_writable(snapshot: Snapshot) -> None:
 
 
 def check_restorable(snapshot: Snapshot) -> None:
-    """Refuse a table that cannot be restored here. A pending restore is none of the reasons.
+    """Refuse tables that cannot be restored here. A pending restore is allowed.
 
     Raises:
         UnsupportedFeatureError: names the feature.

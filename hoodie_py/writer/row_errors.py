@@ -1,4 +1,4 @@
-"""Make errors about rows of the input; they name the column and the first bad rows."""
+"""Make errors about rows of the input. They name the column and the first bad rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ def refuse_rows(
     values: pa.Array | pa.ChunkedArray | None = None,
     hint: str | None = None,
 ) -> None:
-    """Raise an error if any row is bad. ``bad`` is bool per row, where null counts as good; values of the column are
-    shown if given.
+    """Raise an error if any row is bad.
+
+    ``bad``: bool per row; null counts as good. ``values``: the column's values, shown in the error if given.
 
     Raises:
-        InvalidQueryError: ``where`` has the column, the number of bad rows, and numbers and values of the first ones.
+        InvalidQueryError: ``where`` contains the column, the number of bad rows, and numbers and values of the first
+            ones.
     """
     mask = np.concatenate([to_booleans(chunk) for chunk in _list_chunks(bad)] or [np.zeros(0, bool)])
     at = np.flatnonzero(mask)
@@ -45,8 +47,9 @@ def make_rows_error(
     hint: str | None = None,
     bad_rows: int | None = None,
 ) -> InvalidQueryError:
-    """Make the error about bad rows. ``rows`` are the numbers of the first ones, ``bad_rows`` is how many there are, if
-    known.
+    """Make the error about bad rows.
+
+    ``rows``: the numbers of the first bad rows. ``bad_rows``: how many there are, if known.
     """
     shown = None if values is None else [_format_value(values[each]) for each in rows]
     return InvalidQueryError(message, hint=hint, column=column, bad_rows=bad_rows, rows=list(rows), values=shown)

@@ -1,18 +1,19 @@
-"""Say what a write or an alteration changes in a table's schema, and which changes need a word.
+"""The changes that a write or an alteration makes to a table's schema, and which changes need the caller's consent.
 
-A change of the schema stays: every later read and write has it. This is the rule, for all writes and for ``alter``:
+A change of the schema is permanent: every later read and write has it. This is the rule, for all writes and for
+``alter``:
 
-* A change is *without loss* if each value that the old type holds has one value of the new type that shows the same:
-  int to long and double, float to double (by its text: 1.1 stays 1.1), text to bytes, whole numbers to decimals that
-  hold all their digits, and decimals to wider ones. So are new columns, columns that become nullable, and another
-  order.
+* A change is *without loss* if each value of the old type has one value of the new type that shows the same: int to
+  long and double, float to double (by its text: 1.1 stays 1.1), text to bytes, whole numbers to decimals that hold all
+  their digits, and decimals to wider ones. So are new columns, columns that become nullable, and another order.
 * All other changes of type may lose digits (long to double, int to float, numbers to short decimals), may have no value
-  (text to date), or make text of numbers, dates and bytes, which sort and compare otherwise from then on. Such a change
-  needs a word: the argument ``allow_loss=True`` or, for writes, the option ``hoodie.write.schema.changes=LOSSY``, with
-  which the schema follows the rows as Java's does (Hudi ``AvroSchemaEvolutionUtils``).
+  (text to date), or turn numbers, dates and bytes into text, which sorts and compares differently from then on. Such a
+  change needs consent: the argument ``allow_loss=True`` or, for writes, the option
+  ``hoodie.write.schema.changes=LOSSY``, by which the schema follows the rows as Java's does (Hudi
+  ``AvroSchemaEvolutionUtils``).
 * With ``hoodie.write.schema.changes=NONE`` a write changes nothing in the schema, not even by a new column.
 
-A column that is dropped is asked for by an option of its own, which is its word.
+Dropping columns takes an option of its own, which counts as consent.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class SchemaChange:
     """One change of a table's schema.
 
     Attributes:
-        column: its path, as in ``st.a``, ``tags.element`` and ``scores.value``.
-        before: the type that it had, by Avro's name; None if it is new.
-        after: the type that it has now; None if it is dropped.
-        what: the change in words, as in "becomes double, was long".
-        loses: values may lose digits, or become text.
+        column: its path, such as ``st.a``, ``tags.element`` and ``scores.value``.
+        before: the old type, by Avro's name; None if the column is new.
+        after: the new type; None if the column is dropped.
+        what: the change in words, such as "becomes double, was long".
+        loses: whether values may lose digits, or become text.
     """
 
     column: str
@@ -60,8 +61,9 @@ class SchemaChange:
 
 
 def may_lose(before: str, after: str) -> bool:
-    """Say whether a change between two types that are not nested may lose something; types as ``name_plain_type`` names
-    them.
+    """Whether a change between two types may lose something.
+
+    The types are not nested, and named by ``name_plain_type``.
     """
     old, new = _DECIMAL.match(before), _DECIMAL.match(after)
     if new is None:
@@ -73,7 +75,7 @@ def may_lose(before: str, after: str) -> bool:
 
 
 def list_changes(before: str, after: str) -> tuple[SchemaChange, ...]:
-    """Return what differs between a table's Avro schema (JSON) and the one that comes after it."""
+    """Return the differences between a table's Avro schema (JSON) and its next one."""
     if before == after:
         return ()
     return tuple(_compare(write_in_full(json.loads(before)), write_in_full(json.loads(after)), ""))
@@ -83,7 +85,7 @@ def check_changes(changes: Sequence[SchemaChange], options: Mapping[str, str]) -
     """Refuse changes that the options of a write do not allow.
 
     Raises:
-        InvalidQueryError: names each of them.
+        InvalidQueryError: names each refused change.
     """
     allowed = SCHEMA_CHANGES.read(options)
     refused = [each for each in changes if allowed != LOSSY and (each.loses or allowed != LOSSLESS)]
@@ -103,7 +105,7 @@ def check_changes(changes: Sequence[SchemaChange], options: Mapping[str, str]) -
 
 
 def describe_changes(changes: Sequence[SchemaChange]) -> str:
-    """Return the changes as a list in one line; of very many the first."""
+    """Return the changes as a list in one line; if they are very many, only the first."""
     more = "" if len(changes) <= _SHOWN else f" and {len(changes) - _SHOWN:,} more"
     return "; ".join(map(str, changes[:_SHOWN])) + more
 
@@ -159,7 +161,7 @@ def _strip_null(node: Any) -> Any:
 
 
 def _name(node: Any) -> str:
-    """Return a type's name; of one that schemas with ids do not have, its Avro name."""
+    """Return a type's name; if schemas with ids do not support the type, its Avro name."""
     node = _strip_null(node)
     kind = node.get("type") if isinstance(node, dict) else node
     if kind in _NESTED or isinstance(node, list):

@@ -1,7 +1,7 @@
 """Resolve Hudi's writer options: strings become typed values with Hudi's defaults (Hudi ``HoodieWriteConfig``).
 
 Keys that do not concern this package's writes are ignored, as in Java. The defaults are those of Hudi 1.2.0 except one:
-new base files take the codec of the table's own, where Java's default is gzip (``base_codec``).
+new base files get the codec of the table's own files, while Java's default is gzip (``base_codec``).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ MetadataMode = Literal["auto", "disable", "refuse"]
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Hold the settings of a compaction plan.
+    """The settings of a compaction plan.
 
     Attributes:
         strategies: class names of the strategies to apply in turn, without package.
         target_io_mb: MB to read and write in one plan.
-        log_size_threshold: least bytes of log files in a chosen slice.
-        log_number_threshold: least number of log files in a chosen slice.
+        log_size_threshold: minimum bytes of log files in a chosen slice.
+        log_number_threshold: minimum number of log files in a chosen slice.
         target_partitions: number of partitions to choose, or of days back for strategies by days.
         partition_regex: pattern that chosen partition paths contain.
         max_file_size: bytes that a slice without base file is expected to write.
-        trigger: what must have happened since the last compaction; None: always plan.
+        trigger: the condition on changes since the last compaction; None: always plan.
         delta_commits, delta_seconds: the trigger's thresholds.
     """
 
@@ -49,7 +49,7 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class ArchivalSettings:
-    """Hold the settings of archival.
+    """The settings of archival.
 
     Attributes:
         min_commits, max_commits: with more than ``max_commits`` completed commits in the active timeline, all but
@@ -58,8 +58,9 @@ class ArchivalSettings:
         after_clean: whether commits stay whose files the last clean retained.
         clean_policy, clean_commits: what cleans keep; commits that they retain are not archived.
         trigger, delta_commits: when compactions are planned; delta commits that count for that are not archived.
-        block_records: records of a block in an archive file of timeline layout 1.
-        batch, file_bytes: number of history files of timeline layout 2 that are merged into one, and their most bytes.
+        block_records: records per block in an archive file of timeline layout 1.
+        batch, file_bytes: number of history files of timeline layout 2 that are merged into one, and their maximum
+            bytes.
         versions: number of manifests of the history that stay for readers.
     """
 
@@ -79,9 +80,15 @@ class ArchivalSettings:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Hold the settings of data files. ``codec`` None: that of the table's own files; ``level`` None: the codec's
-    default; ``bloom``, over record keys, None: no filter. ``log_block_bytes``: most bytes in memory of the rows of a
-    data block of a log file.
+    """The settings of data files.
+
+    Attributes:
+        codec: None for the codec of the table's own files.
+        level: None for the codec's default.
+        row_group_bytes, page_bytes: sizes of row groups and pages in base files.
+        bloom: the filter over record keys; None for no filter.
+        dictionary: whether base files use dictionaries.
+        log_block_bytes: maximum bytes in memory of the rows in a data block of a log file.
     """
 
     codec: str | None = None
@@ -95,21 +102,21 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Hold the settings of one call that writes.
+    """The settings of one call that writes.
 
     Attributes:
         plan: for compaction plans.
         file: for base files.
         archival: for the archival of the timeline.
-        metadata_mode: what to do about a metadata table: update it or refuse ("auto"), switch it off ("disable"), or
-            refuse the write ("refuse").
+        metadata_mode: how to treat a metadata table: update it or refuse ("auto"), switch it off ("disable"), or refuse
+            the write ("refuse").
         multi_writer: whether other writers may work at the same time, so that heartbeats count.
         non_blocking: whether they may write the same file groups at the same time.
-        clock_skew_ms: greatest difference between the clocks of writers.
+        clock_skew_ms: maximum difference between the clocks of writers.
         small_file_bytes: new records fill base files below this size.
-        small_file_candidates: on merge-on-read tables they fill at most so many of a partition.
+        small_file_candidates: on merge-on-read tables, how many of them a write fills in a partition.
         options: all options as given, for readers, mergers and lock providers.
-        table_index: the index that the table's files show; None if only the options say.
+        table_index: the index that the table's files show; None if only the options name one.
     """
 
     plan: PlanSettings = field(default_factory=PlanSettings)
@@ -131,7 +138,7 @@ class WriteSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, object] | None, strategy: str | None = None) -> WriteSettings:
-        """Resolve options; an explicit strategy wins over the options'.
+        """Resolve options; an explicit ``strategy`` takes precedence over the options.
 
         Raises:
             InvalidQueryError: a value is out of range.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TableServices(TableWrites):
-    """The table services of a table; ``HoodieTable`` says how an engine becomes a runner of tasks."""
+    """The table services of a table; ``HoodieTable`` turns an engine into a runner of tasks."""
 
     if TYPE_CHECKING:
 
@@ -39,26 +39,26 @@ class TableServices(TableWrites):
         on_step: Callable[[ServiceStep], object] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> ServiceReport:
-        """Say which table services are due and why, and do what is due if asked to.
+        """Return which table services are due and why; with ``run``, run them.
 
         The services, in the order in which they run: failed writes (rolled back), pending plans (finished), index
         builds (finished), metadata table (compacted, cleaned, archived), compaction, log compaction, clustering, clean,
-        archival. What a writer with a fresh heartbeat is at work on is left alone. Without ``run`` nothing is written.
+        archival. Instants of writers with a fresh heartbeat are left alone. Without ``run`` nothing is written.
 
         Args:
-            run: do what is due. A step that fails is in the report, and the next ones are taken.
+            run: run the services that are due. A failed step is in the report, and the next steps are run.
             engine: a SparkSession, classic or Connect, which runs the tasks of compactions and clusterings; None for
                 threads of this process.
-            options: Hudi's writer options, which say when a service is due and how it is done.
+            options: Hudi's writer options, which define when a service is due and how it is run.
             only: names of services, such as ``["clean", "archival"]``; None for all.
             merger: the RecordMerger of a table that needs one.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
             on_step: called with each step of a run.
-            should_stop: asked between the services of a run; true ends it.
+            should_stop: called between the services of a run; if it returns true, the run ends.
 
         Raises:
             InvalidQueryError: a bad option, or no service has such a name.
-            UnsupportedFeatureError: the table is of a version that is only read.
+            UnsupportedFeatureError: the table has a version that is only read.
             StorageError: the store refused to list the table. Later failures are in the report.
 
         Examples:
@@ -114,17 +114,18 @@ class TableServices(TableWrites):
         name a trigger or a trigger's threshold, a plan also needs enough changes since the last compaction.
 
         Args:
-            strategy: name of a Hudi compaction strategy, or several joined by commas; wins over the options'.
+            strategy: name of a Hudi compaction strategy, or several joined by commas; takes precedence over the
+                options.
             options: Hudi's writer options: strategy, triggers, lock provider, ...
             dry_run: write nothing, and return a report of the plan and its reasons.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Returns:
-            The instant of the plan; None when there is nothing to compact; with ``dry_run`` the report.
+            The instant of the plan; None if there is nothing to compact; with ``dry_run`` the report.
 
         Raises:
             UnsupportedFeatureError: the table has a feature that compaction does not handle.
-            ConflictError: another writer holds the lock, or a pending write is in the way.
+            ConflictError: another writer holds the lock, or a pending write prevents the plan.
             InvalidQueryError: an unknown strategy or a bad option.
             CommitStateUnknownError: the store did not say whether it wrote the plan.
 
@@ -153,7 +154,7 @@ class TableServices(TableWrites):
         on_progress: OnProgress | None = None,
         override_merger: bool = False,
     ) -> CompactionResult:
-        """Carry out a planned compaction.
+        """Run a planned compaction.
 
         Args:
             instant: instant of the plan; None for the oldest pending plan.
@@ -161,16 +162,16 @@ class TableServices(TableWrites):
                 of this process.
             options: Hudi's writer options: codec, bloom filter, metadata table, ...
             merger: the RecordMerger whose id the table names.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
             on_progress: called with a Progress while the compaction runs.
-            override_merger: allow a merger that is not the table's. Its results are stored for good.
+            override_merger: allow a merger that is not the table's. Its results are stored permanently.
 
         Raises:
             ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
             InvalidQueryError: there is no such pending plan, or the merger is not the table's.
             InvalidTableError: the plan does not fit the table.
             UnsupportedFeatureError: the table has a feature that compaction does not handle.
-            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            MergeError: the table needs a merger that was not supplied, or versions do not merge.
             CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
             StorageError: the store refused; the table did not change.
 
@@ -205,7 +206,7 @@ class TableServices(TableWrites):
         on_progress: OnProgress | None = None,
         override_merger: bool = False,
     ) -> CompactionResult:
-        """Plan a compaction and carry it out; with nothing to plan, carry out the oldest pending plan.
+        """Plan a compaction and run it; if there is nothing to plan, run the oldest pending plan.
 
         Arguments and errors as for ``schedule_compaction`` and ``run_compaction``.
 
@@ -236,20 +237,20 @@ class TableServices(TableWrites):
     ) -> str | ClusteringReport | None:
         """Plan a clustering: small file groups whose rows are to be written into larger ones.
 
-        Until the plan is carried out or rolled back, records of these file groups cannot be changed.
+        Until the plan is run or rolled back, records of these file groups cannot be changed.
 
         Args:
             options: Hudi's writer options: ``hoodie.clustering.plan.strategy.*`` for sizes, partitions and sort
                 columns, ``hoodie.layout.optimize.strategy`` for the order, lock provider, ...
             dry_run: write nothing, and return a report of the plan and its reasons.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Returns:
-            The instant of the plan; None when there is nothing to cluster; with ``dry_run`` the report.
+            The instant of the plan; None if there is nothing to cluster; with ``dry_run`` the report.
 
         Raises:
-            UnsupportedFeatureError: the table has a feature that clustering does not handle, or another strategy.
-            ConflictError: another writer holds the lock, or a pending write is in the way.
+            UnsupportedFeatureError: the table has a feature, or the options name a strategy, that is not handled.
+            ConflictError: another writer holds the lock, or a pending write prevents the plan.
             InvalidQueryError: a bad option, or a sort column that the table lacks.
             CommitStateUnknownError: the store did not say whether it wrote the plan.
 
@@ -275,7 +276,7 @@ class TableServices(TableWrites):
         lock: Lock | None = None,
         override_merger: bool = False,
     ) -> ClusteringResult:
-        """Carry out a planned clustering, of this package or of Java Hudi.
+        """Run a planned clustering, of this package or of Java Hudi.
 
         Args:
             instant: instant of the plan; None for the oldest pending plan.
@@ -283,15 +284,15 @@ class TableServices(TableWrites):
                 threads of this process.
             options: Hudi's writer options: codec, size of the new files, metadata table, ...
             merger: the RecordMerger whose id the table names.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
-            override_merger: allow a merger that is not the table's. Its results are stored for good.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
+            override_merger: allow a merger that is not the table's. Its results are stored permanently.
 
         Raises:
             ConflictError: another writer runs the plan, rolled it back, or changed its file groups.
             InvalidQueryError: there is no such pending plan, or the merger is not the table's.
             InvalidTableError: the plan does not fit the table.
             UnsupportedFeatureError: the table or the plan has a feature that is not handled.
-            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
+            MergeError: the table needs a merger that was not supplied, or versions do not merge.
             CommitStateUnknownError: the store did not say whether it wrote the commit; nothing was rolled back.
             StorageError: the store refused; the table did not change.
 
@@ -319,7 +320,7 @@ class TableServices(TableWrites):
         lock: Lock | None = None,
         override_merger: bool = False,
     ) -> ClusteringResult:
-        """Plan a clustering and carry it out; with nothing to plan, carry out the oldest pending plan.
+        """Plan a clustering and run it; if there is nothing to plan, run the oldest pending plan.
 
         Arguments and errors as for ``schedule_clustering`` and ``run_clustering``.
 
@@ -341,24 +342,25 @@ class TableServices(TableWrites):
         lock: Lock | None = None,
         merger: Merger | None = None,
     ) -> CompactionResult:
-        """Join many small log files of a file group into one; with nothing to plan, carry out the oldest pending plan.
+        """Merge many small log files of a file group into one.
 
-        It costs less than a compaction, as base files are neither read nor written. File slices are taken that have log
-        blocks of at least ``hoodie.log.compaction.blocks.threshold`` (5) instants.
+        It costs less than a compaction, as base files are neither read nor written. File slices are chosen if their log
+        blocks come from at least ``hoodie.log.compaction.blocks.threshold`` (5) instants. If there is nothing to plan,
+        the oldest pending plan is run.
 
         Args:
             engine: a SparkSession, classic or Connect, which runs one Spark task for each file group; None for threads
                 of this process.
             options: Hudi's writer options: threshold, metadata table, lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
             merger: the RecordMerger whose id the table names.
 
         Raises:
             UnsupportedFeatureError: the table has change data, or is not merge-on-read; or the merger made deletes with
-                data or rows that lack columns, which no log block can say. Then the plan is rolled back.
+                data or rows that lack columns, which no log block can store. Then the plan is rolled back.
             InvalidQueryError: the merger is not the table's.
-            MergeError: the table needs a merger that nobody supplied, or versions do not merge.
-            ConflictError: another writer is at work on the plan, or a pending write is in the way.
+            MergeError: the table needs a merger that was not supplied, or versions do not merge.
+            ConflictError: another writer is at work on the plan, or a pending write prevents it.
             InvalidTableError: the plan does not fit the table.
             CommitStateUnknownError: the store did not say whether it wrote a timeline file.
             StorageError: the store refused; the table did not change.

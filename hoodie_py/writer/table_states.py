@@ -36,13 +36,14 @@ class TableStates(TableWrites):
 
         Args:
             instant: request time of a completed commit; None for the newest one.
-            user: who makes the savepoint, for others to read.
-            comment: why.
+            user: the name of the user that creates the savepoint, for information.
+            comment: the reason for it, for information.
             options: Hudi's writer options: lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Raises:
-            InvalidQueryError: there is no such commit, a clean may have removed its files, or it has a savepoint.
+            InvalidQueryError: there is no such commit, a clean may have removed its files, or it already has a
+                savepoint.
             ConflictError: another writer holds the lock, or a restore is pending.
             CommitStateUnknownError: the store did not say whether it wrote the savepoint.
             StorageError: the store refused.
@@ -74,7 +75,7 @@ class TableStates(TableWrites):
     def delete_savepoint(
         self, instant: str, options: Mapping[str, Any] | None = None, lock: Lock | None = None
     ) -> Savepoint:
-        """Delete a savepoint, so that later cleans may remove its files; return what it was.
+        """Delete a savepoint, so that later cleans may remove its files; return its description.
 
         Raises:
             InvalidQueryError: there is no such savepoint.
@@ -105,13 +106,13 @@ class TableStates(TableWrites):
 
         Args:
             instant: request time of the savepoint.
-            options: Hudi's writer options: what to do about a metadata table, lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            options: Hudi's writer options: how to treat a metadata table, lock provider, ...
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
             merger: the RecordMerger whose id the table names, for indexes of merged records.
 
         Raises:
-            MergeError: an index needs a merger that nobody supplied.
-            InvalidQueryError: there is no such savepoint, a later one is in the way, or a restore to another one is
+            MergeError: an index needs a merger that was not supplied.
+            InvalidQueryError: there is no such savepoint, a later one prevents it, or a restore to another one is
                 pending.
             InvalidTableError: files of the savepoint are gone.
             UnsupportedFeatureError: commits after the savepoint were archived, or the table has a feature that is not
@@ -167,8 +168,8 @@ class TableStates(TableWrites):
         Args:
             instant: request time of a pending instant, or of a pending rollback.
             options: Hudi's writer options: lock provider, ...
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
-            dry_run: remove nothing, and return a report of the files that would go, with their log blocks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
+            dry_run: remove nothing, and return a report of the files that would be removed, with their log blocks.
 
         Raises:
             InvalidQueryError: there is no such pending instant.
@@ -207,11 +208,11 @@ class TableStates(TableWrites):
 
         Args:
             to: the version: 6, 8 (Hudi 1.0) or 9 (Hudi 1.1 and later).
-            dry_run: change nothing, and say what would be done.
+            dry_run: change nothing, and return what would be done.
             options: Hudi's writer options: lock provider, ... Tables of versions 1 to 3 do not name their fields:
-                give ``hoodie.datasource.write.recordkey.field`` and its like.
+                give ``hoodie.datasource.write.recordkey.field`` and similar options.
             merger: the RecordMerger whose id the table names, for the compaction.
-            lock: a lock that all writers of the table use, where it is not one of Hudi's supported locks.
+            lock: a lock that all writers of the table use, if it is not one of Hudi's supported locks.
 
         Raises:
             InvalidQueryError: there is no such version, or it is below the table's.
@@ -239,7 +240,7 @@ class TableStates(TableWrites):
     ) -> VersionChange:
         """Bring the table to an earlier table version, 8 or 6; arguments and errors as for ``upgrade``.
 
-        Indexes that the version does not know are dropped. What it cannot hold otherwise is refused.
+        Indexes that the version does not know are dropped. Tables with other features that it cannot hold are refused.
 
         Examples:
             >>> trips.downgrade(to=8).after

@@ -34,10 +34,10 @@ class TableWrites:
     """Writes to a table. After a write this object shows the new state of the table.
 
     Data may be anything with an Arrow stream (pyarrow, polars, duckdb, nanoarrow, ...), pandas, or a list of dicts.
-    Options are Hudi's writer options by Java's names: index type, file sizes, what to do about a metadata table, lock
+    Options are Hudi's writer options by Java's names: index type, file sizes, how to treat a metadata table, lock
     provider, inline compaction and clean, ...
 
-    A write is committed whole, or leaves the table unchanged. The next writer rolls an interrupted write back.
+    A write is committed completely, or leaves the table unchanged. The next writer rolls an interrupted write back.
     """
 
     _snapshot: Snapshot
@@ -51,7 +51,7 @@ class TableWrites:
         *,
         allow_loss: bool = False,
     ) -> WriteResult:
-        """Update records whose keys the table has, and insert the others.
+        """Update records whose keys are in the table, and insert the others.
 
         Several rows of one key are merged first. Rows that the table's delete rules mark delete their records.
 
@@ -59,9 +59,9 @@ class TableWrites:
             data: the rows.
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
-            lock: the lock that the table's other writers use, if it is not a lock provider that is handled here.
-            allow_loss: let the table's columns take the types of the rows, as Java does, also where values may lose
-                digits (long to double) or become text. Without it such rows are refused; rows may add columns and
+            lock: the lock that the table's other writers use, if it is not a supported lock provider.
+            allow_loss: let the table's columns get the types of the rows, as Java does, even if values may lose digits
+                (long to double) or become text. Without it such rows are refused. In any case rows may add columns and
                 widen types without loss, which a warning and ``WriteResult.schema_changes`` name.
 
         Raises:
@@ -100,8 +100,8 @@ class TableWrites:
     ) -> WriteResult:
         """Add records without searching for their keys; arguments and errors as for ``upsert``.
 
-        If the table already has a key, it has two rows of that key then, as in Java Hudi. The options' policy about
-        duplicates can drop such rows or refuse them.
+        If a key is in the table already, the table then has two rows of that key, as in Java Hudi. The options' policy
+        for duplicates can drop such rows or refuse them.
 
         Examples:
             >>> trips.insert([{"id": "d", "city": "la", "price": 5.0, "ts": 1}]).rows_inserted
@@ -149,8 +149,8 @@ class TableWrites:
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
-            partitions: paths of the partitions to replace, also where no row is for them; all rows must be in them.
-                None: the partitions that the rows are in.
+            partitions: paths of the partitions to replace, even if no row belongs to them; all rows must belong to
+                one of them. None: the partitions of the rows.
             allow_loss: as for ``upsert``.
 
         Examples:
@@ -178,7 +178,7 @@ class TableWrites:
     ) -> WriteResult:
         """Delete all rows of partitions by one replace commit; cleans remove the files later.
 
-        Only the keys of an index are read, if the table has one.
+        No rows are read, except for keys if the table has an index over keys.
 
         Args:
             paths: paths of partitions as they are on disk, such as ``sf``, or ``city=sf``, which stands for ``sf`` in a
@@ -191,7 +191,7 @@ class TableWrites:
 
         Raises:
             InvalidQueryError: the table has no partitions, no path was given, or one leads out of the table; or one
-                stands for no partition and that is not ``missing_ok``: the error names the partitions.
+                stands for no partition and ``missing_ok`` is False: the error names the partitions.
             UnsupportedFeatureError: the table has a feature that writing does not handle, or consistent hashing.
             ConflictError: another writer changed the table, or a compaction or clustering of the partitions is pending.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.
@@ -238,8 +238,8 @@ class TableWrites:
         """Delete records; other arguments and errors as for ``upsert``.
 
         Args:
-            keys_or_filter: text is a Spark SQL filter; the rows that match it, or a pyarrow expression, are deleted. A
-                list or Arrow array holds keys. Anything else is rows with at least the key columns.
+            keys_or_filter: a filter, as Spark SQL text or a pyarrow expression: the rows that match it are deleted. Or
+                keys, as a list or an Arrow array. Anything else is rows with at least the key columns.
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
@@ -272,11 +272,11 @@ class TableWrites:
         """Set columns of the rows that match a filter; other arguments and errors as for ``upsert``.
 
         A row keeps its ordering value unless it is set. Record keys do not change. On merge-on-read tables from version
-        8 on, log files have only the columns that are set.
+        8 on, log files contain only the columns that are set.
 
         Args:
-            set: a Spark SQL expression for each column, such as ``{"price": "price * 2"}``; a value that is no text is
-                taken as it is.
+            set: a Spark SQL expression for each column, such as ``{"price": "price * 2"}``; a value other than text is
+                a literal.
             where: Spark SQL filter or pyarrow expression; None for all rows.
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
@@ -307,22 +307,22 @@ class TableWrites:
         merger: Merger | None = None,
         lock: Lock | None = None,
     ) -> WriteResult:
-        """Update, delete and insert rows by those of a source, as SQL's MERGE INTO; other arguments and errors as for
-        ``upsert``.
+        """Update, delete and insert rows according to a source, like SQL's MERGE INTO.
 
-        Of the clauses of an argument the first whose condition holds for a row counts. Two rows of the source must not
-        change the same row. Only file groups that can have a match are read, unless there are clauses ``by_source``.
+        For each argument, the first clause whose condition holds for a row counts. Two rows of the source must not
+        change the same row. Only file groups that can contain a match are read, unless there are clauses ``by_source``.
+        Other arguments and errors as for ``upsert``.
 
         Args:
             source: the rows; held in memory.
             on: a column or columns that both sides have, or a Spark SQL condition such as
-                ``"target.id = source.key and target.city = 'sf'"``, with at least one equality of both sides.
-            when_matched: what happens to rows of the table with a match: ``Update`` and ``Delete`` clauses. "update"
-                sets all columns.
-            when_not_matched: ``Insert`` clauses for rows of the source without a match; "insert" takes all columns.
+                ``"target.id = source.key and target.city = 'sf'"``, with at least one equality between both sides.
+            when_matched: ``Update`` and ``Delete`` clauses for rows of the table with a match. "update" sets all
+                columns.
+            when_not_matched: ``Insert`` clauses for rows of the source without a match; "insert" sets all columns.
             by_source: ``Update`` and ``Delete`` clauses for rows of the table without a match.
-            source_alias: what expressions call the source.
-            target_alias: what expressions call the table.
+            source_alias: the name of the source in expressions.
+            target_alias: the name of the table in expressions.
             options: Hudi's writer options.
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock of the table's other writers.
@@ -386,7 +386,7 @@ class TableWrites:
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock, merger=merger)
 
     def _refresh(self, result: T, *, changed: bool = True) -> T:
-        """Load the table again, so that it shows the change. The change is committed, so a failure is a warning."""
+        """Load the table again, so that it shows the change. As the change is committed, a failure is a warning."""
         from hoodie_py.table.snapshot import open_snapshot
 
         if not changed:
@@ -414,10 +414,10 @@ class TableWrites:
         options: Mapping[str, Any] | None = None,
         lock: Lock | None = None,
     ) -> AlterResult:
-        """Add, rename, drop, retype or move columns, and rewrite no file, by Hudi's schema-on-read.
+        """Add, rename, drop, retype or move columns by Hudi's schema-on-read, without rewriting files.
 
         All changes are one commit. Names lead into structs by dots, into lists by ``element`` and into maps by
-        ``value``, as in ``st.a`` and ``tags.element.name``. Java Hudi reads and writes such a table with
+        ``value``, such as ``st.a`` and ``tags.element.name``. Java Hudi reads and writes such a table with
         ``hoodie.schema.on.read.enable=true``.
 
         Args:
@@ -425,17 +425,17 @@ class TableWrites:
             rename: new names by old ones.
             drop: columns to drop. Files keep their values, for queries of the past.
             cast: new types by name. Old values are converted when they are read.
-            reorder: places by name: ``first``, ``after NAME`` or ``before NAME``.
+            reorder: positions by name: ``first``, ``after NAME`` or ``before NAME``.
             nullable: required columns that may be null from now on.
-            comment: comments by name; None takes one away.
+            comment: comments by name; None removes one.
             allow_loss: allow casts in which values may lose digits, become text, or have no value in the new type.
-            dry_run: change nothing, and say what would change.
+            dry_run: change nothing, and return what would change.
             options: Hudi's writer options: lock provider, ...
-            lock: the lock of the table's other writers, if it is not a lock provider that is handled here.
+            lock: the lock of the table's other writers, if it is not a supported lock provider.
 
         Raises:
-            InvalidQueryError: there is no such column, or a change is not allowed: keys, partition paths and the order
-                of versions are made of the column, an index is of it, or its values cannot be read in the new type.
+            InvalidQueryError: there is no such column, or a change is not allowed: keys, partition paths or the order
+                of versions depend on the column, an index covers it, or its values cannot be read in the new type.
             UnsupportedFeatureError: the table has a feature or a type that is not handled.
             ConflictError: another writer changed the table, or is at work.
             CommitStateUnknownError: the store did not say whether the commit landed; nothing was taken back.

@@ -1,4 +1,4 @@
-"""Write a user's data: read it, make keys, combine rows of one key, look keys up, place records, commit (Hudi
+"""Write a caller's data: read it, make keys, combine rows of one key, look keys up, place records, commit (Hudi
 ``BaseHoodieWriteClient``).
 """
 
@@ -64,8 +64,10 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Makes one write. The merger is used instead of the table's merge mode. ``partitions`` are those that an insert
-    overwrite replaces; None: those of its rows.
+    """Makes one write.
+
+    ``merger`` replaces the table's merge mode. ``partitions``: the partitions that an insert overwrite replaces; None:
+    the partitions of its rows.
     """
 
     session: WriteSession
@@ -75,8 +77,9 @@ class Writer:
 
     @watch_calls("write", attrgetter("session.files"))
     def write(self, data: Any, operation: WriteOperation) -> WriteResult:
-        """Write rows, or delete the records of rows or keys. Data is anything with an Arrow stream, pandas, polars, or
-        a list of dicts; for deletes also a list of keys.
+        """Write rows, or delete the records of rows or keys.
+
+        ``data`` is anything with an Arrow stream, pandas, polars, or a list of dicts; for deletes also a list of keys.
 
         Raises:
             HoodieError: see ``HoodieTable.upsert``.
@@ -90,8 +93,9 @@ class Writer:
             return replace(self, session=session).carry_out(data, snapshot, operation)
 
     def carry_out(self, data: Any, snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
-        """Write with the index of the session's settings; arguments and errors as for ``write``. The snapshot is
-        without failed writes.
+        """Write with the index in the session's settings; arguments and errors as for ``write``.
+
+        Failed writes must have been undone in the snapshot.
         """
         settings = self.session.settings
         check_non_blocking(snapshot, settings)
@@ -122,13 +126,14 @@ class Writer:
         try:
             routed = assign_records(records, snapshot, operation, settings, self.merger)
         except PlannedForClusteringError as error:
+            # Without the clustering the file groups may be written, so the records are placed again.
             snapshot = roll_back_for_update(self.session, error)
             write = replace(write, snapshot=snapshot)
             routed = assign_records(records, snapshot, operation, settings, self.merger)
         return commit_records(replace(write, non_blocking=is_non_blocking(operation, settings)), routed)
 
     def choose_overwritten(self, operation: WriteOperation, touched: list[str]) -> list[str] | None:
-        """Return the partitions that an overwrite replaces; None for all. Of other operations it is those of the rows.
+        """Return the partitions that an overwrite replaces, None for all; for other operations those of the rows.
 
         Raises:
             InvalidQueryError: rows lie outside the partitions that the options or the caller named.
@@ -158,8 +163,9 @@ class Writer:
             return replace(self, session=session).replace_partitions(snapshot, paths, missing_ok=missing_ok)
 
     def replace_partitions(self, snapshot: Snapshot, paths: Sequence[str], *, missing_ok: bool = True) -> WriteResult:
-        """Commit that partitions have no file groups any more. The session knows the table's index; errors as for
-        ``delete_partition``.
+        """Commit that partitions have no file groups any more.
+
+        The session knows the table's index; errors as for ``delete_partition``.
         """
         operation = WriteOperation.DELETE_PARTITION
         check_replaceable(operation, self.session.settings)
@@ -173,7 +179,7 @@ class Writer:
         return commit_records(replace(write, replaced=replaced, looked_up=False), nothing)
 
     def _insert_stream(self, pieces: Iterator[pa.Table], snapshot: Snapshot, operation: WriteOperation) -> WriteResult:
-        """Insert rows that come in pieces, in the memory of a few pieces."""
+        """Insert rows that come in pieces, using the memory of a few pieces."""
         settings = self.session.settings
         budget = MemoryBudget.from_options(ReadOptions(options=settings.options))
         with SpilledInserts(budget) as spilled:
@@ -217,7 +223,7 @@ class Writer:
 
 
 def _take_over(begin: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the pieces, and keep none."""
+    """Yield the pieces without keeping them in memory."""
     while begin:
         yield begin.pop(0)
     yield from rest
@@ -225,7 +231,7 @@ def _take_over(begin: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.T
 
 @contextmanager
 def _count_rows_from(first: int) -> Iterator[None]:
-    """Let errors about rows of a piece name the rows' numbers in the whole input."""
+    """Make errors about rows of a piece give the rows' numbers in the whole input."""
     try:
         yield
     except InvalidQueryError as error:

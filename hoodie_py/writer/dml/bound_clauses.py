@@ -1,7 +1,8 @@
 """Bind clauses to the columns of a table and a source: expressions become typed nodes with Spark's casts.
 
 A value is cast to its column as Spark stores values (``spark.sql.storeAssignmentPolicy`` ANSI): numbers to numbers with
-a check of their range, all simple values to text, dates and times to each other; nothing else is cast without a word.
+a check of their range, all simple values to text, dates and times to each other. Every other cast must be written
+explicitly.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BY_NAME: Mapping[str, type[Clause]] = {"update": Update, "delete": Delete, "ins
 
 @dataclass(frozen=True, slots=True)
 class BoundClause:
-    """One clause. ``values`` has the expressions of the columns that it sets; a delete has none."""
+    """One clause. ``values``: the expressions of the columns that it sets; empty for a delete."""
 
     condition: Predicate | None
     values: Mapping[str, Node]
@@ -49,7 +50,7 @@ def bind_clauses(
     """Bind the clauses of one argument of a merge. ``columns`` are the table's, without meta columns.
 
     Raises:
-        InvalidQueryError: a clause that the argument does not take, an unknown column, an expression that does not fit.
+        InvalidQueryError: the argument does not accept a clause, a column is unknown, or an expression does not fit.
     """
     listed = [given] if isinstance(given, str | Update | Delete | Insert) else list(given or ())
     clauses = [_make_clause(each, argument) for each in listed]
@@ -126,7 +127,7 @@ def bind_values(given: Mapping[str, Any], names: Names, columns: pa.Schema) -> d
 
 
 def _find_set_column(key: str, names: Names, columns: pa.Schema) -> str:
-    """Return the table's name for a column that is set; the name as it is written if the table has none or several."""
+    """Return the table's name for a column that is set; the name as written if the table has none or several."""
     alias, dot, rest = key.partition(".")
     name = rest if dot and find_names_alike(alias, [names.target_alias], names.settings) else key
     alike = find_names_alike(name, columns.names, names.settings)
@@ -154,7 +155,7 @@ def _make_scalar(value: Any) -> pa.Scalar:
 
 
 def _assign(node: Node, field: pa.Field, settings: SqlSettings) -> Node:
-    """Cast a value to its column. Nested values, and those of the same type, stay for ``fit_column``."""
+    """Cast a value to its column. Nested values, and values of the column's type, are left to ``fit_column``."""
     target = to_spark_type(field.type)
     if node.type == target or not is_atomic(target) or pat.is_nested(node.type):
         return node
@@ -164,7 +165,7 @@ def _assign(node: Node, field: pa.Field, settings: SqlSettings) -> Node:
             f"{node}",
             hint="Cast it.",
         )
-    cast = make_cast(node, target, replace(settings, ansi=True))  # whatever the session's mode
+    cast = make_cast(node, target, replace(settings, ansi=True))  # whatever mode the session has
     return evaluate_constant(cast) if isinstance(node, Literal) else cast
 
 

@@ -1,7 +1,8 @@
-"""Compute what an update or a merge does to rows of the table.
+"""Compute the changes that an update or a merge makes to rows of the table.
 
 A row gets new values in its own file group. Its record key may not change. If its partition changes, a global index
-moves it, as an upsert does; without one the key and the partition together name a record, so it is refused.
+moves it, as an upsert does. Without a global index, key and partition together identify a record, so the change is
+refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FindDeletes = Callable[[pa.Table], pa.ChunkedArray | None]
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Rows with new values, their keys, and which of them are deletes; ``moved`` go to another partition."""
+    """Rows with new values, their keys, and a mask of the deletes. ``moved`` rows go to another partition."""
 
     rows: pa.Table
     keys: pa.Array
@@ -46,14 +47,14 @@ class RowChanges:
     """Computes the changes of an update or a merge.
 
     Attributes:
-        schema: of the table's files.
-        columns: of changed rows, in the order of files.
+        schema: schema of the table's files.
+        columns: columns of changed rows, in the order of files.
         keys: reads record keys.
         generator: makes keys and partition paths of changed rows.
         moves: whether a row whose partition changes moves there; else that is refused.
         source: a merge's source; None for an update.
         matched, by_source: clauses for rows with and without a match; an update's rows all match.
-        find_deletes: tells which rows their own columns mark as deletes; None if no such column is set.
+        find_deletes: returns a mask of the rows that their own columns mark as deletes; None if no such column is set.
     """
 
     schema: OutputSchema
@@ -72,7 +73,7 @@ class RowChanges:
         object.__setattr__(self, "_empty", pa.schema(fields).empty_table())
 
     def compute(self, file_slice: FileSlice, batch: pa.RecordBatch) -> ChangedRows | None:
-        """Return what changes of rows of a file group; None if nothing does.
+        """Return the changes of rows of a file group; None without changes.
 
         Raises:
             InvalidQueryError: an expression has no value for a row, several rows of the source change one row, a key
@@ -158,7 +159,7 @@ class RowChanges:
         return parts
 
     def _keep_columns(self, rows: pa.Table) -> pa.Table:
-        """Return the columns of changed rows; those that were not read, as nothing but deletes needs them, are null."""
+        """Return the columns of changed rows. Columns that were not read are null: then there are only deletes."""
         has, count = set(rows.column_names), rows.num_rows
         fields = self._empty.schema
         made = [rows[each.name].cast(each.type) if each.name in has else pa.nulls(count, each.type) for each in fields]
@@ -188,7 +189,7 @@ class RowChanges:
         return ChangedRows(changed.take(stay), keys.take(stay), deletes.take(stay), moved)
 
     def _check_keys(self, clause: BoundClause, changed: pa.Table, keys: pa.Array) -> None:
-        """Refuse new values of key fields that make another key."""
+        """Refuse new values of key fields that produce another key."""
         fields = [find_top_level_name(self.schema.arrow, name) for name in self.generator.key_fields]
         if not set(fields) & set(clause.values):
             return
@@ -219,7 +220,7 @@ class RowChanges:
 
 
 def choose_clauses(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> np.ndarray:
-    """Return the number of the first clause whose condition holds for each row, -1 where none does."""
+    """Return the number of the first clause whose condition holds for each row; -1 if none does."""
     chosen = np.full(joined.num_rows, -1)
     for number, clause in enumerate(clauses):
         left = np.flatnonzero(chosen < 0)

@@ -1,7 +1,7 @@
-"""The clauses of a merge, as users write them: what happens to a row, and under which condition.
+"""The clauses of a merge, as callers write them: what happens to a row, and under which condition.
 
-Of the clauses of one kind the first whose condition holds counts, as in SQL. Expressions are Spark SQL; columns are
-named ``source.price`` and ``target.price``, or without a prefix where only one side has the name.
+Among the clauses of one kind, the first whose condition holds counts, as in SQL. Expressions are Spark SQL; columns are
+named ``source.price`` and ``target.price``, or without a prefix if only one side has the name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Update:
     """Update the row.
 
     Attributes:
-        set: an expression for each column to change; a value that is no text is taken as it is. None: all columns take
-            the source's values.
+        set: an expression for each column to change; a value other than text is a literal. None: all columns get the
+            source's values.
         where: condition; None for all rows.
 
     Examples:
@@ -49,7 +49,7 @@ class Insert:
     """Insert a row.
 
     Attributes:
-        values: an expression for each column; other columns are null. None: all columns take the source's values.
+        values: an expression for each column; other columns are null. None: all columns get the source's values.
         where: condition; None for all rows.
 
     Examples:
@@ -64,4 +64,4 @@ class Insert:
 
 Clause = Update | Delete | Insert
 Clauses = str | Clause | Sequence[str | Clause] | None
-"""Clauses as an argument: one or several; the texts "update", "delete" and "insert" are clauses for all rows."""
+"""Clauses as an argument: one or several. The texts "update", "delete" and "insert" are clauses for all rows."""

@@ -1,6 +1,6 @@
-"""Hold the changed rows of each file group until all are known; many of them wait on disk.
+"""Hold the changed rows of each file group until all are known, on disk if they are many.
 
-Nothing of a write shows before all its rows are known to fit the table. So the table is read to its end first. Then
+Nothing of a write may show before all its rows are known to fit the table. So the table is read to its end first. Then
 each file group's task reads its own rows.
 """
 
@@ -55,7 +55,7 @@ class CollectedChanges:
         self._spill.close()
 
     def add(self, file_slice: FileSlice, rows: pa.Table, keys: pa.Array, deletes: pa.Array) -> None:
-        """Add changed rows of a file group, with their keys, and which of them are deletes."""
+        """Add changed rows of a file group, with their keys and a mask of the deletes."""
         key = file_slice.partition_path, file_slice.file_id
         group = self.groups.setdefault(key, ChangedGroup(file_slice))
         dead = pc.sum(deletes).as_py() or 0
@@ -77,7 +77,7 @@ class CollectedChanges:
         self._bytes = 0
 
     def finish(self) -> None:
-        """End the writing of files, so that they can be read."""
+        """End the writing of the files, so that they can be read."""
         self._writer.close()
 
     def read(self, key: GroupKey, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
@@ -99,8 +99,10 @@ class CollectedChanges:
 def make_changed_records(
     key: GroupKey, rows: pa.Table, keys: pa.ChunkedArray, deletes: pa.ChunkedArray, ordering: tuple[pa.DataType, ...]
 ) -> WriteRecords:
-    """Return changed rows of a file group as records. ``ordering`` has the types of ordering values; the records have
-    none, so that their deletes win over all that the table has.
+    """Return changed rows of a file group as records.
+
+    ``ordering``: the types of ordering values. The records have no ordering values, so that their deletes win over all
+    versions in the table.
 
     Raises:
         UnsupportedFeatureError: two rows have one key: neither could be changed alone.

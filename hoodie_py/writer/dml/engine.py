@@ -32,7 +32,7 @@ _MOST_BATCH_ROWS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the first pass found: the file groups that change, and rows that move to other partitions."""
+    """The result of the first pass: the file groups that change, and rows that move to other partitions."""
 
     groups: Mapping[GroupKey, ChangedGroup]
     moved: list[pa.Table] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Found:
 class Work:
     """One new file: its task, and the new rows that go into it beside the changed rows of its file group, if any.
 
-    ``inserts`` counts records with new keys; ``ordering`` has the types of ordering values.
+    ``inserts``: the number of records with new keys. ``ordering``: the types of ordering values.
     """
 
     task: WriteTask
@@ -70,7 +70,7 @@ class ChangeEngine(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def find(self, changes: RowChanges, tasks: Sequence[ScanTask]) -> Found:
-        """Compute what changes in the slices of tasks; ``changes.source`` remembers which of its rows matched."""
+        """Compute the changes in the slices of tasks; ``changes.source`` remembers which of its rows matched."""
         ...
 
     def write(self, work: Sequence[Work]) -> Sequence[TaskResult]:
@@ -130,7 +130,7 @@ def choose_batch_rows(changes: RowChanges) -> int:
 
 
 def compute_changes(changes: RowChanges, task: ScanTask, batches: Sequence[pa.RecordBatch]) -> list[ChangedRows]:
-    """Compute what changes of some rows of a file group; errors as for ``RowChanges.compute``."""
+    """Compute the changes of some rows of a file group; errors as for ``RowChanges.compute``."""
     rows = pa.Table.from_batches(batches).combine_chunks()
     found = (changes.compute(task.file_slice, batch) for batch in rows.to_batches())
     return [each for each in found if each is not None]

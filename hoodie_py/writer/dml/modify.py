@@ -1,13 +1,14 @@
-"""Carry out updates and merges: read the rows that may change, compute changes, find places for new rows, commit.
+"""Run updates and merges: read the rows that may change, compute changes, find places for new rows, commit.
 
-The commit is that of an upsert. A changed row goes to the file group that it is in, so a key is looked up only for rows
-that are new. Of the table only file groups that can have a match are read, if no clause is about rows without one.
+The commit is an upsert's. A changed row goes to the file group that contains it, so only keys of new rows are looked
+up. Unless a clause is about rows without a match, only file groups that can contain a match are read.
 
-On merge-on-read tables from version 8 on, log files have only the columns that are set, and ordering fields, as those
-of Java's MERGE INTO (``MergeIntoHoodieTableCommand.isPartialUpdateActionForMOR``): unless the option says no, the index
-is global, a custom merger or a partial update mode decides, or all columns are set. Beyond Java's rule rows are whole
-where it refuses (no meta fields, schema-on-read, a bootstrap), where a partition or delete field is set, where new
-rows may go into the same file, and by event time unless the option says yes: late versions would mix with them.
+On merge-on-read tables from version 8 on, log files contain only the columns that are set, and ordering fields, like
+the log files of Java's MERGE INTO (``MergeIntoHoodieTableCommand.isPartialUpdateActionForMOR``). Rows are whole if the
+option says so, the index is global, a custom merger or a partial update mode decides, or all columns are set. Beyond
+Java's rule, rows are also whole where Java refuses (no meta fields, schema-on-read, a bootstrap), if a partition or
+delete field is set, and if new rows may go into the same file. By event time they are whole unless the option asks for
+partial rows, as late versions would mix with them.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_confl
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What a merge is asked to do; see ``HoodieTable.merge``."""
+    """The arguments of a merge; see ``HoodieTable.merge``."""
 
     on: str | Sequence[str]
     matched: Clauses = None
@@ -83,9 +84,10 @@ class _WholeRowsNeededError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """Makes one update or merge. The merger is used instead of the table's merge mode; engine None: this process.
+    """Makes one update or merge.
 
-    ``sql`` are the settings of the session whose SQL the expressions are; None for those of this process.
+    ``merger`` replaces the table's merge mode. ``engine``: None for this process. ``sql``: the settings of the session
+    whose SQL the expressions are; None for this process's settings.
     """
 
     session: WriteSession
@@ -144,7 +146,7 @@ class Modifier:
 
     def _prepare(self, snapshot: Snapshot) -> _Plan:
         check_merge_options(snapshot.config, self.session.settings.options)
-        # What is set rests on what was read, so such a write is checked even if others are non-blocking.
+        # The new values rest on the old ones, so this write is checked for conflicts even if others are non-blocking.
         checked = replace(self.session, settings=replace(self.session.settings, non_blocking=False))
         session = resolve_table_index(checked, snapshot, WriteOperation.UPSERT, self.merger)
         schema = find_write_schema(snapshot)
@@ -319,7 +321,7 @@ class _Plan:
     def _select_partial_columns(
         self, clauses: Sequence[BoundClause], new: Sequence[BoundClause]
     ) -> tuple[str, ...] | None:
-        """Return the columns of log files if they have only those that are set; None if they have all."""
+        """Return the columns of partial log files; None if log files contain all columns."""
         config, settings = self.snapshot.config, self.session.settings
         assigned = list_assigned(clauses)
         possible = (
@@ -343,12 +345,10 @@ class _Plan:
         return names if len(names) < len(self.columns) else None
 
     def _wants_partial_rows(self) -> bool:
-        """Whether log files may have only the columns that are set, as far as merge mode and options go.
-
-        By event time only if the option says so: versions of one log merge before they meet the base file, so that a
-        version of the log that comes late and loses to the base row still gives its values to a partial row.
-        """
+        """Whether merge mode and options allow log files that contain only the columns that are set."""
         options, mode = self.session.settings.options, self.snapshot.config.merge_mode
+        # By event time only on request: versions of one log merge before they meet the base file, so a late version of
+        # the log that loses to the base row still gives its values to a partial row.
         if mode is MergeMode.EVENT_TIME_ORDERING:
             return PARTIAL_UPDATES.read_given(options) is True
         return mode is MergeMode.COMMIT_TIME_ORDERING and PARTIAL_UPDATES.read(options)
@@ -370,7 +370,7 @@ def _read_source(source: Any, columns: pa.Schema) -> pa.Table:
 
 
 def _join_assignments(found: Found, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
-    """Return one assignment for each file group, of changed rows, new rows or both."""
+    """Return one assignment for each file group, for its changed rows, new rows or both."""
     new = {each.group: each for each in routed.assignments}
     placed = []
     for key, group in found.groups.items():

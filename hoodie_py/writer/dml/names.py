@@ -1,6 +1,6 @@
 """Find the columns that expressions of an update or a merge name, on the side of the target or of the source.
 
-A bound column's path begins with its side. Rows of both sides are one batch with a struct column for each side.
+A bound column's path begins with its side. Rows of both sides form one batch with a struct column for each side.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TARGET, SOURCE = "target", "source"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The columns of both sides, and the prefixes that users write for them; an update has no source.
+    """The columns of both sides, and the prefixes that callers write for them; an update has no source.
 
-    ``settings`` say whether names match by case.
+    ``settings`` define whether names match by case.
     """
 
     target: pa.Schema
@@ -35,7 +35,7 @@ class Names:
         """Find a column.
 
         Raises:
-            InvalidQueryError: there is none, or it is on both sides.
+            InvalidQueryError: there is no such column, or it is on both sides.
         """
         sides = {self.target_alias: (TARGET, self.target)}
         if self.source is not None:
@@ -75,7 +75,7 @@ def list_columns(nodes: Iterable[Node], side: str) -> set[str]:
 
 
 def drop_side(node: Node) -> Node:
-    """Return an expression that reads one side alone in terms of that side's own rows."""
+    """Return an expression that reads one side only, in terms of that side's own rows."""
     if isinstance(node, Column):
         return Column(node.path[1:], node.type)
     return map_children(node, drop_side)

@@ -1,6 +1,6 @@
-"""Place the rows that a merge inserts, and those that move to another partition.
+"""Place the rows that a merge inserts, and the rows that move to another partition.
 
-New keys are looked up as an upsert does. A key that the table has, in a row that the condition of the merge did not
+New keys are looked up as in an upsert. A key that the table contains, in a row that the condition of the merge did not
 match, is refused: the insert would overwrite that row.
 """
 
@@ -45,7 +45,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class NewRows:
-    """What is needed to place rows."""
+    """The facts for placing rows."""
 
     session: WriteSession
     snapshot: Snapshot
@@ -60,10 +60,12 @@ def place_new_rows(
     condition: JoinCondition | None,
     moved: Sequence[pa.Table],
 ) -> AssignedRecords:
-    """Return the rows of a source that did not match and that clauses insert, and ``moved`` rows, with their places.
+    """Return the rows to insert and the ``moved`` rows, with their places.
+
+    Rows of the source are inserted if they did not match and a clause takes them.
 
     Raises:
-        InvalidQueryError: a key comes twice, is in the table, or rows do not fit.
+        InvalidQueryError: a key occurs twice, is in the table, or rows do not fit.
     """
     inserted = [] if source is None or not clauses else _make_rows(into.schema, clauses, source)
     rows = [*inserted, *moved]
@@ -72,7 +74,7 @@ def place_new_rows(
         return AssignedRecords(none, np.empty(0, np.int64), ())
     settings, snapshot = into.session.settings, into.snapshot
     known = bool(snapshot.config.record_key_fields)
-    operation = WriteOperation.UPSERT if known else WriteOperation.INSERT  # keys that are made up are always new
+    operation = WriteOperation.UPSERT if known else WriteOperation.INSERT  # generated keys are always new
     records, _ = make_records(pa.concat_tables(rows), snapshot, settings.options, operation)
     _check_distinct(records, by_key_alone=settings.index.is_global)
     touched = [] if records.partition_paths is None else sorted(records.partition_paths.unique().to_pylist())
@@ -125,7 +127,7 @@ def _check_distinct(records: WriteRecords, *, by_key_alone: bool) -> None:
 
 
 def _proves_new(snapshot: Snapshot, condition: JoinCondition | None) -> bool:
-    """Whether rows that did not match have keys that the table does not have: the condition compares just the key."""
+    """Whether the table lacks the keys of rows that did not match, as the condition compares just the key."""
     if condition is None or condition.on_target or condition.rest:
         return False
     paths = set()
@@ -138,7 +140,7 @@ def _proves_new(snapshot: Snapshot, condition: JoinCondition | None) -> bool:
 
 
 def _refuse_known(into: NewRows, records: WriteRecords) -> None:
-    """Refuse inserts of keys that the table has alive; without a global index, in the partitions of the rows."""
+    """Refuse inserts of keys that are alive in the table; without a global index, in the partitions of the rows."""
     settings, snapshot = into.session.settings, into.snapshot
     config, own = snapshot.config, records.keys.combine_chunks()
     rules = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)

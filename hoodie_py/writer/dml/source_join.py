@@ -1,8 +1,8 @@
 """Find the rows of a merge's source that match rows of the target.
 
-The condition of a merge has at least one equality of a target's expression and a source's. Their values are numbered
-once for the source; batches of the target are looked up in these numbers. What else the condition says is computed on
-the pairs that are left.
+The condition of a merge contains at least one equality between an expression of the target and one of the source. The
+source's values of these expressions are numbered once; batches of the target are looked up in these numbers. The rest
+of the condition is computed on the remaining pairs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from hoodie_py.table.filter.predicate import And, Comparison, InList, Literal, N
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.writer.dml.names import SOURCE, TARGET, Names, drop_side, find_on_side, join_sides, list_sides
 
-_LISTED = 10_000  # as many values of a key make a list in the filter of the target; more make a range
-_MOST_PAIRS = 1 << 24  # of one batch
+_LISTED = 10_000  # up to so many values of a key become a list in the filter of the target; more become a range
+_MOST_PAIRS = 1 << 24  # for one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def bind_condition(on: str | Sequence[str], names: Names) -> JoinCondition:
 
     Raises:
         InvalidQueryError: an unknown column, or a condition that is not valid.
-        UnsupportedFeatureError: the condition has no equality of target and source.
+        UnsupportedFeatureError: the condition contains no equality between target and source.
     """
     assert names.source is not None
     source = names.source
@@ -91,7 +91,7 @@ def _split_equality(node: Node) -> tuple[Node, Node] | None:
 
 
 class SourceRows:
-    """The rows of a source, numbered by their keys; it remembers which of them have matched."""
+    """The rows of a source, numbered by their keys. It remembers which rows have matched."""
 
     def __init__(self, rows: pa.Table, condition: JoinCondition) -> None:
         self.rows = rows
@@ -108,7 +108,7 @@ class SourceRows:
         self._first = np.searchsorted(codes[self._order], np.arange(self._numbers.count + 1))
 
     def make_filter(self) -> Predicate:
-        """Return a condition on the target's own columns that all rows with a match pass."""
+        """Return a condition on the target's own columns that holds for every row with a match."""
         parts: list[Node] = []
         for node, values in zip(self._condition.target_keys, self._numbers.distinct, strict=True):
             parts += _make_bounds(drop_side(node), values)
@@ -116,7 +116,7 @@ class SourceRows:
         return Predicate(parts[0] if len(parts) == 1 else And(tuple(parts)))
 
     def find_pairs(self, target: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the target's rows and of the source's rows that match, by the target's rows.
+        """Return the matching pairs as numbers of target rows and of source rows, ordered by the target rows.
 
         Raises:
             InvalidQueryError: the keys match too many rows.
@@ -142,7 +142,7 @@ class SourceRows:
         return at, found
 
     def pair(self, target: pa.RecordBatch, at: np.ndarray, found: np.ndarray) -> pa.RecordBatch:
-        """Return pairs of rows as expressions take them."""
+        """Return pairs of rows in the form that expressions are computed on."""
         return join_sides(len(at), target.take(pa.array(at)), self.take(found))
 
     def take(self, at: np.ndarray) -> pa.RecordBatch:
@@ -160,7 +160,7 @@ def _normalize(values: pa.Array) -> pa.Array:
 
 
 class _KeyNumbers:
-    """Numbers the values of several keys together, from 0 on. Numbers of pairs are made small again after each key."""
+    """Numbers the values of several keys together, from 0 on."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
         self.distinct = [pc.unique(each.drop_null()) for each in keys]
@@ -169,12 +169,13 @@ class _KeyNumbers:
         codes = self._find(keys[0], 0)
         for number in range(1, len(keys)):
             both = self._join(codes, keys[number], number)
+            # Renumbered after each key, so that products of numbers stay small.
             self._pairs.append(np.unique(both[both >= 0]))
             self.count = len(self._pairs[-1])
             codes = _find_place(both, self._pairs[-1])
 
     def number(self, keys: Sequence[pa.Array]) -> np.ndarray:
-        """Return the number of each row's values, -1 where a value is null or the source does not have them."""
+        """Return the number of each row's values; -1 if a value is null or not in the source."""
         codes = self._find(keys[0], 0)
         for number, pairs in enumerate(self._pairs, 1):
             codes = _find_place(self._join(codes, keys[number], number), pairs)

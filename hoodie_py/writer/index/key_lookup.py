@@ -172,9 +172,7 @@ class KeyLookup:
             yield batch.column(0), UNKNOWN_ROW
 
     def find_alive(self, file_slice: FileSlice, keys: pa.Array) -> np.ndarray:
-        """Return a mask of the keys that a merged read of the slice returns. The keys are distinct, and all in its
-        files.
-        """
+        """Return a mask of the keys that a merged read of the slice returns. All keys are distinct and in its files."""
         if not file_slice.log_files:
             return np.ones(len(keys), bool)
         living = np.zeros(len(keys), bool)

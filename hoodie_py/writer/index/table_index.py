@@ -161,8 +161,9 @@ def find_bucket_engine(snapshot: Snapshot) -> str | None:
 
 
 def _refuse_hashed_dates(snapshot: Snapshot) -> None:
-    """Refuse buckets of keys that contain dates, without meta fields: Java hashes another text than its readers
-    compare.
+    """Refuse buckets of keys with dates in tables without meta fields.
+
+    Java hashes other texts of such keys than its readers compare.
 
     Raises:
         UnsupportedFeatureError: names the column.

@@ -187,9 +187,7 @@ def _spread_locations(
 
 
 def _find_copies(found: KeyLookupResult, codes: np.ndarray, members: np.ndarray, first: int) -> np.ndarray:
-    """Return the further locations of records whose key is in several slices, as rows of record, slice and row
-    number.
-    """
+    """Return the further locations of records whose key is in several slices: rows of record, slice and row number."""
     again = np.flatnonzero(np.diff(found.keys) == 0)  # ``_spread_locations`` has taken the last location of each key
     if not len(again):
         return np.empty((3, 0), np.int64)
