@@ -117,7 +117,7 @@ class Writer:
         if not len(records) and overwritten == []:
             return WriteResult(operation)
         check_buckets(snapshot, settings, touched, self.merger)
-        if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+        if operation is not WriteOperation.INSERT_OVERWRITE_TABLE:  # which keeps none of the table's keys
             check_spelling(snapshot, settings.options, records.made_of, touched, self.merger)
         if needs_combining(operation, settings.options):
             records = combine(records, snapshot, settings, self.merger)
@@ -133,7 +133,7 @@ class Writer:
         return commit_records(replace(write, non_blocking=is_non_blocking(operation, settings)), routed)
 
     def choose_overwritten(self, operation: WriteOperation, touched: list[str]) -> list[str] | None:
-        """Return the partitions that an overwrite replaces, None for all; for other operations those of the rows.
+        """Return the partitions that an overwrite replaces, None for all; for other operations the rows' partitions.
 
         Raises:
             InvalidQueryError: rows lie outside the partitions that the options or the caller named.

@@ -92,6 +92,7 @@ def alter(session: WriteSession, changes: Changes, *, dry_run: bool = False) -> 
         return AlterResult((), schema)
     if dry_run:
         return AlterResult(sentences, schema)
+    # Checked again under the lock, as an index over a column may be built until then.
     check = partial(_check_dependents, changes=changes)
     intent = Intent(WriteOperation.ALTER_SCHEMA, snapshot, altered, Claims(looked_up=False), check=check)
     return _commit(session, snapshot, intent, AlterResult(sentences, schema))

@@ -172,6 +172,7 @@ class HistoryArchive:
             return
         named = {each.name for number in kept for each in read_manifest(self.files, now.manifests[number])}
         self.ensure_held()
+        # Manifests before files, so that none names a file that is gone.
         for number in sorted(set(now.manifests) - set(kept)):
             self.files.delete_with_checksum(now.manifests[number])
         gone = (name for name in now.names if parse_history_file_name(name) is not None and name not in named)

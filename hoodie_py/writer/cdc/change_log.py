@@ -1,7 +1,6 @@
 """Write change records as the blocks of one change-data log file (Hudi ``HoodieCDCLogger``, ``HoodieCDCDataBlock``).
 
-A block is encoded as soon as it has enough rows or bytes, so memory stays bounded. A rewrite that changed nothing gets
-a block without records: readers of changes treat a rewritten base file without a change-data file as an error.
+A block is encoded as soon as it has enough rows or bytes, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -55,6 +54,7 @@ class ChangeLog:
 
     def finish(self) -> None:
         """Write what is held; always write at least one block."""
+        # A block without records, if nothing changed: readers of changes treat a missing file as an error.
         if self._held or not self._blocks:
             self._write_block()
 

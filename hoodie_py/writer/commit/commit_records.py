@@ -133,6 +133,7 @@ def _commit(
     )
     catalogs = check_catalogs(write.session)
     _warn_of_changes(write.schema)
+    # At the start of a write, not after a commit: until then Java can roll the last commit back.
     run_metadata_services(write.session, write.snapshot)
     with open_commit(write.session, intent) as begun:
         results = run(begun.facts)

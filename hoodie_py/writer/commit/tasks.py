@@ -109,6 +109,7 @@ class Tasks:
         if custom is None:
             return task
         config = self.facts.config
+        # The merger may look at the row of a delete, so marked deletes are written as rows, not as keys.
         rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
         return replace(task, delete_rules=rules)
 

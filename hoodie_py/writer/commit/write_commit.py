@@ -134,7 +134,7 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         try:
             begin_instant(session, now, requested, alive, holding, content)
         except CommitStateUnknownError:
-            raise
+            raise  # the inflight file may still appear: the next write rolls the instant back
         except HoodieError as error:
             _undo(begun, now, error)
             raise
@@ -230,7 +230,7 @@ class _WriteCompletion:
 
 
 def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
-    """Check that the files of the results are whole, and remove those of other attempts."""
+    """Check that the files of the results are complete, and remove files of other attempts."""
     partitions = sorted({result.stat.partition_path for result in results})
     listed: dict[str, int] = {}
     for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):

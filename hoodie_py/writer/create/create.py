@@ -65,6 +65,7 @@ class CreatedTable:
         path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
         with hold(MachineLock(self.files), _WAIT_SECONDS):
             config = TableConfig.from_bytes(self.content)
+            # Another process may have made the table anew, or have begun to write: then it is no longer this one's.
             if self.files.read(path, len(self.content) + 1) != self.content or len(load_timeline(self.files, config)):
                 return
             self.files.delete_with_checksum(path)

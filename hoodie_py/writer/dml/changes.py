@@ -109,6 +109,7 @@ class RowChanges:
         acting = np.flatnonzero(chosen >= 0)
         rows, counts = np.unique(at[acting], return_counts=True)
         if len(rows) < len(acting):
+            # Several rows of the source may delete one row: the result is the same.
             again = np.unique(chosen[acting][np.isin(at[acting], rows[counts > 1])])
             if not all(self.matched[each].deletes for each in again.tolist()):
                 keys = self.keys.read_keys(batch.take(from_numpy(rows[counts > 1][:5])))

@@ -1,4 +1,4 @@
-"""Hold the changed rows of each file group until all are known, on disk if they are many.
+"""The changed rows of each file group, held until all are known; on disk if they are many.
 
 Nothing of a write may show before all its rows are known to fit the table. So the table is read to its end first. Then
 each file group's task reads its own rows.

@@ -188,6 +188,7 @@ class _Plan:
         where: str | pc.Expression | None,
     ) -> WriteResult:
         some = self._select_partial_columns((*matched, *by_source), new)
+        # With partial rows first; whole rows if it turns out that new rows go into the same files.
         for columns in (some, tuple(self.columns.names)) if some else (tuple(self.columns.names),):
             source = None if rows is None or condition is None else SourceRows(rows, condition)
             changes = self._make_changes(matched, by_source, columns, source)

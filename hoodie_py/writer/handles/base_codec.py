@@ -40,7 +40,7 @@ def choose_codec(settings: FileSettings, snapshot: Snapshot, slices: Sequence[Fi
 
 
 def _iterate_newest_base_files(snapshot: Snapshot) -> Iterator[BaseFile]:
-    """Yield one base file of each of the newest commits that wrote base files."""
+    """Yield one base file from each of the newest commits that wrote base files."""
     for instant in reversed(snapshot.timeline.list_completed_writes()[-_MOST_COMMITS:]):
         stats = (each for some in snapshot.timeline.read_metadata(instant).write_stats.values() for each in some)
         for stat in stats:

@@ -168,7 +168,7 @@ class DataFile:
             CommitStateUnknownError: the store did not say whether the file was written.
             StorageError: the store refused.
         """
-        if not self._markers.is_announced(self._marker):
+        if not self._markers.is_announced(self._marker):  # without its marker nothing would remove the file
             raise self._make_outlived_error()
         size = self._output.publish()
         # Again after the file: a rollback that listed the markers before it would otherwise miss the file.
@@ -195,6 +195,7 @@ class DataFile:
     def _is_under_way(self) -> bool:
         """Whether the commit is still inflight: neither completed nor rolled back."""
         facts = self._facts
+        # A completed instant keeps its inflight file, so a look at that file alone proves nothing.
         names = facts.files.list_names(facts.config.find_timeline_folder())
         of_instant = [name for name in names if name.startswith(facts.instant)]
         timeline = Timeline.from_file_names(of_instant, facts.config.timeline_layout)

@@ -106,15 +106,13 @@ class RewriteTask:
         return TaskResult(stat, 0 if base is None else base.whole_size, time.monotonic() - began, writer.ranges)
 
     def _make_incoming(self, records: WriteRecords, stamp: RowStamp) -> Iterator[IncomingRows | IncomingDeletes]:
-        """Yield the records in the form that a merge takes: rows, then deletes, as in a log file.
-
-        A custom merger may look at a delete's row, so deletes keep their rows if they have any. A delete without
-        ordering value, in a table with ordering fields, is ordered by commit time whatever its row contains.
-        """
+        """Yield the records in the form that a merge takes: rows, then deletes, as in a log file."""
         deletes = records.delete_mask
         by_key = deletes.copy()
         custom = select_strategy(self.info.config, self.options.options, self.merger, writing=True).merger
         if custom is not None and not find_missing_columns(records, self.facts.schema.arrow):
+            # A custom merger may look at a delete's row, so deletes keep their rows. Only a delete that lacks its
+            # ordering value goes by key: commit time orders it, whatever its row contains.
             by_key &= _find_unordered(records.ordering, len(records))
         rows = records if not by_key.any() else records.take(from_numpy(np.flatnonzero(~by_key)))
         codes = np.where(deletes[~by_key], np.int8(DELETE), np.int8(NO_OPERATION))

@@ -106,7 +106,7 @@ def choose_live_locations(
     living = _find_living(found, wanted, lookup, doubtful)
     if only_alive:
         return found.take(np.flatnonzero(living))
-    # Within a pair of request and key, the last entry in this order is alive if any is, and the newest of those.
+    # Within a pair of request and key, the last entry in this order is alive if any is, and the newest such entry.
     order = np.lexsort((_rank_ages(found, wanted), living, pair))
     newest = np.ones(len(order), bool)
     newest[:-1] = np.diff(pair[order]) != 0

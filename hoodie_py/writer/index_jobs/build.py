@@ -210,7 +210,7 @@ class _Build:
         config = self._open_metadata_table()
         timeline = remove_leftovers(self._files, config)
         self._holding.ensure_held()
-        self._state.begin(self._partition)
+        self._state.begin(self._partition)  # before the files, so that a killed build is known to be unfinished
         with self._undo_on_failure():
             remove_tree(self._files, self._partition)
             instant = choose_instant(self._snapshot.timeline, timeline, config.timeline_layout)
@@ -225,7 +225,7 @@ class _Build:
                 self._holding.ensure_held()
             beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
             commit.complete(self._session.clock.take(beyond))
-            if self._definition is not None:
+            if self._definition is not None:  # before the partition counts, as readers need its definition
                 write_definition(self._session.files, self._snapshot.config, self._definition)
             self._holding.ensure_held()
         self._state.finish(self._partition)  # not undone: if its answer is lost, the partition may be in use

@@ -10,9 +10,8 @@ that.
   compaction still finds its files. It waits until three instants follow the last compaction. It is left out while a
   write in flight began before the compaction that made the older of the kept slices: Java's writers fail if the slices
   that they know are gone.
-* A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. It waits while its base files
-  could include the entries of an instant that is not complete, or leave out entries of a part that is being built:
-      while
+* A compaction is due after ``hoodie.metadata.compact.max.delta.commits`` delta commits. Its base files must not include
+  the entries of an instant that is not complete, nor leave out entries of a part that is being built. So it waits while
   a pending instant of the table has entries in the metadata table, while a part of it is being built, and up to version
   6 while any instant before the metadata table's last delta commit is pending.
 * The archival of the metadata table's own timeline keeps one commit more than the table around it, and every commit

@@ -165,7 +165,7 @@ class DeltaCommit:
         kind = MarkerType.CREATE if self._config.has_logs_named_by_commit else MarkerType.APPEND
         path = f"{partition}/{name}"
         Markers(self._files, self._instant).announce(Marker(partition, name, kind))
-        self.own.append(path)
+        self.own.append(path)  # before the file, which may exist even if the store reports a failure
         self._files.put_if_absent(path, content, unique=True)
 
     def complete(self, completion_time: str) -> None:
@@ -422,6 +422,7 @@ def create_metadata_table(files: TableFiles, around: TableConfig) -> TableConfig
     stored = make_metadata_properties(around)
     config = TableConfig.from_properties(stored)
     if config.timeline_layout > 1:
+        # Object stores have no empty folders, and Java lists this folder before anything is archived.
         files.put(f"{config.find_history_folder()}/{PLACEHOLDER}", b"")
     comment = f"Properties saved on {datetime.now(UTC).isoformat()}"
     content = seal_properties(format_properties(stored, comment=comment))

@@ -212,7 +212,7 @@ def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, th
     report.note(problem, place, text)
 
 
-# What entries say ----------------------------------------------------------------------------------------------------
+# Contents of entries --------------------------------------------------------------------------------------------------
 
 
 def _describe_files(rows: pa.Table, _owner: str | None, *, empty: pa.Array) -> Facts:

@@ -265,6 +265,7 @@ def _complete(commit: MetadataCommit) -> Timeline:
     found = timeline.find(commit.instant)
     if found is None or found.is_completed or found.comparable_action == REPLACE_COMMIT:
         return timeline
+    # One digit more makes a time that sorts after every time on the timeline.
     last = max((each.completion_time or each.request_time for each in timeline), default=commit.instant)
     done = replace(
         found, action=found.comparable_action, state=COMPLETED, completion_time=max(last, commit.instant) + "9"

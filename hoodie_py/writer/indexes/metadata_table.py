@@ -239,7 +239,7 @@ class MetadataTable:
         return [(name, maker) for name, maker in found if maker is not None]
 
     def forget_own(self) -> None:
-        """Remove the files that ``commit`` wrote, but not those of another run of the same instant."""
+        """Remove the files that ``commit`` wrote, but no files of another run of the same instant."""
         for path in self._own:
             self._files.delete_with_checksum(path)
 

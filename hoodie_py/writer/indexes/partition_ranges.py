@@ -230,7 +230,7 @@ class _Maker:
 
     def _take_known(self, stored: Mapping[str, StoredRange]) -> Parts:
         """Return the stored ranges to merge with the ranges of new files; none if the record will not be tight."""
-        # Readers merge a record that is not tight with those before it, so it need not include them.
+        # Readers merge a record that is not tight with earlier ones, so it need not include them.
         return {} if self.overlap.has_older else {name: [each.range] for name, each in stored.items()}
 
     def _collect_new(self) -> dict[str, Parts]:

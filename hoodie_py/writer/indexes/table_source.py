@@ -45,7 +45,7 @@ class IndexSource:
 
         As in Java, files of pending instants and of instants after the last completed one are left out. Files that a
         rollback has left are left out, too; Java includes them. Up to table version 6 a log file is named after a base
-        instant, possibly the one of a pending compaction: it is included. In all versions a log file named after a
+        instant, possibly a pending compaction's: it is included. In all versions a log file named after a
         pending clustering is included: a write that goes to old and new buckets wrote it.
         """
         timeline = self.snapshot.timeline

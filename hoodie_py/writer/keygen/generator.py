@@ -6,11 +6,12 @@ Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexA
 * A single key field gives the text of its value. Several fields, and the complex generator, give ``f1:v1,f2:v2``, with
   ``__null__`` and ``__empty__`` for missing and empty values. A key whose fields are all null or empty is an error.
 * A partition field gives the text of its value, or ``__HIVE_DEFAULT_PARTITION__`` for null and empty values. The
-  table's properties say whether the value is URL-encoded and has ``field=`` before it. A timestamp key generator gives
-  a formatted time.
-* The text of a date is ISO, a decimal's has all digits of its scale. A timestamp's is its microseconds. One with a zone
-  may give the text of Java's ``Timestamp`` instead, in milliseconds and in the writer's zone: Java's row writer
-  (``bulk_insert``) always does so, except for the custom generator; its other writers follow an option.
+  table's properties define whether the value is URL-encoded, and whether ``field=`` precedes it. A timestamp key
+  generator gives a formatted time.
+* A date becomes its ISO text, a decimal the text with all digits of its scale, a timestamp its microseconds. A
+  timestamp with a zone may become the text of Java's ``Timestamp`` instead, in milliseconds and in the writer's zone:
+  Java's row writer (``bulk_insert``) always writes it so, except with the custom generator; its other writers follow an
+  option.
 """
 
 from __future__ import annotations

@@ -125,6 +125,7 @@ class Heartbeat:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+        # Otherwise the file has to grow old for this process, too: without the set it would count as ended at once.
         if self.ends_at_once or not self.stays:
             _AT_WORK.discard(self._content)
         try:

@@ -96,4 +96,5 @@ def _read_state(number: int) -> tuple[str, int] | None:
         return None
     if len(fields) <= _BEGAN or not fields[_BEGAN].isdigit():
         return None
+    # A process whose main thread has ended looks like a zombie while other threads go on.
     return ("R" if threads > 1 else fields[0]), int(fields[_BEGAN])

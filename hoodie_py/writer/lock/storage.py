@@ -156,7 +156,7 @@ class StorageLock:
             try:
                 self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), mark, unique=True)
             except ConflictError:
-                if self._adopt():
+                if self._adopt():  # as in `renew`, the newer version may be this writer's own
                     last, self._mark = self._mark or mark, None
                     self._files.put_if_match(LOCK_OBJECT, state.to_bytes(), last, unique=True)
 
@@ -186,7 +186,7 @@ class StorageLock:
                 return False  # the next attempt finds out whose it is
             return self._adopt()
         found = LockState.from_bytes(data)
-        if found.owner == self._owner and not found.expired:
+        if found.owner == self._owner and not found.expired:  # taken by an earlier attempt whose answer got lost
             return self._adopt()
         if not found.expired and self._now() * 1000 <= found.valid_until + _SKEW_MS:
             return False

@@ -74,7 +74,7 @@ class Completion(Protocol):
         ...
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Check this run's files and remove those of lost attempts.
+        """Check this run's files and remove files of lost attempts.
 
         ``ensure_own`` raises if the run has lost the lock or its heartbeat. Call it between the listing and the removal
         if ``can_run_again``: then another run's files may have the same instant.

@@ -3,8 +3,8 @@
 Every run keeps a heartbeat (Hudi ``HoodieHeartbeatClient``) that begins under the table's lock, whatever the kind of
 lock: a writer elsewhere may not share it. A run that ends while its instant is pending leaves the heartbeat file. If
 other writers are declared, the file grows old. By its age they learn that the run failed, and until then the store may
-still carry out a request of the run. If no other writers are declared, the file says that its writer has ended, so that
-the next write need not wait.
+still carry out a request of the run. If no other writers are declared, the file records that its writer has ended, so
+that the next write need not wait.
 """
 
 from __future__ import annotations
