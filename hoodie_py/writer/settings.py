@@ -114,7 +114,7 @@ class WriteSettings:
         non_blocking: whether they may write the same file groups at the same time.
         clock_skew_ms: maximum difference between the clocks of writers.
         small_file_bytes: new records fill base files below this size.
-        small_file_candidates: on merge-on-read tables, how many of them a write fills in a partition.
+        small_file_candidates: on merge-on-read tables, the maximum number of them that a write fills in a partition.
         options: all options as given, for readers, mergers and lock providers.
         table_index: the index that the table's files show; None if only the options name one.
     """

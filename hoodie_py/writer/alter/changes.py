@@ -274,6 +274,7 @@ def _move(columns: Sequence[Column], parts: Sequence[str], place: str, name: str
         if not moved:
             raise InvalidQueryError(f"The table has no column {name!r}.", column=name)
         if where == FIRST and not other:
+            # The meta columns stay in front of all others.
             at = sum(each.name in META_FIELDS for each in rest) if len(parts) == 1 else 0
         else:
             known = [each.name for each in rest]

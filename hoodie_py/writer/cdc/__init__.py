@@ -1,1 +1,1 @@
-"""Change data of a write: which rows it changed, as records and as blocks of a change-data (``.cdc``) log file."""
+"""The change data of a write: the changed rows as records, and as blocks of a change-data (``.cdc``) log file."""

@@ -117,7 +117,7 @@ class TaskResult:
 
     Attributes:
         stat: the write statistics of the data file.
-        bytes_read: bytes of the slice's files.
+        bytes_read: bytes read from the slice's files.
         seconds: wall-clock time.
         ranges: column ranges of the data file; None if not requested or not available for its types.
     """

@@ -81,7 +81,7 @@ def make_file_batches(
 
 
 def add_empty_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Put empty meta columns in front of the rows: the log files of a table without meta fields contain them."""
+    """Put empty meta columns in front of the rows of a table without meta fields: its files contain them."""
     if not names:
         return batch
     nulls = [pa.nulls(batch.num_rows, pa.string()) for _ in names]

@@ -122,10 +122,7 @@ def _read_first_rows(
 
 
 def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) -> None:
-    """Refuse rows if one record key differs, or if all partition paths differ.
-
-    A global index may leave a record in its first partition, so a single path may differ.
-    """
+    """Refuse rows if one record key differs, or if all partition paths differ."""
     place = {"file_group": file_slice.file_id, "partition": file_slice.partition_path or None}
     if generator.key_fields:
         stored, made = found.column(RECORD_KEY_FIELD), generator.make_keys(found)
@@ -140,7 +137,7 @@ def _compare(found: pa.Table, generator: KeyGenerator, file_slice: FileSlice) ->
         else:
             stored = found.column(PARTITION_PATH_FIELD)
         other = to_booleans(pc.fill_null(pc.not_equal(stored, made), True).combine_chunks())
-        if other.all():
+        if other.all():  # a single path may differ: a global index may leave a record in its first partition
             raise _make_error("partition paths", stored[0].as_py(), made[0].as_py(), generator, place)
 
 

@@ -58,7 +58,7 @@ def refuse_twins(snapshot: Snapshot, paths: Sequence[str]) -> None:
 
 
 def refuse_changes(config: TableConfig, paths: Iterable[str]) -> None:
-    """Refuse to change rows of partitions that readers show with another value: the new rows would have that value.
+    """Refuse to change rows of partitions that readers show with another value: the new rows would get that value.
 
     Raises:
         UnsupportedFeatureError: names the path and the value.

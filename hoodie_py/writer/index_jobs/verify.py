@@ -195,6 +195,7 @@ def verify_table(
         report = _verify_once(snapshot, metadata, data, texts, on_progress, resume, merger)
         if report.is_right:
             break
+        # A writer at work may be the reason: check the table again as it is by then.
         now = open_snapshot(snapshot.files, timezone=snapshot.timezone)
         if not _has_changed(snapshot, now):
             break

@@ -287,6 +287,6 @@ def list_deleted_keys(deleted: Mapping[str, Sequence[str]], columns: Sequence[st
 
 
 def _encode_each(values: Sequence[str], encode: Callable[[Iterable[str]], pa.Array]) -> pa.Array:
-    """Encode values, each distinct one once."""
+    """Encode values; each distinct value is encoded once."""
     numbers = {value: at for at, value in enumerate(dict.fromkeys(values))}
     return take(encode(numbers), from_numpy(np.array([numbers[value] for value in values], np.int64)))

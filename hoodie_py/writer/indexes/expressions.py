@@ -312,6 +312,7 @@ def _merge_partitions(
         rows = join_chunks(records[STATISTICS_COLUMN])
         stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
         old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
+        # A file without rows has no record. If one is missing for another reason, the range is not known.
         is_whole = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
         whole = merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
         whole = whole or make_widest_range(definition.columns[0], prepared.kind)

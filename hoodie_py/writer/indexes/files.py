@@ -44,6 +44,7 @@ def make_file_lists(commit: MetadataCommit, partition: str, _view: MetadataView)
         InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.
     """
     rows = list_files(commit.added, commit.deleted)
+    # The first record lists all partitions, and these operations add none.
     return PartitionRecords(partition, rows.slice(1) if commit.kind in ("clean", "rollback", "restore") else rows)
 
 

@@ -53,7 +53,7 @@ def _list_definitions(partition: str) -> tuple[str, ...]:
 
 
 def list_kept_partitions(snapshot: Snapshot) -> list[str]:
-    """Return the partitions that get the records of a commit: complete ones, and ones that an indexer builds."""
+    """Return the partitions that get the records of a commit: complete ones, and those being built by an indexer."""
     config = snapshot.config
     # Without a pending indexing instant, an inflight partition is what a killed build left: builds hold the table's
     # lock. The next build, this package's or Java's, begins it anew.

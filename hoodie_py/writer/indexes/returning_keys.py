@@ -47,7 +47,7 @@ class LogDeletes:
         self.merger_decides = snapshot.config.merge_mode is MergeMode.CUSTOM
 
     def may_be_in(self, file_slice: FileSlice) -> bool:
-        """Whether a log file of a slice may have deleted a key, judging by the commits' statistics."""
+        """Whether a log file of a slice may have deleted a key; true unless the commits' statistics exclude it."""
         if self.merger_decides:
             return bool(file_slice.log_files)
         stats = [self._said.find(log) for log in file_slice.log_files]

@@ -1,8 +1,8 @@
 """Turn a caller's data into records: conformed rows with keys, partition paths, delete marks and ordering values.
 
 A row is a delete by the reader's rules (``DeleteRules``): by the flag column, by the table's delete marker, or by the
-operations D and -U in a column ``_hoodie_operation``, which is not stored. A bulk insert looks at operations only:
-Java's row writer stores rows with a flag or marker, and readers show them, as they show such rows of base files.
+operations D and -U in a column ``_hoodie_operation``, which is not stored. A bulk insert looks at operations only, as
+in Java.
 
 The delete operation uses only keys and partition paths of its rows. Its deletes have no ordering values and win over
 all versions in the table (Hudi ``HoodieDeleteHelper``).
@@ -144,6 +144,7 @@ def find_deletes(
     if OPERATION_FIELD in table.column_names:
         marked = rows.append_column(OPERATION_FIELD, table.column(OPERATION_FIELD))
     rules = DeleteRules.of(marked.schema, config.merge_properties, options)
+    # Java's row writer stores rows with a delete flag or marker, and readers show them, as in any base file.
     if operation is WriteOperation.BULK_INSERT and ROW_WRITER.read(options):
         rules = DeleteRules(operation=rules.operation)
     columns = [name for name in rules.columns if name in marked.column_names]

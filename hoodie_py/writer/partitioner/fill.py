@@ -3,10 +3,6 @@
 
 Upserts merge such a file with all their records for it. Inserts append their records below its rows, so keys may occur
 twice if the caller allows it (``HoodieConcatHandle``). Bulk inserts, overwrites and writes into buckets never fill.
-
-Unlike Java, inserts create new files if a table captures changes: Java's appended rows have no change data there, and
-it cannot derive the changes of such a commit. Inserts also create new files if a merger decides about new records: only
-merges ask it.
 """
 
 from __future__ import annotations
@@ -38,8 +34,11 @@ def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSe
         return Fill.NONE
     if operation is WriteOperation.UPSERT:
         return Fill.MERGE
+    # Never where changes are captured, unlike in Java: its appended rows have no change data, so that it cannot derive
+    # the changes of such a commit.
     if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
         return Fill.NONE
+    # Unlike in Java, a merger that decides about new records is asked: only a merge asks it.
     return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
 
 

@@ -88,14 +88,11 @@ def _get_size(file_slice: FileSlice) -> int:
 
 
 def _without_logs(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Yield the slices without log files that no pending compaction includes.
-
-    Up to table version 6 the log files of uncommitted writes belong to the slice, and would be lost with it.
-    """
+    """Yield the slices without log files that no pending compaction includes."""
     view, by_slice = snapshot.view, not snapshot.config.has_logs_named_by_commit
     bare = [each for each in slices if not each.log_files]
     logged: set[tuple[str, str, str]] = set()
-    if by_slice:
+    if by_slice:  # the log files of uncommitted writes belong to the slice, and would be lost with it
         groups = view.list_file_groups(sorted({each.partition_path for each in bare}))
         logged = {(*group.key, log.name.instant) for group in groups for log in group.log_files}
     for each in bare:

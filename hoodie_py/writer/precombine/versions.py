@@ -72,9 +72,12 @@ class RecordVersions:
         selected = select_strategy(config, options, merger, writing=True, batch=True)
         self._records, self._existing = records, existing
         self._strategy = _choose_batch_strategy(selected, records)
+        # For the merge with the table's records: a payload class's `preCombine` counts only within a batch.
         self._final = select_strategy(config, options, merger, writing=True).strategy
         fields = selected.ordering_fields if records.ordering else ()
         self._portion = MemoryBudget.from_options(ReadOptions(options=options))
+        # Built-in modes need only ordering values. A merger sees whole rows, and so does a merge with the table's
+        # records.
         whole = existing is not None or not isinstance(self._strategy, OrderedStrategy)
         data = list(records.rows.schema) if whole else _select_ordering_columns(records.rows.schema, fields)
         meta = _list_meta_columns(records.rows.schema) if whole and config.populate_meta_fields else []

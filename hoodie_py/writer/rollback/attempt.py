@@ -2,8 +2,7 @@
 ``rollbackInflightCompaction``, ``rollbackInflightClustering``).
 
 Such an attempt leaves base files of its instant and their change-data files, markers that name them, an inflight file
-and perhaps a commit in the metadata table. Readers see nothing of this. The data files go first and the inflight file
-last, so that an interrupted removal can be repeated.
+and perhaps a commit in the metadata table. Readers see nothing of this.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def undo_attempt(
     undo_metadata_commit(session.files, pending.request_time, check)
     removed = remove_files(session.files, pending.request_time, groups, check=check)
     Markers(session.files, pending.request_time).remove_all()
-    if pending.state == INFLIGHT:
+    if pending.state == INFLIGHT:  # last, so that an interrupted removal can be repeated
         session.open_timeline(snapshot).remove(pending)
     return removed
 

@@ -6,9 +6,9 @@ otherwise this write is refused. Pending compactions and clusterings stay: they 
 failed writes stay.
 
 Pending rollbacks are finished first, whichever writer began them. Java does so before each write, and cannot do it once
-a later instant has completed. If other writers are declared, a young rollback is left to the writer that began it: Java
-fails if the timeline files that it removes are gone, and a commit that triggered the rollback would seem to have
-failed.
+a later instant has completed. If other writers are declared, a young rollback is left to the writer that began it:
+Java's rollback fails if the timeline files that it removes are gone, and if it follows a commit, that commit seems to
+have failed.
 """
 
 from __future__ import annotations

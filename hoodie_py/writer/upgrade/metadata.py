@@ -66,6 +66,7 @@ def set_aside(session: WriteSession, snapshot: Snapshot, ensure_held: Callable[[
         return ()
     compact_metadata_table(session, ensure_held)
     ensure_held()
+    # No reader may use it while it is between two layouts; a run that dies here leaves it to be built anew.
     every = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
     change_properties(session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ",".join(every)})
     return tuple(config.metadata_partitions)
