@@ -61,8 +61,8 @@ class TableWrites:
             merger: a RecordMerger, used instead of the table's merge mode.
             lock: the lock that the table's other writers use, if it is not a supported lock provider.
             allow_loss: let the table's columns get the types of the rows, as Java does, even if values may lose digits
-                (long to double) or become text. Without it such rows are refused. In any case rows may add columns and
-                widen types without loss, which a warning and ``WriteResult.schema_changes`` name.
+                (long to double) or become text. Without it such rows are refused, but rows may add columns and widen
+                types without loss, which a warning and ``WriteResult.schema_changes`` name.
 
         Raises:
             InvalidQueryError: rows have no key, columns or values do not fit the table, or an option is bad.

@@ -3,14 +3,7 @@
 
 Nothing is written and no lock is taken: the table is checked as of the snapshot. A writer at work meanwhile makes the
 metadata table newer than the snapshot, and removes files. So if something is found and the table has changed, the check
-is repeated on the current table.
-
-A file can keep the progress, so that a killed check goes on where it stopped (``VerifyProgress``). The file contains a
-line of JSON for the state of the table and the options, then one for each part that is done: a file slice, or a
-partition of the metadata table. Lines are only added. A line that was not written whole, or that this package would not
-write, does not count, nor do the lines after it. Progress counts only for the same table, at the same instants, with
-the same options, checked as this version does. Otherwise the file is begun anew, and the report gives the reason. Files
-that were damaged after they were checked are not looked at again.
+is repeated on the current table. A file can keep the progress of a check (``VerifyProgress``).
 """
 
 from __future__ import annotations
@@ -59,7 +52,15 @@ _NAMES = {
 
 
 class VerifyProgress:
-    """The parts that are done, and their reports.
+    """The parts that are done, and their reports, in a file: a check that was killed goes on where it stopped.
+
+    The file contains a line of JSON for the state of the table and the options, then one for each part that is done: a
+    file slice, or a partition of the metadata table. Lines are only added. A line that was not written completely, or
+    that this package would not write, does not count, nor do the lines after it.
+
+    Progress counts only for the same table, at the same instants, with the same options, checked as this version does.
+    Otherwise the file is begun anew, and the report gives the reason. Files that were damaged after they were checked
+    are not looked at again.
 
     Args:
         path: the file; it need not exist.

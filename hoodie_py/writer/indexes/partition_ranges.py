@@ -1,5 +1,5 @@
 """The records of ``partition_stats``: the range of each indexed column in each partition that an instant changes (Hudi
-``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``, ``mergeColumnStatsRecords``).
+``HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords``).
 
 A record must hold for all files that readers see once the instant is complete, so it is made under the lock:
 
@@ -11,15 +11,8 @@ A record must hold for all files that readers see once the instant is complete, 
   lose their rows.
 * If all files of a partition are replaced, its records are deleted.
 
-Java also counts the files that the instant itself replaces; the ranges here are narrower then.
-
-Commits overlap if one began before another and lands after it. The metadata table merges records in the order of
-request times, and a tight record replaces older ones. So the record of the commit that landed first would hide the
-record of the one that began first, and readers would lose its rows. ``Overlap`` prevents that:
-
-* Beside an older pending instant, whose record may still come, a record is not tight: it is merged with the records
-  before it, whenever they come. If it cannot be merged, as the column's type changed, it gets the widest range.
-* An instant that lands after a later one refuses if the stored record hides its own and is narrower.
+Java also counts the files that the instant itself replaces; the ranges here are narrower then. ``Overlap`` settles
+which records hold if commits overlap.
 """
 
 from __future__ import annotations
@@ -73,7 +66,15 @@ class StoredRange:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The instants that overlap an instant which is about to complete.
+    """The instants that overlap an instant which is about to complete: one began before the other and lands after it.
+
+    The metadata table merges records in the order of request times, and a tight record replaces older ones (Hudi
+    ``HoodieTableMetadataUtil.mergeColumnStatsRecords``). So the record of the commit that landed first would hide the
+    record of the one that began first, and readers would lose its rows. Therefore:
+
+    * Beside an older pending instant, whose record may still come, a record is not tight: it is merged with the records
+      before it, whenever they come. If it cannot be merged, as the column's type changed, it gets the widest range.
+    * An instant that lands after a later one refuses if the stored record hides its own and is narrower.
 
     Attributes:
         has_older: whether older writes, or services that write, are pending.
