@@ -305,7 +305,7 @@ class _BucketEvidence:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether so few buckets are occupied that the hashes are not random. Then any number may fit by chance.
+        """Whether so few buckets are occupied that the hashes are not random, so the odds of chance exclude no number.
 
         That happens if one key field follows from another, which makes the last bits of all hashes the same.
         """

@@ -32,8 +32,8 @@ def fit_column(
 ) -> pa.ChunkedArray:
     """Convert a column to the table's type.
 
-    ``fill_missing``: missing struct fields become null. ``exact``: texts and floats must have exactly a decimal's
-    digits; otherwise they are rounded to it, as in Java.
+    ``fill_missing``: missing struct fields become null. ``exact``: texts and floats with other digits than a decimal's
+    are refused; if False, they are rounded to the decimal, as in Java.
 
     Raises:
         InvalidQueryError: the type or a value does not fit, or a required column has nulls; names column, types and the

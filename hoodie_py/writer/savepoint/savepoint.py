@@ -89,7 +89,7 @@ def create_savepoint(session: WriteSession, instant: str | None, user: str, comm
         timeline = session.open_timeline(snapshot)
         inflight = Instant(commit.request_time, None, SAVEPOINT, INFLIGHT)
         completion_time = session.clock.take(find_newest_time(snapshot.timeline))
-        holding.ensure_held()  # every check comes before the files: no later call completes an inflight file by itself
+        holding.ensure_held()  # whatever may refuse comes first: an inflight file alone is no savepoint
         if snapshot.timeline.find(commit.request_time, SAVEPOINT) is None:
             timeline.begin(inflight)
         timeline.complete(inflight, completion_time, write_savepoint_metadata(saved))
