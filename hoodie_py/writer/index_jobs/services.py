@@ -72,6 +72,7 @@ def list_strays(snapshot: Snapshot, metadata: Timeline) -> list[str]:
     last = completed.select_actions(COMMIT).last  # a compaction has merged older entries into base files
     since = max(first, "" if last is None else last.request_time)
     known = {each.request_time for each in around}
+    # Rollbacks are read only for commits that the table's timeline does not have.
     unknown = [each.request_time for each in completed.select_actions(DELTA_COMMIT) if each.request_time not in known]
     return [time for time in unknown if time > since and _is_rolled_back_before(snapshot, metadata, time)]
 
@@ -99,6 +100,8 @@ KEPT_SLICES = 2
 
 def clean_old_slices(session: WriteSession, view: MetadataView, instant: str, ensure_held: Callable[[], None]) -> None:
     """Plan and run a clean if there is something to remove. The caller holds the lock of the table around it.
+
+    It keeps the newest slices of each file group, as Java does (``CleanPlanner.getFilesToCleanKeepingLatestVersions``).
 
     Raises:
         ConflictError: another writer has an instant of that time.

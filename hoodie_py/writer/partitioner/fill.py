@@ -38,7 +38,7 @@ def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSe
     # the changes of such a commit.
     if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
         return Fill.NONE
-    # Unlike in Java, a merger that decides about new records is asked: only a merge asks it.
+    # Unlike in Java, a merger that decides about new records is always asked; to extend a file would pass it by.
     return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
 
 
