@@ -284,6 +284,9 @@ Timezone = Annotated[
     str | None,
     typer.Option("--timezone", metavar="ZONE", help="Zone of new instants if the timeline zone is LOCAL; default UTC."),
 ]
+FilterTimezone = Annotated[
+    str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of times that name none; default UTC.")
+]
 Metadata = Annotated[
     MetadataMode | None,
     typer.Option("--metadata-mode", help="Metadata table: update it (auto), disable it, or refuse to write."),

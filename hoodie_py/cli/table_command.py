@@ -18,6 +18,7 @@ from hoodie_py.cli.options import (
     AsJson,
     Debug,
     EndpointUrl,
+    FilterTimezone,
     HudiOptions,
     Metadata,
     StorageOptions,
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from hoodie_py import HoodieTable
     from hoodie_py.table.snapshot import Snapshot
 
-Further = Literal["option", "metadata_mode", "timezone"]
+Further = Literal["option", "metadata_mode", "timezone", "filter_timezone"]
 
-_FURTHER: Mapping[str, Any] = {"option": HudiOptions, "metadata_mode": Metadata, "timezone": Timezone}
+_FURTHER: Mapping[str, Any] = {
+    "option": HudiOptions, "metadata_mode": Metadata, "timezone": Timezone, "filter_timezone": FilterTimezone
+}  # fmt: skip
 _ALWAYS: Mapping[str, Any] = {
     "storage_option": StorageOptions, "endpoint_url": EndpointUrl, "as_json": AsJson, "debug": Debug
 }  # fmt: skip
@@ -71,12 +74,15 @@ def table_command(*further: Further) -> Callable[[Callable[..., None]], Callable
         @wraps(function)
         def run(table: str, **given: Any) -> None:
             known = {name: given.pop(name) for name in common}
-            options = parse_hudi_options(known.get("option"), known.get("metadata_mode"))
-            storage_options = parse_storage_options(known["storage_option"], known["endpoint_url"])
+            command = TableCommand(
+                table,
+                known["as_json"],
+                known.get("timezone") or known.get("filter_timezone"),
+                parse_hudi_options(known.get("option"), known.get("metadata_mode")),
+                parse_storage_options(known["storage_option"], known["endpoint_url"]),
+            )
             with report_errors(known["debug"]):
-                function(
-                    TableCommand(table, known["as_json"], known.get("timezone"), options, storage_options), **given
-                )
+                function(command, **given)
 
         _declare(run, function, common)
         return run

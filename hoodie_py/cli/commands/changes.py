@@ -12,6 +12,7 @@ from hoodie_py.cli.options import (
     ROWS_ON_THE_TERMINAL,
     Debug,
     EndpointUrl,
+    FilterTimezone,
     Follow,
     Format,
     FormatJson,
@@ -50,6 +51,7 @@ def changes(
     output: Output = None,
     limit: Limit = None,
     merger: Merger = None,
+    timezone: FilterTimezone = None,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -62,7 +64,7 @@ def changes(
         from hoodie_py import HoodieTable
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
         start, as_structs = range_start or "earliest", kind is not OutputFormat.csv
         make = partial(opened.changes, start, range_end, as_structs, filter=where, merger=import_given_merger(merger))
         describe = partial(_describe, opened.config.record_key_fields)

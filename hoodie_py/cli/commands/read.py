@@ -14,6 +14,7 @@ from hoodie_py.cli.options import (
     Columns,
     Debug,
     EndpointUrl,
+    FilterTimezone,
     Follow,
     Format,
     FormatJson,
@@ -76,6 +77,7 @@ def read(
     explain: Explain = False,
     analyze: Analyze = False,
     merger: Merger = None,
+    timezone: FilterTimezone = None,
     storage_option: StorageOptions = None,
     endpoint_url: EndpointUrl = None,
     debug: Debug = False,
@@ -92,7 +94,7 @@ def read(
         from hoodie_py.cli.console import print_note
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url))
+        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
         asked, named = split_names(columns), import_given_merger(merger)
         on_terminal = kind is OutputFormat.table
         shown = _list_user_columns(opened) if on_terminal and asked is None else asked

@@ -24,7 +24,7 @@ Where = Annotated[
 Files = Annotated[bool, typer.Option("--files", help="Print the path of every file, one per line.")]
 
 
-@table_command()
+@table_command("filter_timezone")
 def slices(
     command: TableCommand,
     where: Where = None,

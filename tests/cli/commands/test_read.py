@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -42,6 +44,17 @@ def test_json_lines_are_the_rows(hoodie, corpus) -> None:
 def test_read_optimized_leaves_logs_out(hoodie, corpus) -> None:
     done = hoodie("read", corpus(TABLE), "--json", "--query-type", "read_optimized")
     assert by_key([json.loads(line) for line in done.stdout.splitlines()]) == by_key(expected(TABLE, "ro"))
+
+
+def test_times_of_a_filter_are_of_the_given_zone(hoodie, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    HoodieTable.create(
+        path, pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC"))]), record_key="id"
+    ).insert([{"id": "noon", "at": noon}])
+    read = ("read", path, "--json", "--columns", "id", "--where", "at = timestamp'2024-01-01 07:00:00'")
+    assert hoodie(*read).stdout == ""
+    assert json.loads(hoodie(*read, "--timezone", "America/New_York").stdout) == {"id": "noon"}
 
 
 def test_as_of(hoodie, corpus) -> None:
