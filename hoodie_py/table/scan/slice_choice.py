@@ -152,12 +152,13 @@ class _ScanFilter:
         snapshot, options = self._snapshot, self._options.options
         try:
             view = open_metadata_view(snapshot, options)
+            usable = view is not None and not view.unlisted  # reads commits, which another process may drop meanwhile
         except HoodieError as error:
             if self._strict:
                 raise
             _warn(f"The metadata table cannot be read, so its indexes leave out no file slice: {error}")
             return None
-        if view is None or view.unlisted:  # it may be out of date; listing files warns of that
+        if view is None or not usable:  # it may be out of date; listing files warns of that
             return None
         return FilterRequest(
             view,

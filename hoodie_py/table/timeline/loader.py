@@ -223,7 +223,7 @@ class TableTimeline(Timeline):
         """Return a completed write's commit metadata, which is read once.
 
         Raises:
-            ConflictError: the instant is in neither timeline any more.
+            ConflictError: the instant is in neither timeline any more; InvalidTableError in a metadata table.
             CorruptFileError: its file is damaged.
         """
         found = self._metadata.get(instant)
@@ -367,15 +367,20 @@ class TableTimeline(Timeline):
         except FileMissingError as fault:
             archived = self.read_archive().read_metadata(instant.request_time)
             if archived is None:
-                raise ConflictError(
-                    "This commit is gone since the timeline was listed: a restore, a rollback or an archival took it.",
-                    hint="Open the table again.",
-                    path=path,
-                    instant=instant.request_time,
-                ) from fault
+                raise self._make_gone_error(path, instant) from fault
             return archived
         with locate_errors(path=path, instant=instant.request_time):
             return CommitMetadata.from_bytes(data)
+
+    def _make_gone_error(self, path: str, instant: Instant) -> HoodieError:
+        if self.config.is_metadata_table:  # dropped or built anew: its readers list the folders then
+            return InvalidTableError("A commit of the metadata table is gone.", path=path, instant=instant.request_time)
+        return ConflictError(
+            "This commit is gone since the timeline was listed: a restore, a rollback or an archival took it.",
+            hint="Open the table again.",
+            path=path,
+            instant=instant.request_time,
+        )
 
     def _locate_plan(self, instant: Instant) -> str:
         """Return the path of the requested file, which holds the plan."""

@@ -114,3 +114,20 @@ def test_a_strict_scan_relies_on_no_index_that_lies(table: Path) -> None:
         plan = HoodieTable.open(table).scan(filter=where, options=ON, integrity="strict").explain()
         assert all(step.skipped == 0 for step in plan.steps if step.name != "column_stats"), str(plan)
         assert find(table, where, ON, "strict") == find(table, where, OFF)
+
+
+@pytest.mark.parametrize("where", ["id in ('k90', 'k91', 'k92')", "price = -5.0"])
+def test_a_metadata_table_dropped_after_it_was_opened_leaves_out_no_row(
+    where: str, table: Path, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    shutil.copytree(table, base)
+    rows = find(base, where, OFF)
+    opened = HoodieTable.open(base)
+    assert opened._snapshot.metadata.open() is not None
+    shutil.rmtree(base / ".hoodie/metadata")
+    with pytest.warns(HoodieWarning, match="metadata table"):
+        found = opened.scan(filter=where, options=ON).to_arrow()
+    assert sorted(found["id"].to_pylist()) == rows
+    with pytest.raises(HoodieError):
+        opened.scan(filter=where, options=ON, integrity="strict").to_arrow()

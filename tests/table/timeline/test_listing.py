@@ -60,11 +60,20 @@ def test_a_second_listing_gives_what_a_first_one_gives(
             assert (listing.names, listing.lone) == (whole.names, whole.lone)
 
 
-def test_the_same_names_give_the_same_timeline(tmp_path: Path) -> None:
+def test_what_was_found_in_a_timeline_is_not_looked_for_again(tmp_path: Path) -> None:
     files = TableFiles.open(make_table(tmp_path, {".hoodie/timeline/1_2.commit": b""}))
     config = load_config(files)
     first = TableTimeline.load(files, config)
-    assert TableTimeline.load(files, config, first).timeline is first.timeline
+    pending, writes = first.select_pending(), first.select_writes()
+    second = TableTimeline.load(files, config, first)
+    assert second == first
+    assert second.listing is first.listing
+    assert second.select_writes() is writes
+    assert second.select_pending() is pending
+    files.put(".hoodie/timeline/4_5.commit", b"")
+    third = TableTimeline.load(files, config, second)
+    assert "_writes" in vars(third)  # extended, not found anew
+    assert [each.request_time for each in third.select_writes()] == ["1", "4"]
 
 
 def test_commit_metadata_are_read_once_for_all_loads_of_a_table(tmp_path: Path) -> None:

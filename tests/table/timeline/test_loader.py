@@ -204,7 +204,7 @@ def test_timeline_of_a_table_opened_twice(corpus: Callable[[str], Path]):
     root = corpus("basic_mor_v6_part")
     files = files_of(root)
     config = load_config(files)
-    assert TableTimeline.load(files, config).timeline == load_timeline(files, config)
+    assert TableTimeline.load(files, config) == load_timeline(files, config)
 
 
 _SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
