@@ -69,6 +69,16 @@ _.instants_rolled_back
 _.saved_by
 _.saved_at
 _.comments
+_.total_log_files
+_.runtime_stats
+_.preserve_hoodie_metadata
+_.missing_partitions
+_.is_partition_deleted
+_.time_taken_ms
+_.earliest_action
+_.log_files_from_failed_commit
+_.start_rollback_time
+_.latest_base_instant
 
 # Members of enumerations that a number or text of a file or an option stands for
 _.BLOCK_IDENTIFIER

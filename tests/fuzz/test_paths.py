@@ -56,9 +56,9 @@ JOINED: dict[str, Parse] = {
     "stat cdc file": lambda path: commit({"cdcStats": {path: 1}}),
     "commit partition": lambda path: CommitMetadata.from_record({"partitionToWriteStats": {path: []}}),
     "replaced partition": lambda path: CommitMetadata.from_record({"partitionToReplaceFileIds": {path: []}}),
-    "compaction partition": lambda path: plans.CompactionOperation.from_record({"partitionPath": path}),
-    "clustering partition": lambda path: replace_plan.ClusteringSlice.from_record({"partitionPath": path}),
-    "rollback partition": lambda path: plans.RollbackMetadata.from_record({"partitionMetadata": {path: {}}}),
+    "compaction partition": lambda path: plans.COMPACTION_OPERATION.read({"partitionPath": path}),
+    "clustering partition": lambda path: replace_plan.CLUSTERING_SLICE.read({"partitionPath": path}),
+    "rollback partition": lambda path: plans.ROLLBACK_METADATA.read({"partitionMetadata": {path: {}}}),
 }
 # Folders of the timeline below .hoodie; slashes at their ends are taken off.
 FOLDERS = ("hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder")
@@ -66,22 +66,22 @@ FOLDERS = ("hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archi
 IDS: dict[str, Parse] = {
     "stat id": lambda path: commit({"fileId": path}),
     "replaced id": lambda path: CommitMetadata.from_record({"partitionToReplaceFileIds": {"p": [path]}}),
-    "compaction id": lambda path: plans.CompactionOperation.from_record({"fileId": path}),
-    "clustering id": lambda path: replace_plan.ClusteringSlice.from_record({"fileId": path}),
+    "compaction id": lambda path: plans.COMPACTION_OPERATION.read({"fileId": path}),
+    "clustering id": lambda path: replace_plan.CLUSTERING_SLICE.read({"fileId": path}),
 }
 # Locations of which only the last segment counts: plans hold absolute ones.
 NAMES: dict[str, Callable[[str], tuple[str | None, ...]]] = {
     "stat logs": lambda path: stat({"logFiles": [path]}).log_files,
     "stat base": lambda path: (stat({"baseFile": path}).base_file,),
     "stat previous base": lambda path: (stat({"prevBaseFile": path}).prev_base_file,),
-    "compaction base": lambda path: (plans.CompactionOperation.from_record({"dataFilePath": path}).data_file,),
-    "compaction logs": lambda path: plans.CompactionOperation.from_record({"deltaFilePaths": [path]}).delta_files,
-    "clustering logs": lambda path: replace_plan.ClusteringSlice.from_record({"deltaFilePaths": [path]}).delta_files,
-    "cleaned": lambda path: plans.CleanedPartition.from_record({"successDeleteFiles": [path]}).deleted_files,
-    "not cleaned": lambda path: plans.CleanedPartition.from_record({"failedDeleteFiles": [path]}).failed_files,
-    "rolled back": lambda path: plans.RolledBackPartition.from_record({"successDeleteFiles": [path]}).deleted_files,
+    "compaction base": lambda path: (plans.COMPACTION_OPERATION.read({"dataFilePath": path}).data_file,),
+    "compaction logs": lambda path: plans.COMPACTION_OPERATION.read({"deltaFilePaths": [path]}).delta_files,
+    "clustering logs": lambda path: replace_plan.CLUSTERING_SLICE.read({"deltaFilePaths": [path]}).delta_files,
+    "cleaned": lambda path: plans.CLEANED_PARTITION.read({"successDeleteFiles": [path]}).deleted_files,
+    "not cleaned": lambda path: plans.CLEANED_PARTITION.read({"failedDeleteFiles": [path]}).failed_files,
+    "rolled back": lambda path: plans.ROLLED_BACK_PARTITION.read({"successDeleteFiles": [path]}).deleted_files,
     "rollback logs": lambda path: tuple(
-        plans.RolledBackPartition.from_record({"rollbackLogFiles": {path: 1}}).rollback_log_files
+        plans.ROLLED_BACK_PARTITION.read({"rollbackLogFiles": {path: 1}}).rollback_log_files
     ),
 }
 

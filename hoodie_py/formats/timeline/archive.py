@@ -7,15 +7,10 @@ newer, and an instant may occur in several files (Hudi ArchivedTimelineV1).
 Layout 2, in ``.hoodie/timeline/history/``: ``_version_`` names the current manifest ``manifest_N`` (JSON), which lists
 the Parquet files ``{min}_{max}_{level}.parquet``; other files do not count. One row is one completed instant with the
 bytes of its completed file and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
-
-The Avro schema of entries in archive files of timeline layout 1 (Hudi ``HoodieArchivedMetaEntry``).
-
-Its parts are the schemas of the timeline's files. Avro allows one definition of a name; further uses are the name.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +25,10 @@ from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.formats.parquet.decoder import check_footer
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
-from hoodie_py.formats.timeline import records
+from hoodie_py.formats.timeline import kinds
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, parse_json
 from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, DELTA_COMMIT, REPLACE_COMMIT
-from hoodie_py.formats.timeline.records import Fields, expect_text
+from hoodie_py.formats.timeline.records import Field, Record, nested, take_attributes
 
 if TYPE_CHECKING:
     from hoodie_py.formats.timeline.plans import CleanMetadata
@@ -48,7 +43,6 @@ _HISTORY_FILE = re.compile(r"([0-9]{1,32})_([0-9]{1,32})_([0-9]{1,9})\.parquet")
 _TIME = re.compile(r"[0-9]{1,32}")
 _INT = struct.Struct(">i")
 _WRITES = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT})
-_TIMES, _CONTENTS = ("instantTime", "completionTime", "action", "version"), ("metadata", "plan")
 _METADATA_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hoodieCleanMetadata")
 
 
@@ -92,14 +86,17 @@ class ArchivedInstant:
 
         Raises CorruptFileError if the archived bytes are not that.
         """
-        from hoodie_py.formats.timeline.plans import CleanMetadata
+        from hoodie_py.formats.timeline.plans import CLEAN_METADATA
 
         if self.record is not None:
-            return CleanMetadata.from_fields(Fields(self.record))
-        return CleanMetadata.from_bytes(self.metadata or b"")
+            return CLEAN_METADATA.read(self.record)
+        return CLEAN_METADATA.read_file(self.metadata or b"")
 
 
 # Layout 1 ------------------------------------------------------------------------------------------------------------
+
+STATE_FIELDS = {name: Field(name, kinds.TEXT) for name in ("commitTime", "actionType", "actionState")}
+_STATE = Record("HoodieArchivedMetaEntry", take_attributes, *STATE_FIELDS.values())
 
 
 def parse_archive_file_name(name: str) -> int | None:
@@ -156,18 +153,18 @@ def _read_block_records(block: LogBlock) -> Iterator[Mapping[str, Any]]:
 
 def _read_entry_schema(block: LogBlock) -> VettedSchema:
     schema = vet_schema(block.schema_text or "")
-    if schema.name != "HoodieArchivedMetaEntry":
+    if schema.name != _STATE.name:
         raise CorruptFileError(f"An archive block holds {schema.name[:100]}.", offset=block.offset)
     return schema
 
 
 def _to_archived_instant(record: Mapping[str, Any]) -> ArchivedInstant | None:
-    entry = Fields(record)
-    if (entry.get_text("actionState") or COMPLETED).lower() != COMPLETED:
+    state = _STATE.read(record)
+    if (state["action_state"] or COMPLETED).lower() != COMPLETED:
         return None
-    time = _check_time(entry.get_text("commitTime"))
-    action = entry.get_text("actionType") or ""
-    known = next((entry.get(name) for name in _METADATA_FIELDS if entry.has(name)), None)
+    time = _check_time(state["commit_time"])
+    action = state["action_type"] or ""
+    known = next((record[name] for name in _METADATA_FIELDS if record.get(name) is not None), None)
     return ArchivedInstant(time, time, COMPLETED_ACTION.get(action, action), record=known)
 
 
@@ -200,6 +197,26 @@ class HistoryFile:
     size: int | None = None
 
 
+def _make_history_instant(
+    request_time: str | None, completion_time: str | None, version: int | None, **others: Any
+) -> ArchivedInstant:
+    if version != HISTORY_ROW_VERSION:
+        raise UnsupportedFeatureError(f"Archived timeline rows of version {version} are not supported.")
+    return ArchivedInstant(_check_time(request_time), _check_time(completion_time), **others)
+
+
+HISTORY_ROW = Record(
+    "HoodieLSMTimelineInstant",
+    _make_history_instant,
+    Field("instantTime", kinds.TEXT, "request_time"),
+    Field("completionTime", kinds.TEXT),
+    Field("action", kinds.TEXT_OR_EMPTY),
+    Field("metadata", kinds.BYTES),
+    Field("plan", kinds.BYTES),
+    Field("version", kinds.INT, null=False, default=HISTORY_ROW_VERSION, compose=lambda *_: HISTORY_ROW_VERSION),
+)
+
+
 def parse_history_file_name(name: str, size: int | None = None) -> HistoryFile | None:
     """Parse the name of a history file; None for other names."""
     match = _HISTORY_FILE.fullmatch(name)
@@ -218,19 +235,34 @@ def parse_history_version(data: bytes) -> int | None:
     return int(text) if text.isdigit() and len(text) < 10 else None
 
 
+def _get_files(files: tuple[HistoryFile, ...]) -> tuple[HistoryFile, ...]:
+    return files
+
+
+def _make_listed_file(name: str, size: int | None) -> HistoryFile:
+    file = parse_history_file_name(name, size)
+    if file is None:
+        raise CorruptFileError("The manifest of the archived timeline names an unknown file.", file=name[:200])
+    return file
+
+
+LISTED_FILE = Record(
+    "LSMFileEntry",
+    _make_listed_file,
+    Field("fileName", kinds.TEXT_OR_EMPTY, "name"),
+    Field("fileLen", kinds.LONG, "size"),
+)
+_MANIFEST = Record("HoodieLSMTimelineManifest", _get_files, Field("files", kinds.array(nested(LISTED_FILE))))
+
+
 def parse_history_manifest(data: bytes) -> tuple[HistoryFile, ...]:
     """Read a manifest: the history files of the timeline, each once.
 
     Raises CorruptFileError: not a manifest, or it names files that are not history files.
     """
-    files = Fields(parse_json(data)).get_items("files", Fields)
     found: dict[str, HistoryFile] = {}
-    for entry in files:
-        name = expect_text(entry.get("fileName"))
-        parsed = parse_history_file_name(name, entry.get_number("fileLen"))
-        if parsed is None:
-            raise CorruptFileError("The manifest of the archived timeline names an unknown file.", file=name[:200])
-        found.setdefault(name, parsed)
+    for file in _MANIFEST.read(parse_json(data)):
+        found.setdefault(file.name, file)
     return tuple(found.values())
 
 
@@ -243,16 +275,16 @@ def parse_history_parquet(data: bytes, *, contents: bool = True) -> list[Archive
         CorruptFileError: not Parquet, missing columns, or values that are not instants.
         UnsupportedFeatureError: a row version other than 1.
     """
-    columns = [*_TIMES, *(_CONTENTS if contents else ())]
+    columns = [each.name for each in HISTORY_ROW.fields if contents or each.kind is not kinds.BYTES]
     file = open_history(data, columns)
     try:
         rows = file.read(columns).to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error
-    return [_to_history_instant(row) for row in rows]
+    return [HISTORY_ROW.read(row) for row in rows]
 
 
-def open_history(data: bytes, columns: Sequence[str] = (*_TIMES, *_CONTENTS)) -> ParquetFile:
+def open_history(data: bytes, columns: Sequence[str]) -> ParquetFile:
     """Open a history file that has some columns; errors as ``parse_history_parquet``."""
     try:
         file = ParquetFile(pa.BufferReader(data))
@@ -272,177 +304,7 @@ def _check_history(file: ParquetFile, columns: Sequence[str]) -> None:
         raise CorruptFileError(f"A file of the archived timeline lacks the column {missing[0]}.")
 
 
-def _to_history_instant(row: Mapping[str, Any]) -> ArchivedInstant:
-    fields = Fields(row)
-    if fields.get_number("version") != HISTORY_ROW_VERSION:
-        raise UnsupportedFeatureError(f"Archived timeline rows of version {row['version']} are not supported.")
-    return ArchivedInstant(
-        request_time=_check_time(fields.get_text("instantTime")),
-        completion_time=_check_time(fields.get_text("completionTime")),
-        action=fields.get_text("action") or "",
-        metadata=fields.get_bytes("metadata"),
-        plan=fields.get_bytes("plan"),
-    )
-
-
 def _check_time(text: str | None) -> str:
     if text is None or _TIME.fullmatch(text) is None:
         raise CorruptFileError("An archived instant has no valid time.", value=(text or "")[:100])
     return text
-
-
-_JAVA_STRING = {"avro.java.string": "String"}
-_STRINGS = {"type": "map", "values": "string"}
-
-
-def _make_record(name: str, **fields: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [_make_field(*each) for each in fields.items()]}
-
-
-def _make_field(name: str, kind: Any) -> dict[str, Any]:
-    """Return a field; a list of a type and a default is a required field."""
-    if isinstance(kind, list):
-        return {"name": name, "type": kind[0], **({"default": kind[1]} if len(kind) > 1 else {})}
-    if name == "version":
-        return {"name": name, "type": ["int", "null"], "default": 1}
-    return {"name": name, "type": ["null", kind], "default": None}
-
-
-def _make_array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-_COMPACTION_STAT = _make_record(
-    "HoodieCompactionWriteStat",
-    partitionPath="string",
-    totalLogRecords="long",
-    totalLogFiles="long",
-    totalUpdatedRecordsCompacted="long",
-    hoodieWriteStat="HoodieWriteStat",
-)
-_COMPACTION_METADATA = _make_record(
-    "HoodieCompactionMetadata",
-    partitionToCompactionWriteStats=[["null", {"type": "map", "values": _make_array(_COMPACTION_STAT)}]],
-)
-_SAVEPOINT_PARTITION = _make_record(
-    "HoodieSavepointPartitionMetadata", partitionPath=["string"], savepointDataFile=[_make_array("string")]
-)
-_SAVEPOINT = _make_record(
-    "HoodieSavepointMetadata",
-    savepointedBy=["string"],
-    savepointedAt=["long"],
-    comments=["string"],
-    partitionMetadata=[{"type": "map", "values": _SAVEPOINT_PARTITION}],
-    version="int",
-)
-_SLICE = _make_record(
-    "HoodieSliceInfo",
-    dataFilePath="string",
-    deltaFilePaths=_make_array("string"),
-    fileId=[["null", "string"]],
-    partitionPath="string",
-    bootstrapFilePath="string",
-    version="int",
-)
-_GROUP = _make_record(
-    "HoodieClusteringGroup",
-    slices=_make_array(_SLICE),
-    metrics={"type": "map", "values": "double"},
-    numOutputFileGroups=[["int", "null"], 1],
-    extraMetadata=_STRINGS,
-    version="int",
-)
-_CLUSTERING_STRATEGY = _make_record(
-    "HoodieClusteringStrategy", strategyClassName="string", strategyParams=_STRINGS, version="int"
-)
-_CLUSTERING_PLAN = _make_record(
-    "HoodieClusteringPlan",
-    inputGroups=_make_array(_GROUP),
-    strategy=_CLUSTERING_STRATEGY,
-    extraMetadata=_STRINGS,
-    version="int",
-    preserveHoodieMetadata="boolean",
-    missingSchedulePartitions=_make_array("string"),
-)
-_REQUESTED_REPLACE = _make_record(
-    "HoodieRequestedReplaceMetadata",
-    operationType="string",
-    clusteringPlan=_CLUSTERING_PLAN,
-    extraMetadata=_STRINGS,
-    version="int",
-)
-_INDEX_PARTITION = _make_record(
-    "HoodieIndexPartitionInfo",
-    version="int",
-    metadataPartitionPath="string",
-    indexUptoInstant="string",
-    extraMetadata=_STRINGS,
-)
-_INDEX_COMMIT = _make_record(
-    "HoodieIndexCommitMetadata",
-    version="int",
-    operationType="string",
-    indexPartitionInfos=_make_array(_INDEX_PARTITION),
-)
-
-_FIELDS: dict[str, Any] = {
-    "hoodieCommitMetadata": json.loads(records.COMMIT),
-    "hoodieCleanMetadata": json.loads(records.CLEAN_METADATA),
-    "hoodieCompactionMetadata": _COMPACTION_METADATA,
-    "hoodieRollbackMetadata": json.loads(records.ROLLBACK_METADATA),
-    "hoodieSavePointMetadata": _SAVEPOINT,
-    "commitTime": "string",
-    "actionType": "string",
-    "version": None,
-    "hoodieCompactionPlan": json.loads(records.COMPACTION_PLAN),
-    "hoodieCleanerPlan": json.loads(records.CLEAN_PLAN),
-    "actionState": "string",
-    "hoodieReplaceCommitMetadata": json.loads(records.REPLACE_COMMIT),
-    "hoodieRequestedReplaceMetadata": _REQUESTED_REPLACE,
-    "HoodieInflightReplaceMetadata": "HoodieCommitMetadata",
-    "hoodieIndexCommitMetadata": _INDEX_COMMIT,
-    "stateTransitionTime": "string",
-}
-
-
-def _make_entry() -> dict[str, Any]:
-    fields = [
-        {"name": name, "type": ["int", "null"], "default": 1}
-        if kind is None
-        else {"name": name, "type": ["null", kind], "default": None}
-        for name, kind in _FIELDS.items()
-    ]
-    record = {"type": "record", "name": "HoodieArchivedMetaEntry", "namespace": "org.apache.hudi.avro.model"}
-    known: set[str] = set()
-    return {**record, "fields": [each | {"type": _define_once(each["type"], known)} for each in fields]}
-
-
-def _define_once(kind: Any, known: set[str]) -> Any:
-    """Return a type whose repeated records are names; all records are of one namespace."""
-    if isinstance(kind, list):
-        return [_define_once(each, known) for each in kind]
-    if not isinstance(kind, dict):
-        return kind
-    if kind["type"] != "record":
-        return {key: _define_once(each, known) if key in ("items", "values") else each for key, each in kind.items()}
-    if kind["name"] in known:
-        return kind["name"]
-    known.add(kind["name"])
-    fields = [each | {"type": _define_once(each["type"], known)} for each in kind["fields"]]
-    return {"type": "record", "name": kind["name"], "fields": fields}
-
-
-def _to_java(kind: Any) -> Any:
-    """Return a type whose texts are Java's: without that property Java reads another class, and fails."""
-    if isinstance(kind, list):
-        return [_to_java(each) for each in kind]
-    if isinstance(kind, str):
-        return {"type": "string"} | _JAVA_STRING if kind == "string" else kind
-    if kind["type"] == "record":
-        return kind | {"fields": [each | {"type": _to_java(each["type"])} for each in kind["fields"]]}
-    found = {key: _to_java(each) if key in ("items", "values") else each for key, each in kind.items()}
-    return found | _JAVA_STRING if kind["type"] == "map" else found
-
-
-ENTRY: dict[str, Any] = _make_entry()
-ENTRY_TEXT = json.dumps(_to_java(ENTRY), separators=(",", ":"))

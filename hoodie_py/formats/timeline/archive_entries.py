@@ -24,8 +24,11 @@ from typing import Any
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro.container import encode_record, is_container, read_single
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
-from hoodie_py.formats.timeline.archive import ENTRY, ENTRY_TEXT
-from hoodie_py.formats.timeline.commit_metadata import parse_json
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.archive import STATE_FIELDS
+from hoodie_py.formats.timeline.commit_metadata import COMMIT as COMMIT_METADATA
+from hoodie_py.formats.timeline.commit_metadata import REPLACE_COMMIT as REPLACE_METADATA
+from hoodie_py.formats.timeline.commit_metadata import WRITE_STAT, parse_json
 from hoodie_py.formats.timeline.instants import (
     CLEAN,
     CLUSTERING,
@@ -41,6 +44,10 @@ from hoodie_py.formats.timeline.instants import (
     SAVEPOINT,
     Instant,
 )
+from hoodie_py.formats.timeline.plans import CLEAN_METADATA, CLEAN_PLAN, COMPACTION_PLAN, ROLLBACK_METADATA
+from hoodie_py.formats.timeline.records import REQUIRED, Field, Record, nested, take_attributes, version
+from hoodie_py.formats.timeline.replace_plan import CLUSTERING_PLAN
+from hoodie_py.formats.timeline.savepoints import SAVEPOINT_METADATA
 
 _BLOCK_VERSION = 3
 _COMMIT_FIELD, _REPLACE_FIELD = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
@@ -56,10 +63,61 @@ _FIELDS = {
     (ROLLBACK, COMPLETED): "hoodieRollbackMetadata",
     (SAVEPOINT, COMPLETED): "hoodieSavePointMetadata",
 }
-_RECORDS = {each["name"]: each for each in ENTRY["fields"]}
 _PLAIN: dict[str, tuple[type, ...]] = {
     "string": (str,), "int": (int,), "long": (int,), "double": (float, int), "boolean": (bool,), "bytes": (bytes,),
 }  # fmt: skip
+
+
+# Records that only archives of Java's have; here they are parts of the schema.
+_COMPACTION_STAT = Record(
+    "HoodieCompactionWriteStat",
+    take_attributes,
+    Field("partitionPath", kinds.TEXT),
+    Field("totalLogRecords", kinds.LONG),
+    Field("totalLogFiles", kinds.LONG),
+    Field("totalUpdatedRecordsCompacted", kinds.LONG),
+    Field("hoodieWriteStat", nested(WRITE_STAT)),
+)
+_COMPACTION_METADATA = Record(
+    "HoodieCompactionMetadata",
+    take_attributes,
+    Field("partitionToCompactionWriteStats", kinds.mapping(kinds.array(nested(_COMPACTION_STAT))), default=REQUIRED),
+)
+_INDEX_PARTITION = Record(
+    "HoodieIndexPartitionInfo",
+    take_attributes,
+    version(1),
+    Field("metadataPartitionPath", kinds.TEXT),
+    Field("indexUptoInstant", kinds.TEXT),
+    Field("extraMetadata", kinds.TEXT_MAP),
+)
+_INDEX_COMMIT = Record(
+    "HoodieIndexCommitMetadata",
+    take_attributes,
+    version(1),
+    Field("operationType", kinds.TEXT),
+    Field("indexPartitionInfos", kinds.array(nested(_INDEX_PARTITION))),
+)
+ENTRY = Record(
+    "HoodieArchivedMetaEntry",
+    take_attributes,
+    Field(_COMMIT_FIELD, nested(COMMIT_METADATA)),
+    Field("hoodieCleanMetadata", nested(CLEAN_METADATA)),
+    Field("hoodieCompactionMetadata", nested(_COMPACTION_METADATA)),
+    Field("hoodieRollbackMetadata", nested(ROLLBACK_METADATA)),
+    Field("hoodieSavePointMetadata", nested(SAVEPOINT_METADATA)),
+    STATE_FIELDS["commitTime"],
+    STATE_FIELDS["actionType"],
+    version(1),
+    Field("hoodieCompactionPlan", nested(COMPACTION_PLAN)),
+    Field("hoodieCleanerPlan", nested(CLEAN_PLAN)),
+    STATE_FIELDS["actionState"],
+    Field(_REPLACE_FIELD, nested(REPLACE_METADATA)),
+    Field("hoodieRequestedReplaceMetadata", nested(CLUSTERING_PLAN)),
+    Field("HoodieInflightReplaceMetadata", nested(COMMIT_METADATA)),
+    Field("hoodieIndexCommitMetadata", nested(_INDEX_COMMIT)),
+    Field("stateTransitionTime", kinds.TEXT),
+)
 
 
 def needs_content(instant: Instant) -> bool:
@@ -76,7 +134,7 @@ def make_entry(instant: Instant, transition_time: str, content: bytes) -> dict[s
     Raises:
         CorruptFileError: the content is damaged, or of another kind.
     """
-    entry: dict[str, Any] = {each["name"]: each["default"] for each in ENTRY["fields"]}
+    entry = {each.name: each.default for each in ENTRY.fields}
     entry |= {
         "commitTime": instant.request_time,
         "actionType": instant.action,
@@ -85,29 +143,25 @@ def make_entry(instant: Instant, transition_time: str, content: bytes) -> dict[s
     }
     name = _FIELDS.get((instant.action, instant.state))
     if name is not None and content:
-        known: dict[str, Any] = {}
-        for each in ENTRY["fields"]:
-            _collect_records(each["type"], known)
         record = read_single(content) if is_container(content) else parse_json(content)
-        entry[name] = _fit(record, _RECORDS[name]["type"], known, name)
+        (declared,) = (each.kind.avro for each in ENTRY.fields if each.name == name)
+        entry[name] = _fit(record, declared.schema, name)
     return entry
 
 
-def fit_record(record: Any, schema: Any) -> Any:
-    """Return a decoded record with exactly the fields of an Avro schema: defaults for those that older releases lack.
+def fit_record(record: Any, declared: Record[Any]) -> Any:
+    """Return a decoded record with exactly the declared fields: defaults for those that older releases lack.
 
     Raises:
         CorruptFileError: a value of another kind.
         UnsupportedFeatureError: null where the schema has none.
     """
-    known: dict[str, Any] = {}
-    _collect_records(schema, known)
-    return _fit(record, schema, known, str(schema["name"]))
+    return _fit(record, declared.schema, declared.name)
 
 
 def encode_archive_log(entries: Iterable[Mapping[str, Any]], block_records: int) -> bytes:
     """Encode an archive file; each block has ``block_records`` entries."""
-    bodies = [encode_record(entry, ENTRY_TEXT) for entry in entries]
+    bodies = [encode_record(entry, ENTRY.java_text) for entry in entries]
     starts = range(0, len(bodies), block_records)
     return b"".join(_encode_entries(bodies[start : start + block_records]) for start in starts)
 
@@ -120,24 +174,10 @@ def make_archive_file_name(number: int) -> str:
 def _encode_entries(bodies: Sequence[bytes]) -> bytes:
     content = struct.pack(">ii", _BLOCK_VERSION, len(bodies))
     content += b"".join(struct.pack(">i", len(body)) + body for body in bodies)
-    return encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: ENTRY_TEXT}, content)
+    return encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: ENTRY.java_text}, content)
 
 
-def _collect_records(kind: Any, into: dict[str, Any]) -> None:
-    """Add the records that a type defines, by name."""
-    if isinstance(kind, list):
-        for each in kind:
-            _collect_records(each, into)
-    elif isinstance(kind, dict):
-        for key in ("items", "values"):
-            _collect_records(kind.get(key), into)
-        if kind["type"] == "record":
-            into[kind["name"]] = kind
-            for each in kind["fields"]:
-                _collect_records(each["type"], into)
-
-
-def _fit(value: Any, kind: Any, known: Mapping[str, Any], name: str) -> Any:
+def _fit(value: Any, kind: Any, name: str) -> Any:
     """Return a value with exactly the fields of a type: defaults for those that it lacks, nothing more.
 
     Raises:
@@ -150,8 +190,6 @@ def _fit(value: Any, kind: Any, known: Mapping[str, Any], name: str) -> Any:
         kind = next(each for each in kind if each != "null")
     if value is None:
         raise UnsupportedFeatureError(f"A timeline file has no value for {name}, and the archive needs one.")
-    if isinstance(kind, str) and kind in known:
-        kind = known[kind]
     if isinstance(kind, str):
         if not isinstance(value, _PLAIN[kind]) or (isinstance(value, bool) and kind != "boolean"):
             raise CorruptFileError(f"Metadata field {name} has an unexpected type.", type=type(value).__name__)
@@ -159,12 +197,12 @@ def _fit(value: Any, kind: Any, known: Mapping[str, Any], name: str) -> Any:
     if kind["type"] == "array":
         if not isinstance(value, list | tuple):
             raise CorruptFileError(f"Metadata field {name} is not a list.")
-        return [_fit(each, kind["items"], known, name) for each in value]
+        return [_fit(each, kind["items"], name) for each in value]
     if not isinstance(value, Mapping):
         raise CorruptFileError(f"Metadata field {name} is not a record.")
     if kind["type"] == "map":  # Java's maps may have null values, Avro's may not
-        return {key: _fit(each, kind["values"], known, name) for key, each in value.items() if each is not None}
+        return {key: _fit(each, kind["values"], name) for key, each in value.items() if each is not None}
     return {
-        each["name"]: _fit(value.get(each["name"], each.get("default")), each["type"], known, each["name"])
+        each["name"]: _fit(value.get(each["name"], each.get("default")), each["type"], each["name"])
         for each in kind["fields"]
     }

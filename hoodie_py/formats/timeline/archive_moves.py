@@ -7,13 +7,11 @@ the bytes of its completed file and of its plan. Hudi makes rows without plans; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.container import write_single
-from hoodie_py.formats.timeline import records
 from hoodie_py.formats.timeline.archive import ArchivedInstant
 from hoodie_py.formats.timeline.archive_entries import fit_record, make_entry, needs_content
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
@@ -28,19 +26,23 @@ from hoodie_py.formats.timeline.instants import (
     REQUESTED,
     Instant,
 )
+from hoodie_py.formats.timeline.plans import CLEAN_METADATA, CLEAN_PLAN, COMPACTION_PLAN, ROLLBACK_METADATA
+from hoodie_py.formats.timeline.records import Record
+from hoodie_py.formats.timeline.replace_plan import CLUSTERING_PLAN
+from hoodie_py.formats.timeline.savepoints import SAVEPOINT_METADATA
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 
 _LAYOUT = 2
 _COMMITS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
-_RESULTS = {
-    "hoodieCleanMetadata": records.CLEAN_METADATA,
-    "hoodieRollbackMetadata": records.ROLLBACK_METADATA,
-    "hoodieSavePointMetadata": records.SAVEPOINT_METADATA,
+_RESULTS: dict[str, Record[Any]] = {
+    "hoodieCleanMetadata": CLEAN_METADATA,
+    "hoodieRollbackMetadata": ROLLBACK_METADATA,
+    "hoodieSavePointMetadata": SAVEPOINT_METADATA,
 }
-_PLANS = {
-    "hoodieCompactionPlan": records.COMPACTION_PLAN,
-    "hoodieCleanerPlan": records.CLEAN_PLAN,
-    "hoodieRequestedReplaceMetadata": records.CLUSTERING_PLAN,
+_PLANS: dict[str, Record[Any]] = {
+    "hoodieCompactionPlan": COMPACTION_PLAN,
+    "hoodieCleanerPlan": CLEAN_PLAN,
+    "hoodieRequestedReplaceMetadata": CLUSTERING_PLAN,
 }
 _PLANNED = {COMMIT: COMPACTION, DELTA_COMMIT: LOG_COMPACTION}
 
@@ -84,10 +86,10 @@ def _encode_result(entry: Mapping[str, Any]) -> bytes | None:
     return _encode(entry, _RESULTS)
 
 
-def _encode(entry: Mapping[str, Any], known: Mapping[str, str]) -> bytes | None:
-    for name, schema in known.items():
+def _encode(entry: Mapping[str, Any], known: Mapping[str, Record[Any]]) -> bytes | None:
+    for name, declared in known.items():
         if entry.get(name) is not None:
-            return write_single(fit_record(entry[name], json.loads(schema)), schema)
+            return write_single(fit_record(entry[name], declared), declared.text)
     return None
 
 

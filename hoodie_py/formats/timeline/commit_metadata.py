@@ -11,25 +11,20 @@ Every path must be under the table; parsing checks this.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.limits import get_limits, raise_limit_error
-from hoodie_py.formats.names import check_inside, find_file_name
-from hoodie_py.formats.timeline.records import (
-    Fields,
-    expect_file_id,
-    expect_file_names,
-    expect_list,
-    expect_number,
-    expect_text,
-)
+from hoodie_py.formats.names import check_inside
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.kinds import UNSET, Place
+from hoodie_py.formats.timeline.records import Field, Record, fixed, nested, take_attributes, to_snake_case, version
 
 SCHEMA_KEY = "schema"
 LATEST_SCHEMA_KEY = "latest_schema"
+_UNKNOWN = "UNKNOWN"
 _LOG_COMPACT = "LOG_COMPACT"
 _MOVING = frozenset({"COMPACT", _LOG_COMPACT, "CLUSTER"})  # Hudi WriteOperationType
 NO_COMMIT = "null"  # ``prev_commit`` of a new file group (Hudi HoodieWriteStat.NULL_COMMIT)
@@ -80,61 +75,63 @@ class WriteStat:
         """The last segment of ``path``."""
         return self.path.rsplit("/", 1)[-1] if self.path else None
 
-    @classmethod
-    def from_record(cls, record: Any) -> WriteStat:
-        """Read the stat from its decoded Avro or JSON form."""
-        if not isinstance(record, Mapping):
-            raise CorruptFileError("A write stat is not a record.")
-        values: dict[str, Any] = {}
-        for name, value in record.items():
-            known = _STAT_FIELDS.get(name)
-            if known is not None and value is not None:
-                values[known[0]] = known[1](value)
-        return cls(**{"file_id": None, "path": None} | values)
+
+def _make_runtime_field(name: str) -> Field:
+    return Field(name, kinds.COUNT, compose=lambda stats, _: stats.get(to_snake_case(name), 0))
 
 
-def _expect_path(value: Any) -> str:
-    return check_inside(expect_text(value))
+def _compose_partition(stat: WriteStat, _: Place) -> str | None:
+    return None if stat.path is None and not stat.partition_path else check_inside(stat.partition_path)
 
 
-def _expect_file_name(value: Any) -> str | None:
-    return find_file_name(value) if expect_text(value) else None
+def _compose_base_file(stat: WriteStat, _: Place) -> str | None:
+    return stat.base_file or (None if stat.log_version is None else "")
 
 
-def _expect_cdc_stats(value: Any) -> dict[str, int]:
-    return Fields({"cdcStats": value}).get_by_partition("cdcStats", expect_number)
+def _compose_log_files(stat: WriteStat, _: Place) -> list[str] | None:
+    return list(stat.log_files) if stat.log_files or stat.log_version is not None else None
 
 
-def _expect_runtime_stats(value: Any) -> dict[str, int]:
-    runtime = Fields(value)
-    return {snake: runtime.get_count(name) for name, snake in RUNTIME_FIELDS.items()}
-
-
-# Name in the file -> name here.
-RUNTIME_FIELDS = {
-    "totalScanTime": "total_scan_time",
-    "totalCreateTime": "total_create_time",
-    "totalUpsertTime": "total_upsert_time",
-}
-_NUMBERS = (
-    "numWrites", "numDeletes", "numUpdateWrites", "numInserts", "numUpdates", "totalWriteBytes", "totalWriteErrors",
-    "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "totalLogBlocks", "totalCorruptLogBlock",
-    "totalRollbackBlocks", "fileSizeInBytes", "logVersion", "logOffset", "minEventTime", "maxEventTime",
-    "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted",
-)  # fmt: skip
-NUMBER_FIELDS = {name: re.sub(r"(?=[A-Z])", "_", name).lower() for name in _NUMBERS}
-# Name in the file -> name here, and the function that converts the value.
-_STAT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "fileId": ("file_id", expect_file_id),
-    "path": ("path", _expect_path),
-    "prevCommit": ("prev_commit", expect_text),
-    "partitionPath": ("partition_path", _expect_path),
-    "baseFile": ("base_file", _expect_file_name),
-    "logFiles": ("log_files", expect_file_names),
-    "cdcStats": ("cdc_stats", _expect_cdc_stats),
-    "prevBaseFile": ("prev_base_file", _expect_file_name),
-    "runtimeStats": ("runtime_stats", _expect_runtime_stats),
-} | {name: (snake, expect_number) for name, snake in NUMBER_FIELDS.items()}
+RUNTIME_STATS = Record(
+    "HoodieRuntimeStats",
+    take_attributes,
+    *map(_make_runtime_field, ("totalScanTime", "totalCreateTime", "totalUpsertTime")),
+)
+WRITE_STAT = Record(
+    "HoodieWriteStat",
+    WriteStat,
+    Field("fileId", replace(kinds.FILE_ID, missing=None)),
+    Field("path", kinds.PATH),
+    Field("prevCommit", kinds.TEXT),
+    Field("numWrites", kinds.COUNT),
+    Field("numDeletes", kinds.COUNT),
+    Field("numUpdateWrites", kinds.COUNT),
+    Field("totalWriteBytes", kinds.COUNT),
+    Field("totalWriteErrors", kinds.COUNT),
+    Field("partitionPath", replace(kinds.PATH, missing=""), compose=_compose_partition),
+    Field("totalLogRecords", kinds.COUNT),
+    Field("totalLogFiles", kinds.COUNT, blank=None),  # Java 1.2.0 does not set it
+    Field("totalUpdatedRecordsCompacted", kinds.COUNT),
+    Field("numInserts", kinds.COUNT),
+    Field("totalLogBlocks", kinds.COUNT),
+    Field("totalCorruptLogBlock", kinds.COUNT),
+    Field("totalRollbackBlocks", kinds.COUNT),
+    Field("fileSizeInBytes", kinds.COUNT),
+    Field("logVersion", kinds.INT),
+    Field("logOffset", kinds.LONG),
+    Field("baseFile", kinds.FILE_NAME_OR_NONE, compose=_compose_base_file),
+    Field("logFiles", kinds.FILE_NAMES, compose=_compose_log_files),
+    Field("cdcStats", kinds.by_partition(kinds.LONG), blank=None),
+    Field("prevBaseFile", replace(kinds.FILE_NAME_OR_NONE, write=None)),
+    Field("minEventTime", kinds.LONG),
+    Field("maxEventTime", kinds.LONG),
+    Field("runtimeStats", replace(nested(RUNTIME_STATS), missing=UNSET), blank=None),
+    Field("totalLogFilesCompacted", kinds.COUNT),
+    Field("totalLogReadTimeMs", kinds.COUNT),
+    Field("totalLogSizeCompacted", kinds.COUNT),
+    fixed("tempPath", kinds.TEXT, None),
+    Field("numUpdates", kinds.COUNT),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +142,7 @@ class CommitMetadata:
     replaced file groups.
     """
 
-    operation_type: str = "UNKNOWN"
+    operation_type: str = _UNKNOWN
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     compacted: bool = False
     write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
@@ -189,29 +186,33 @@ class CommitMetadata:
         from hoodie_py.formats.avro.container import is_container, read_single
 
         if is_container(data):
-            return cls.from_record(read_single(data, "HoodieCommitMetadata", "HoodieReplaceCommitMetadata"))
+            return cls.from_record(read_single(data, COMMIT.name, REPLACE_COMMIT.name))
         return cls.from_record(parse_json(data))
 
     @classmethod
     def from_record(cls, record: Any) -> CommitMetadata:
         """Read the metadata from its decoded Avro or JSON form."""
-        commit = Fields(record)
-        extra = commit.get_mapping("extraMetadata", lambda value: value)
-        return cls(
-            operation_type=commit.get_text("operationType") or "UNKNOWN",
-            extra_metadata={key: expect_text(value) for key, value in extra.items() if value is not None},
-            compacted=commit.get_flag("compacted"),
-            write_stats=commit.get_by_partition("partitionToWriteStats", _expect_stats),
-            replaced_file_ids=commit.get_by_partition("partitionToReplaceFileIds", _expect_file_ids),
-        )
+        return REPLACE_COMMIT.read(record)
 
 
-def _expect_stats(value: Any) -> tuple[WriteStat, ...]:
-    return tuple(WriteStat.from_record(stat) for stat in expect_list(value))
+def _read_extra_metadata(found: dict[str, Any]) -> dict[str, str]:
+    return {key: kinds.TEXT.read_item(value) for key, value in found.items() if value is not None}  # Java allows null
 
 
-def _expect_file_ids(value: Any) -> tuple[str, ...]:
-    return tuple(expect_file_id(file_id) for file_id in expect_list(value))
+_COMMIT_FIELDS = (
+    Field("partitionToWriteStats", kinds.by_partition(kinds.array(nested(WRITE_STAT))), "write_stats"),
+    Field("compacted", kinds.FLAG),
+    Field("extraMetadata", replace(kinds.TEXT_MAP, read=_read_extra_metadata)),
+    version(None),
+    Field("operationType", replace(kinds.TEXT, missing=_UNKNOWN, read=lambda name: name or _UNKNOWN)),
+)
+COMMIT = Record("HoodieCommitMetadata", CommitMetadata, *_COMMIT_FIELDS)
+REPLACE_COMMIT = Record(
+    "HoodieReplaceCommitMetadata",
+    CommitMetadata,
+    *_COMMIT_FIELDS,
+    Field("partitionToReplaceFileIds", kinds.by_partition(kinds.array(kinds.FILE_ID)), "replaced_file_ids"),
+)
 
 
 def parse_json(data: bytes) -> Any:

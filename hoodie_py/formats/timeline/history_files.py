@@ -13,31 +13,21 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.timeline.archive import HISTORY_ROW_VERSION, ArchivedInstant, HistoryFile, open_history
-
-HISTORY_SCHEMA = pa.schema(
-    [
-        pa.field("instantTime", pa.string()),
-        pa.field("completionTime", pa.string()),
-        pa.field("action", pa.string()),
-        pa.field("metadata", pa.binary()),
-        pa.field("plan", pa.binary()),
-        pa.field("version", pa.int32(), nullable=False),
-    ]
+from hoodie_py.formats.timeline.archive import (
+    HISTORY_ROW,
+    HISTORY_ROW_VERSION,
+    LISTED_FILE,
+    ArchivedInstant,
+    HistoryFile,
+    open_history,
 )
-_JAVA_STRING = {"type": "string", "avro.java.string": "String"}
-_AVRO_SCHEMA = {
-    "type": "record",
-    "name": "HoodieLSMTimelineInstant",
-    "namespace": "org.apache.hudi.avro.model",
-    "fields": [
-        *({"name": name, "type": ["null", _JAVA_STRING], "default": None} for name in HISTORY_SCHEMA.names[:3]),
-        *({"name": name, "type": ["null", "bytes"], "default": None} for name in ("metadata", "plan")),
-        {"name": "version", "type": "int", "default": HISTORY_ROW_VERSION},
-    ],
-}
+
+_TYPES = {"string": pa.string(), "bytes": pa.binary(), "int": pa.int32()}
+HISTORY_SCHEMA = pa.schema(
+    [pa.field(each.name, _TYPES[each.kind.avro], nullable=each.null) for each in HISTORY_ROW.fields]
+)
 _ROWS = 256
-_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": json.dumps(_AVRO_SCHEMA, separators=(",", ":"))}
+_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": HISTORY_ROW.java_text}
 
 
 def make_history_file_name(times: Sequence[str], level: int) -> str:
@@ -52,7 +42,7 @@ def make_manifest_name(number: int) -> str:
 
 def encode_manifest(files: Iterable[HistoryFile]) -> bytes:
     """Encode a manifest."""
-    listed = [{"fileName": each.name, "fileLen": each.size} for each in files]
+    listed = [LISTED_FILE.write(each) for each in files]
     return json.dumps({"files": listed}, indent=2).encode()
 
 
@@ -72,15 +62,7 @@ def write_history(sink: Any, batches: Iterable[pa.Table]) -> None:
 
 def make_history_rows(instants: Sequence[ArchivedInstant]) -> pa.Table:
     """Return instants as rows of a history file."""
-    columns = {
-        "instantTime": [each.request_time for each in instants],
-        "completionTime": [each.completion_time for each in instants],
-        "action": [each.action for each in instants],
-        "metadata": [each.metadata for each in instants],
-        "plan": [each.plan for each in instants],
-        "version": [HISTORY_ROW_VERSION] * len(instants),
-    }
-    return pa.table(columns, HISTORY_SCHEMA)
+    return pa.Table.from_pylist([HISTORY_ROW.write(each) for each in instants], HISTORY_SCHEMA)
 
 
 def read_history_batches(data: bytes) -> Iterator[pa.Table]:
@@ -90,7 +72,7 @@ def read_history_batches(data: bytes) -> Iterator[pa.Table]:
         CorruptFileError: not Parquet, or missing columns.
         UnsupportedFeatureError: a row version other than 1.
     """
-    file = open_history(data)
+    file = open_history(data, HISTORY_SCHEMA.names)
     try:
         for batch in file.iter_batches(_ROWS, columns=HISTORY_SCHEMA.names):
             rows = pa.Table.from_batches([batch]).select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)

@@ -8,12 +8,31 @@ store absolute URIs of the table's location at that time; only the last segment 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hoodie_py.formats.avro.container import read_single
-from hoodie_py.formats.names import check_partition, find_file_name
-from hoodie_py.formats.timeline.records import Fields, expect_file_names, expect_list, expect_number, expect_text
+from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.names import find_file_name
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.kinds import Kind, Place
+from hoodie_py.formats.timeline.records import (
+    REQUIRED,
+    Field,
+    Record,
+    fixed,
+    nested,
+    only,
+    part,
+    partition_of_key,
+    take_attributes,
+    version,
+)
+
+_PLAN_VERSION = 2
+_CLEAN_VERSION = 2
+_ROLLBACK_VERSION = 1
+
+# Compaction ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +51,33 @@ class CompactionOperation:
     metrics: Mapping[str, float] = field(default_factory=dict)
     bootstrap_file: str | None = None
 
-    @classmethod
-    def from_record(cls, record: Any) -> CompactionOperation:
-        operation = Fields(record)
-        return cls(
-            base_instant_time=operation.get_text("baseInstantTime"),
-            file_id=operation.get_file_id(),
-            partition_path=operation.get_partition(),
-            data_file=operation.get_file_name("dataFilePath"),
-            delta_files=operation.get_file_names("deltaFilePaths"),
-            metrics=operation.get_mapping("metrics", expect_metric),
-            bootstrap_file=operation.get_text("bootstrapFilePath") or None,
-        )
+
+def _compose_metrics(operation: CompactionOperation, place: Place) -> dict[str, float]:
+    if "TOTAL_LOG_FILES_SIZE" not in operation.metrics:
+        message = "A compaction plan needs the metric TOTAL_LOG_FILES_SIZE, without which Java Hudi fails."
+        raise InvalidTableError(message, file_id=operation.file_id)
+    found: dict[str, float] = kinds.METRICS.write_item(operation.metrics, place)
+    return found
+
+
+COMPACTION_OPERATION = Record(
+    "HoodieCompactionOperation",
+    CompactionOperation,
+    Field("baseInstantTime", kinds.TEXT, default=REQUIRED),
+    Field("deltaFilePaths", kinds.FILE_NAMES, "delta_files"),
+    Field("dataFilePath", kinds.FILE_NAME_OR_NONE, "data_file"),
+    Field("fileId", kinds.FILE_ID, needed="A compaction plan needs the file id of every file group.", default=REQUIRED),
+    Field("partitionPath", kinds.PARTITION),
+    Field("metrics", kinds.METRICS, compose=_compose_metrics),
+    Field("bootstrapFilePath", kinds.TEXT_OR_NONE, "bootstrap_file"),
+)
+_COMPACTION_STRATEGY = Record(
+    "HoodieCompactionStrategy",
+    take_attributes,
+    Field("compactorClassName", kinds.TEXT, "strategy"),
+    Field("strategyParams", kinds.TEXT_MAP),
+    version(1),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +104,26 @@ class CompactionPlan:
             CorruptFileError: not such a file.
             InvalidTableError: a partition path leads out of the table.
         """
-        plan = Fields(read_single(data, "HoodieCompactionPlan"))
-        strategy = plan.get_record("strategy")
-        return cls(
-            operations=plan.get_items("operations", CompactionOperation.from_record),
-            extra_metadata=plan.get_mapping("extraMetadata", expect_text),
-            version=plan.get_number("version"),
-            strategy=strategy.get_text("compactorClassName") if strategy else None,
-            strategy_params=strategy.get_mapping("strategyParams", expect_text) if strategy else {},
-            preserve_hoodie_metadata=plan.get_flag("preserveHoodieMetadata"),
-            missing_partitions=plan.get_items("missingSchedulePartitions", expect_partition),
-        )
+        from hoodie_py.formats.avro.container import read_single
+
+        return COMPACTION_PLAN.read(read_single(data, COMPACTION_PLAN.name))
+
+
+COMPACTION_PLAN = Record(
+    "HoodieCompactionPlan",
+    CompactionPlan,
+    Field("operations", kinds.array(nested(COMPACTION_OPERATION))),
+    Field("extraMetadata", kinds.TEXT_MAP),
+    Field(
+        "version", kinds.INT, default=1, compose=lambda plan, _: _PLAN_VERSION if plan.version is None else plan.version
+    ),
+    part("strategy", _COMPACTION_STRATEGY, lambda plan: plan.strategy is not None or plan.strategy_params),
+    Field("preserveHoodieMetadata", kinds.FLAG, default=False),
+    Field("missingSchedulePartitions", kinds.PARTITIONS, "missing_partitions"),
+)
+
+
+# Clean ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +135,34 @@ class CleanedPartition:
     is_partition_deleted: bool
     policy: str = ""
 
-    @classmethod
-    def from_record(cls, record: Any) -> CleanedPartition:
-        cleaned = Fields(record)
-        return cls(
-            cleaned.get_file_names("successDeleteFiles"),
-            cleaned.get_file_names("failedDeleteFiles"),
-            cleaned.get_flag("isPartitionDeleted"),
-            cleaned.get_text("policy") or "",
-        )
+
+def _declare_cleaned(files: Kind) -> Record[CleanedPartition]:
+    def compose_all(cleaned: CleanedPartition, place: Place) -> Any:
+        return files.write_item((*cleaned.deleted_files, *cleaned.failed_files), place)
+
+    return Record(
+        "HoodieCleanPartitionMetadata",
+        CleanedPartition,
+        partition_of_key(),
+        Field("policy", kinds.TEXT_OR_EMPTY, null=False),
+        Field("deletePathPatterns", files, None, null=False, compose=compose_all),
+        Field("successDeleteFiles", files, "deleted_files", null=False),
+        Field("failedDeleteFiles", files, "failed_files", null=False),
+        Field("isPartitionDeleted", kinds.FLAG),
+    )
+
+
+CLEANED_PARTITION = _declare_cleaned(kinds.FILE_NAMES)
+_CLEANED_SOURCES = _declare_cleaned(kinds.TEXTS)  # files outside the table: their places stay as they are
+
+
+def _compose_sources(clean: CleanMetadata, place: Place) -> dict[str, Any]:
+    found = {}
+    for partition, paths in clean.sources.items():
+        cleaned = clean.partitions.get(partition)
+        sources = CleanedPartition(tuple(paths), (), False, "" if cleaned is None else cleaned.policy)
+        found[partition] = _CLEANED_SOURCES.write(sources, place.enter(partition))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +185,27 @@ class CleanMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanMetadata:
         """Parse a ``.clean`` file; an empty one cleaned nothing."""
-        return cls.from_fields(read_fields(data, "HoodieCleanMetadata"))
+        return CLEAN_METADATA.read_file(data)
 
-    @classmethod
-    def from_fields(cls, clean: Fields) -> CleanMetadata:
-        """Take the fields of a record."""
-        return cls(
-            start_clean_time=clean.get_text("startCleanTime"),
-            total_files_deleted=clean.get_count("totalFilesDeleted"),
-            earliest_commit_to_retain=clean.get_text("earliestCommitToRetain") or None,
-            last_completed_commit_timestamp=clean.get_text("lastCompletedCommitTimestamp") or None,
-            partitions=clean.get_by_partition("partitionMetadata", CleanedPartition.from_record),
-            time_taken_ms=clean.get_count("timeTakenInMillis"),
-            extra_metadata=clean.get_mapping("extraMetadata", expect_text),
-            sources=clean.get_by_partition(
-                "bootstrapPartitionMetadata", lambda partition: Fields(partition).get_texts("successDeleteFiles")
-            ),
-        )
+
+CLEAN_METADATA = Record(
+    "HoodieCleanMetadata",
+    CleanMetadata,
+    Field("startCleanTime", kinds.TEXT, null=False, needed="A clean needs the instant at which it started."),
+    Field("timeTakenInMillis", kinds.COUNT, "time_taken_ms", null=False),
+    Field("totalFilesDeleted", replace(kinds.COUNT, avro="int"), null=False),
+    Field("earliestCommitToRetain", kinds.TEXT_OR_NONE, null=False, blank=""),
+    Field("lastCompletedCommitTimestamp", kinds.TEXT_OR_NONE, null=False, default="", blank=""),
+    Field("partitionMetadata", kinds.by_partition(nested(CLEANED_PARTITION)), "partitions", null=False),
+    version(_CLEAN_VERSION),
+    Field(
+        "bootstrapPartitionMetadata",
+        kinds.by_partition(only(_CLEANED_SOURCES, "deleted_files")),
+        "sources",
+        compose=_compose_sources,
+    ),
+    Field("extraMetadata", kinds.TEXT_MAP),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +228,86 @@ class CleanPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> CleanPlan:
         """Parse a ``.clean.requested`` file; an empty one plans nothing."""
-        plan = read_fields(data, "HoodieCleanerPlan")
-        earliest = plan.get_record("earliestInstantToRetain")
-        files = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_files)
-        sources = plan.get_by_partition("filePathsToBeDeletedPerPartition", _expect_clean_sources)
-        return cls(
-            earliest_instant_to_retain=earliest.get_text("timestamp") if earliest else None,
-            policy=plan.get_text("policy"),
-            files=files or plan.get_by_partition("filesToBeDeletedPerPartition", expect_file_names),
-            partitions_to_delete=plan.get_items("partitionsToBeDeleted", expect_partition),
-            earliest_action=earliest.get_text("action") if earliest else None,
-            last_completed_commit_timestamp=plan.get_text("lastCompletedCommitTimestamp") or None,
-            extra_metadata=plan.get_mapping("extraMetadata", expect_text),
-            sources={partition: names for partition, names in sources.items() if names},
-        )
+        return CLEAN_PLAN.read_file(data)
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanFile:
+    path: str | None
+    is_source: bool = False
+
+
+_EARLIEST_INSTANT = Record(
+    "HoodieActionInstant",
+    take_attributes,
+    Field("timestamp", kinds.TEXT, "earliest_instant_to_retain", null=False),
+    Field(
+        "action",
+        kinds.TEXT,
+        "earliest_action",
+        null=False,
+        needed="A clean plan needs the action of the earliest instant to retain.",
+    ),
+    fixed("state", kinds.TEXT, "COMPLETED", null=False),
+)
+_CLEAN_FILE = Record(
+    "HoodieCleanFileInfo",
+    _CleanFile,
+    Field("filePath", kinds.TEXT, "path"),
+    Field("isBootstrapBaseFile", kinds.FLAG, "is_source"),
+)
+
+
+def _make_clean_plan(
+    listed: Mapping[str, tuple[_CleanFile, ...]] | None = None,
+    listed_by_name: Mapping[str, tuple[str, ...]] | None = None,
+    **values: Any,
+) -> CleanPlan:
+    if not listed:
+        return CleanPlan(files=listed_by_name or {}, **values)  # a plan of version 1, or one without files
+    files, sources = {}, {}
+    for partition, found in listed.items():
+        files[partition] = tuple(find_file_name(each.path) for each in found if each.path and not each.is_source)
+        if paths := tuple(each.path for each in found if each.path and each.is_source):
+            sources[partition] = paths
+    return CleanPlan(files=files, sources=sources, **values)
+
+
+def _compose_clean_files(plan: CleanPlan, place: Place) -> dict[str, Any]:
+    found = {}
+    for partition, names in plan.files.items():
+        inside = place.enter(partition)
+        files = [_CleanFile(inside.locate(name)) for name in names]
+        files += [_CleanFile(path, is_source=True) for path in plan.sources.get(partition, ())]
+        found[partition] = [_CLEAN_FILE.write(each) for each in files]
+    return found
+
+
+CLEAN_PLAN = Record(
+    "HoodieCleanerPlan",
+    _make_clean_plan,
+    part("earliestInstantToRetain", _EARLIEST_INSTANT, lambda plan: plan.earliest_instant_to_retain is not None),
+    Field("lastCompletedCommitTimestamp", kinds.TEXT_OR_NONE, null=False, default="", blank=""),
+    Field("policy", kinds.TEXT, null=False, needed="A clean plan needs its policy."),
+    Field(
+        "filesToBeDeletedPerPartition",
+        kinds.by_partition(kinds.FILE_NAMES),
+        "listed_by_name",
+        compose=lambda *_: {},
+    ),
+    version(_CLEAN_VERSION),
+    Field(
+        "filePathsToBeDeletedPerPartition",
+        kinds.by_partition(kinds.array(nested(_CLEAN_FILE))),
+        "listed",
+        compose=_compose_clean_files,
+    ),
+    Field("partitionsToBeDeleted", kinds.PARTITIONS, "partitions_to_delete"),
+    Field("extraMetadata", kinds.TEXT_MAP),
+)
+
+
+# Rollback ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +317,14 @@ class RolledBackInstant:
     time: str
     action: str
 
-    @classmethod
-    def from_record(cls, record: Any) -> RolledBackInstant:
-        instant = Fields(record)
-        return cls(instant.get_text("commitTime") or "", instant.get_text("action") or "")
+
+ROLLED_BACK_INSTANT = Record(
+    "HoodieInstantInfo",
+    RolledBackInstant,
+    Field("commitTime", kinds.TEXT_OR_EMPTY, "time", null=False),
+    Field("action", kinds.TEXT_OR_EMPTY, null=False),
+)
+ROLLED_BACK_INSTANTS = kinds.array(nested(ROLLED_BACK_INSTANT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +336,16 @@ class RolledBackPartition:
     rollback_log_files: Mapping[str, int] = field(default_factory=dict)
     log_files_from_failed_commit: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def from_record(cls, record: Any) -> RolledBackPartition:
-        done = Fields(record)
-        return cls(
-            done.get_file_names("successDeleteFiles"),
-            done.get_file_names("failedDeleteFiles"),
-            _get_sizes(done, "rollbackLogFiles"),
-            _get_sizes(done, "logFilesFromFailedCommit"),
-        )
+
+ROLLED_BACK_PARTITION = Record(
+    "HoodieRollbackPartitionMetadata",
+    RolledBackPartition,
+    partition_of_key(),
+    Field("successDeleteFiles", kinds.LOCATED_FILES, "deleted_files", null=False),
+    Field("failedDeleteFiles", kinds.LOCATED_FILES, "failed_files", null=False),
+    Field("rollbackLogFiles", kinds.LOCATED_SIZES),
+    Field("logFilesFromFailedCommit", kinds.LOCATED_SIZES),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +362,20 @@ class RollbackMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackMetadata:
         """Parse a ``.rollback`` file; an empty one says nothing."""
-        return cls.from_record(read_single(data, "HoodieRollbackMetadata") if data else {})
+        return ROLLBACK_METADATA.read_file(data)
 
-    @classmethod
-    def from_record(cls, record: Any) -> RollbackMetadata:
-        rollback = Fields(record)
-        return cls(
-            start_rollback_time=rollback.get_text("startRollbackTime"),
-            total_files_deleted=rollback.get_count("totalFilesDeleted"),
-            commits_rolled_back=rollback.get_texts("commitsRollback"),
-            instants=rollback.get_items("instantsRollback", RolledBackInstant.from_record),
-            partitions=rollback.get_by_partition("partitionMetadata", RolledBackPartition.from_record),
-            time_taken_ms=rollback.get_count("timeTakenInMillis"),
-        )
+
+ROLLBACK_METADATA = Record(
+    "HoodieRollbackMetadata",
+    RollbackMetadata,
+    Field("startRollbackTime", kinds.TEXT, null=False, needed="A rollback needs the instant at which it started."),
+    Field("timeTakenInMillis", kinds.COUNT, "time_taken_ms", null=False),
+    Field("totalFilesDeleted", replace(kinds.COUNT, avro="int"), null=False),
+    Field("commitsRollback", kinds.TEXTS, "commits_rolled_back", null=False),
+    Field("partitionMetadata", kinds.by_partition(nested(ROLLED_BACK_PARTITION)), "partitions", null=False),
+    version(_ROLLBACK_VERSION),
+    Field("instantsRollback", ROLLED_BACK_INSTANTS, "instants", null=False, default=[]),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,16 +392,17 @@ class RollbackRequest:
     latest_base_instant: str = ""
     log_files: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def from_record(cls, record: Any) -> RollbackRequest:
-        request = Fields(record)
-        return cls(
-            partition_path=request.get_partition(),
-            files=request.get_file_names("filesToBeDeleted"),
-            file_id=request.get_file_id(),
-            latest_base_instant=request.get_text("latestBaseInstant") or "",
-            log_files=_get_sizes(request, "logBlocksToBeDeleted"),
-        )
+
+ROLLBACK_REQUEST = Record(
+    "HoodieRollbackRequest",
+    RollbackRequest,
+    Field("partitionPath", kinds.PARTITION, null=False),
+    Field("fileId", kinds.FILE_ID),
+    Field("latestBaseInstant", kinds.TEXT_OR_EMPTY),
+    Field("filesToBeDeleted", kinds.LOCATED_FILES, "files", null=False, default=[]),
+    Field("logBlocksToBeDeleted", kinds.LOCATED_SIZES, "log_files"),
+    inside="partition_path",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,42 +415,18 @@ class RollbackPlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> RollbackPlan:
         """Parse a ``.rollback.requested`` file; an empty one says nothing."""
-        plan = read_fields(data, "HoodieRollbackPlan")
-        instant = plan.get("instantToRollback")
-        return cls(
-            instant=RolledBackInstant.from_record(instant) if instant is not None else None,
-            requests=plan.get_items("RollbackRequests", RollbackRequest.from_record),
-        )
+        return ROLLBACK_PLAN.read_file(data)
 
 
-def read_fields(data: bytes, name: str) -> Fields:
-    """Read the record in a file; an empty file has no fields."""
-    return Fields(read_single(data, name) if data else {})
-
-
-def expect_partition(value: Any) -> str:
-    """Return a partition path that stays under the table."""
-    return check_partition(expect_text(value))
-
-
-def expect_metric(value: Any) -> float:
-    """Return a number of a plan."""
-    return float(value) if isinstance(value, float) else float(expect_number(value))
-
-
-def _expect_clean_files(value: Any) -> tuple[str, ...]:
-    files = (item.get_file_name("filePath") for item in map(Fields, expect_list(value)) if not _is_source(item))
-    return tuple(name for name in files if name)
-
-
-def _expect_clean_sources(value: Any) -> tuple[str, ...]:
-    files = (item.get_text("filePath") for item in map(Fields, expect_list(value)) if _is_source(item))
-    return tuple(name for name in files if name)
-
-
-def _is_source(file: Fields) -> bool:
-    return file.get_flag("isBootstrapBaseFile")
-
-
-def _get_sizes(done: Fields, name: str) -> dict[str, int]:
-    return {find_file_name(path): size for path, size in done.get_mapping(name, expect_number).items()}
+ROLLBACK_PLAN = Record(
+    "HoodieRollbackPlan",
+    RollbackPlan,
+    Field(
+        "instantToRollback",
+        nested(ROLLED_BACK_INSTANT),
+        "instant",
+        needed="A rollback plan needs the instant that it rolls back.",
+    ),
+    Field("RollbackRequests", kinds.array(nested(ROLLBACK_REQUEST)), "requests"),
+    version(_ROLLBACK_VERSION),
+)

@@ -1,428 +1,257 @@
-"""Avro schemas to write the timeline's metadata records with (Hudi's org.apache.hudi.avro.model).
+"""Declare each record of the timeline once (Hudi's org.apache.hudi.avro.model).
 
-Field order, types, the order of union branches and defaults are those of the files that Java Hudi 1.2.0 writes.
-Documentation and Java-only properties are left out; readers ignore them.
+A ``Record`` has a ``Field`` for each field of the Avro schema, in its order. The text of the schema, the reader and the
+writer follow from the fields. The text is the one in files of Java Hudi 1.2.0, without documentation and Java-only
+properties, which readers ignore. The reader looks fields up by name, so files of older and newer releases can be read;
+a missing or null field gives what its kind has for it. The writer gives every field of the schema.
 
-Typed access to the fields of a metadata record, decoded from Avro or JSON.
-
-Each getter says what it returns for a missing or null field. A field of another type is an error. Paths are checked:
-partitions must be under the table, and files become bare names even where Hudi wrote an absolute URI.
+The modules beside this one declare their records: commits, plans and results of table services, savepoints, and the
+archive.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
 
-from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.names import check_bare, check_partition, find_file_name
+from hoodie_py.errors import CorruptFileError, InvalidTableError
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.kinds import UNSET, Kind, Place
 
-_NAMESPACE = "org.apache.hudi.avro.model"
-_REQUIRED: Final = object()
-
-
-def _make_field(name: str, kind: Any, default: Any = _REQUIRED) -> dict[str, Any]:
-    field = {"name": name, "type": kind}
-    return field if default is _REQUIRED else field | {"default": default}
-
-
-def _make_nullable(name: str, kind: Any) -> dict[str, Any]:
-    return _make_field(name, ["null", kind], None)
-
-
-def _make_nullables(kind: Any, *names: str) -> list[dict[str, Any]]:
-    return [_make_nullable(name, kind) for name in names]
-
-
-def _make_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields)}
-
-
-def _make_array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _make_map(values: Any) -> dict[str, Any]:
-    return {"type": "map", "values": values}
-
-
-def _to_text(record: dict[str, Any]) -> str:
-    return json.dumps({"namespace": _NAMESPACE} | record, separators=(",", ":"))
-
-
-_VERSION = _make_field("version", ["int", "null"], 1)
-_EXTRA_METADATA = _make_nullable("extraMetadata", _make_map("string"))
-
-# Commits -------------------------------------------------------------------------------------------------------------
-
-_WRITE_STAT = _make_record(
-    "HoodieWriteStat",
-    *_make_nullables("string", "fileId", "path", "prevCommit"),
-    *_make_nullables("long", "numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
-    _make_nullable("partitionPath", "string"),
-    *_make_nullables("long", "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts"),
-    *_make_nullables("long", "totalLogBlocks", "totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
-    _make_nullable("logVersion", "int"),
-    _make_nullable("logOffset", "long"),
-    _make_nullable("baseFile", "string"),
-    _make_nullable("logFiles", _make_array("string")),
-    _make_nullable("cdcStats", _make_map("long")),
-    _make_nullable("prevBaseFile", "string"),
-    *_make_nullables("long", "minEventTime", "maxEventTime"),
-    _make_nullable(
-        "runtimeStats",
-        _make_record(
-            "HoodieRuntimeStats", *_make_nullables("long", "totalScanTime", "totalCreateTime", "totalUpsertTime")
-        ),
-    ),
-    *_make_nullables("long", "totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
-    _make_nullable("tempPath", "string"),
-    _make_nullable("numUpdates", "long"),
-)
-_COMMIT_FIELDS = (
-    _make_nullable("partitionToWriteStats", _make_map(_make_array(_WRITE_STAT))),
-    _make_nullable("compacted", "boolean"),
-    _EXTRA_METADATA,
-    _VERSION,
-    _make_nullable("operationType", "string"),
-)
-COMMIT = _to_text(_make_record("HoodieCommitMetadata", *_COMMIT_FIELDS))
-REPLACE_COMMIT = _to_text(
-    _make_record(
-        "HoodieReplaceCommitMetadata",
-        *_COMMIT_FIELDS,
-        _make_nullable("partitionToReplaceFileIds", _make_map(_make_array("string"))),
-    )
-)
-
-REQUESTED_REPLACE = _to_text(
-    _make_record("HoodieRequestedReplaceMetadata", _make_nullable("operationType", "string"), _EXTRA_METADATA, _VERSION)
-)
-
-# Clustering ----------------------------------------------------------------------------------------------------------
-
-_CLUSTERING_SLICE = _make_record(
-    "HoodieSliceInfo",
-    _make_nullable("dataFilePath", "string"),
-    _make_nullable("deltaFilePaths", _make_array("string")),
-    _make_field("fileId", ["null", "string"]),
-    *_make_nullables("string", "partitionPath", "bootstrapFilePath"),
-    _VERSION,
-)
-_CLUSTERING_GROUP = _make_record(
-    "HoodieClusteringGroup",
-    _make_nullable("slices", _make_array(_CLUSTERING_SLICE)),
-    _make_nullable("metrics", _make_map("double")),
-    _make_field("numOutputFileGroups", ["int", "null"], 1),
-    _EXTRA_METADATA,
-    _VERSION,
-)
-_CLUSTERING_STRATEGY = _make_record(
-    "HoodieClusteringStrategy",
-    _make_nullable("strategyClassName", "string"),
-    _make_nullable("strategyParams", _make_map("string")),
-    _VERSION,
-)
-CLUSTERING_PLAN = _to_text(
-    _make_record(
-        "HoodieRequestedReplaceMetadata",
-        _make_nullable("operationType", "string"),
-        _make_nullable(
-            "clusteringPlan",
-            _make_record(
-                "HoodieClusteringPlan",
-                _make_nullable("inputGroups", _make_array(_CLUSTERING_GROUP)),
-                _make_nullable("strategy", _CLUSTERING_STRATEGY),
-                _EXTRA_METADATA,
-                _VERSION,
-                _make_nullable("preserveHoodieMetadata", "boolean"),
-                _make_nullable("missingSchedulePartitions", _make_array("string")),
-            ),
-        ),
-        _EXTRA_METADATA,
-        _VERSION,
-    )
-)
-
-# Compaction ----------------------------------------------------------------------------------------------------------
-
-_COMPACTION_OPERATION = _make_record(
-    "HoodieCompactionOperation",
-    _make_field("baseInstantTime", ["null", "string"]),
-    _make_nullable("deltaFilePaths", _make_array("string")),
-    _make_nullable("dataFilePath", "string"),
-    _make_field("fileId", ["null", "string"]),
-    _make_nullable("partitionPath", "string"),
-    _make_nullable("metrics", _make_map("double")),
-    _make_nullable("bootstrapFilePath", "string"),
-)
-_COMPACTION_STRATEGY = _make_record(
-    "HoodieCompactionStrategy",
-    _make_nullable("compactorClassName", "string"),
-    _make_nullable("strategyParams", _make_map("string")),
-    _VERSION,
-)
-COMPACTION_PLAN = _to_text(
-    _make_record(
-        "HoodieCompactionPlan",
-        _make_nullable("operations", _make_array(_COMPACTION_OPERATION)),
-        _EXTRA_METADATA,
-        _VERSION,
-        _make_nullable("strategy", _COMPACTION_STRATEGY),
-        _make_field("preserveHoodieMetadata", ["boolean", "null"], default=False),
-        _make_nullable("missingSchedulePartitions", _make_array("string")),
-    )
-)
-
-# Clean ---------------------------------------------------------------------------------------------------------------
-
-_CLEAN_INSTANT = _make_record(
-    "HoodieActionInstant",
-    _make_field("timestamp", "string"),
-    _make_field("action", "string"),
-    _make_field("state", "string"),
-)
-_CLEAN_FILE = _make_record(
-    "HoodieCleanFileInfo", _make_nullable("filePath", "string"), _make_nullable("isBootstrapBaseFile", "boolean")
-)
-CLEAN_PLAN = _to_text(
-    _make_record(
-        "HoodieCleanerPlan",
-        _make_nullable("earliestInstantToRetain", _CLEAN_INSTANT),
-        _make_field("lastCompletedCommitTimestamp", "string", ""),
-        _make_field("policy", "string"),
-        _make_nullable("filesToBeDeletedPerPartition", _make_map(_make_array("string"))),
-        _VERSION,
-        _make_nullable("filePathsToBeDeletedPerPartition", _make_map(_make_array(_CLEAN_FILE))),
-        _make_nullable("partitionsToBeDeleted", _make_array("string")),
-        _EXTRA_METADATA,
-    )
-)
-_CLEANED_PARTITION = _make_record(
-    "HoodieCleanPartitionMetadata",
-    _make_field("partitionPath", "string"),
-    _make_field("policy", "string"),
-    _make_field("deletePathPatterns", _make_array("string")),
-    _make_field("successDeleteFiles", _make_array("string")),
-    _make_field("failedDeleteFiles", _make_array("string")),
-    _make_nullable("isPartitionDeleted", "boolean"),
-)
-CLEAN_METADATA = _to_text(
-    _make_record(
-        "HoodieCleanMetadata",
-        _make_field("startCleanTime", "string"),
-        _make_field("timeTakenInMillis", "long"),
-        _make_field("totalFilesDeleted", "int"),
-        _make_field("earliestCommitToRetain", "string"),
-        _make_field("lastCompletedCommitTimestamp", "string", ""),
-        _make_field("partitionMetadata", _make_map(_CLEANED_PARTITION)),
-        _VERSION,
-        _make_nullable("bootstrapPartitionMetadata", _make_map("HoodieCleanPartitionMetadata")),
-        _EXTRA_METADATA,
-    )
-)
-
-# Rollback ------------------------------------------------------------------------------------------------------------
-
-_ROLLED_BACK_INSTANT = _make_record(
-    "HoodieInstantInfo", _make_field("commitTime", "string"), _make_field("action", "string")
-)
-_ROLLBACK_REQUEST = _make_record(
-    "HoodieRollbackRequest",
-    _make_field("partitionPath", "string"),
-    *_make_nullables("string", "fileId", "latestBaseInstant"),
-    _make_field("filesToBeDeleted", _make_array("string"), []),
-    _make_nullable("logBlocksToBeDeleted", _make_map("long")),
-)
-ROLLBACK_PLAN = _to_text(
-    _make_record(
-        "HoodieRollbackPlan",
-        _make_nullable("instantToRollback", _ROLLED_BACK_INSTANT),
-        _make_nullable("RollbackRequests", _make_array(_ROLLBACK_REQUEST)),
-        _VERSION,
-    )
-)
-_ROLLED_BACK_PARTITION = _make_record(
-    "HoodieRollbackPartitionMetadata",
-    _make_field("partitionPath", "string"),
-    _make_field("successDeleteFiles", _make_array("string")),
-    _make_field("failedDeleteFiles", _make_array("string")),
-    *_make_nullables(_make_map("long"), "rollbackLogFiles", "logFilesFromFailedCommit"),
-)
-ROLLBACK_METADATA = _to_text(
-    _make_record(
-        "HoodieRollbackMetadata",
-        _make_field("startRollbackTime", "string"),
-        _make_field("timeTakenInMillis", "long"),
-        _make_field("totalFilesDeleted", "int"),
-        _make_field("commitsRollback", _make_array("string")),
-        _make_field("partitionMetadata", _make_map(_ROLLED_BACK_PARTITION)),
-        _VERSION,
-        _make_field("instantsRollback", _make_array(_ROLLED_BACK_INSTANT), []),
-    )
-)
-
-# Savepoint, restore --------------------------------------------------------------------------------------------------
-
-_SAVED_PARTITION = _make_record(
-    "HoodieSavepointPartitionMetadata",
-    _make_field("partitionPath", "string"),
-    _make_field("savepointDataFile", _make_array("string")),
-)
-SAVEPOINT_METADATA = _to_text(
-    _make_record(
-        "HoodieSavepointMetadata",
-        _make_field("savepointedBy", "string"),
-        _make_field("savepointedAt", "long"),
-        _make_field("comments", "string"),
-        _make_field("partitionMetadata", _make_map(_SAVED_PARTITION)),
-        _VERSION,
-    )
-)
-RESTORE_PLAN = _to_text(
-    _make_record(
-        "HoodieRestorePlan",
-        _make_field("instantsToRollback", _make_array(_ROLLED_BACK_INSTANT), []),
-        _make_field("version", ["int", "null"], 2),
-        _make_nullable("savepointToRestoreTimestamp", "string"),
-    )
-)
-_RESTORED_BY = json.loads(ROLLBACK_METADATA)
-del _RESTORED_BY["namespace"]
-RESTORE_METADATA = _to_text(
-    _make_record(
-        "HoodieRestoreMetadata",
-        _make_field("startRestoreTime", "string"),
-        _make_field("timeTakenInMillis", "long"),
-        _make_field("instantsToRollback", _make_array("string")),
-        _make_field("hoodieRestoreMetadata", _make_map(_make_array(["null", _RESTORED_BY]))),
-        _VERSION,
-        _make_field("restoreInstantInfo", _make_array("HoodieInstantInfo"), []),
-    )
-)
-
-
+NAMESPACE: Final = "org.apache.hudi.avro.model"
+REQUIRED: Final = object()  # in place of a default: a schema has none
+_JAVA_STRING = {"avro.java.string": "String"}
+_NOWHERE = Place()
 T = TypeVar("T")
 
 
-class Fields:
-    """A record's fields by name."""
+class Field:
+    """A field of a record.
 
-    __slots__ = ("_record",)
+    ``attribute`` is its attribute of the value, by default its name in snake case; None if the value has none. A field
+    may be null unless ``null`` is false, and its default is null or ``default`` (``REQUIRED``: none). An empty
+    attribute is written as ``blank``, and refused with the message ``needed``, where these are given. ``compose`` makes
+    what is written from the whole value. With ``part``, the field is a record with attributes of the value itself.
+    """
 
-    def __init__(self, record: Any) -> None:
-        if not isinstance(record, Mapping):
+    __slots__ = ("attribute", "blank", "compose", "default", "kind", "name", "needed", "null", "part")
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        attribute: str | None = "",
+        *,
+        null: bool = True,
+        default: Any = None,
+        blank: Any = UNSET,
+        needed: str = "",
+        compose: Callable[[Any, Place], Any] | None = None,
+        part: Record[Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.attribute = to_snake_case(name) if attribute == "" else attribute
+        self.null = null
+        self.default = default
+        self.blank = blank
+        self.needed = needed
+        self.compose = compose
+        self.part = part
+
+    def write(self, value: Any, place: Place) -> Any:
+        """Return the decoded form of the field of a value."""
+        if self.compose is not None:
+            return self.compose(value, place)
+        return self.write_attribute(getattr(value, str(self.attribute)), place)
+
+    def write_attribute(self, value: Any, place: Place) -> Any:
+        """Return the decoded form of the field whose attribute has a value."""
+        if not value and self.blank is not UNSET:
+            return self.blank
+        if not value and self.needed:
+            raise InvalidTableError(self.needed)
+        return None if value is None else self.kind.write_item(value, place)
+
+    def render(self, known: set[str] | None, *, java: bool) -> dict[str, Any]:
+        """Return the field of an Avro schema."""
+        found: dict[str, Any] = {"name": self.name, "type": _render(self.kind.avro, known, java=java)}
+        if self.null:
+            has_value = self.default is not None and self.default is not REQUIRED
+            found["type"] = [found["type"], "null"] if has_value else ["null", found["type"]]
+        if self.default is not REQUIRED and (self.null or self.default is not None):
+            found["default"] = self.default
+        return found
+
+
+_Reader = tuple[str, str, tuple[type, ...] | None, Callable[[Any], Any] | None]  # name, attribute, types, conversion
+
+
+class Record(Generic[T]):
+    """A record of the timeline: its name, its fields, and what makes a value of the attributes.
+
+    The files of a value whose attribute ``inside`` is a partition are in that partition.
+    """
+
+    def __init__(self, name: str, make: Callable[..., T], *fields: Field, inside: str | None = None) -> None:
+        self.name = name
+        self.fields = fields
+        self._make = make
+        self._inside = inside
+        self._readers: list[_Reader] = []
+        self._missing: dict[str, Any] = {}
+        for each in fields:
+            if each.attribute is not None:
+                self._readers.append((each.name, each.attribute, each.kind.types, each.kind.read))
+                if each.kind.missing is not UNSET:
+                    self._missing[each.attribute] = each.kind.missing
+        self._parts = [(each.name, each.part) for each in fields if each.part is not None]
+
+    @cached_property
+    def schema(self) -> Any:
+        """The Avro schema, with each record written out wherever it occurs."""
+        return _render(self, None, java=False)
+
+    @cached_property
+    def text(self) -> str:
+        """The Avro schema as JSON."""
+        return json.dumps({"namespace": NAMESPACE} | _render(self, set(), java=False), separators=(",", ":"))
+
+    @cached_property
+    def java_text(self) -> str:
+        """The Avro schema with texts as Java's: without that property Java reads another class, and fails."""
+        found = _render(self, set(), java=True)
+        found = {"type": "record", "name": self.name, "namespace": NAMESPACE, "fields": found["fields"]}
+        return json.dumps(found, separators=(",", ":"))
+
+    def read(self, record: Any) -> T:
+        """Read a decoded record.
+
+        Raises:
+            CorruptFileError: not a record, or a field of another type.
+            InvalidTableError: a path leads out of the table.
+        """
+        return self._make(**self.read_values(record))
+
+    def read_values(self, record: Any) -> dict[str, Any]:
+        """Read the attributes of a decoded record; raises as ``read``."""
+        values = self._missing | self._read_fields(record, self._readers)
+        for name, inner in self._parts:
+            if record.get(name) is not None:
+                values |= inner.read_values(record[name])
+        return values
+
+    def read_attribute(self, record: Any, attribute: str) -> Any:
+        """Read one attribute of a decoded record and no other; raises as ``read``."""
+        readers = [each for each in self._readers if each[1] == attribute]
+        return self._read_fields(record, readers).get(attribute, self._missing.get(attribute))
+
+    def _read_fields(self, record: Any, readers: Sequence[_Reader]) -> dict[str, Any]:
+        if type(record) is not dict and not isinstance(record, Mapping):
             raise CorruptFileError("A metadata value should be a record.")
-        self._record = record
+        values: dict[str, Any] = {}
+        for name, attribute, types, convert in readers:
+            value = record.get(name)
+            if value is not None:
+                if types is not None and type(value) not in types:
+                    raise CorruptFileError(f"Metadata field {name} has an unexpected type.", type=type(value).__name__)
+                values[attribute] = value if convert is None else convert(value)
+        return values
 
-    def _get_typed(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
-        value = self._record.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise CorruptFileError(f"Metadata field {name} has an unexpected type.", type=type(value).__name__)
-        return value
+    def read_file(self, data: bytes) -> T:
+        """Read an Avro container of one record; an empty file has no fields.
 
-    def has(self, name: str) -> bool:
-        """Return whether the record has the field and it is not null."""
-        return self._record.get(name) is not None
+        Raises:
+            CorruptFileError: not such a container, or as ``read``.
+            InvalidTableError: as ``read``.
+        """
+        from hoodie_py.formats.avro.container import read_single
 
-    def get(self, name: str) -> Any:
-        """Return the field unchanged; None when missing."""
-        return self._record.get(name)
+        return self.read(read_single(data, self.name) if data else {})
 
-    def get_text(self, name: str) -> str | None:
-        """Return a string field; None when missing."""
-        return self._get_typed(name, str)
+    def write(self, value: Any, place: Place = _NOWHERE) -> dict[str, Any]:
+        """Return the decoded record of a value. Raises InvalidTableError if a path leads out of the table."""
+        if self._inside is not None:
+            place = place.enter(getattr(value, self._inside))
+        return {each.name: each.write(value, place) for each in self.fields}
 
-    def get_bytes(self, name: str) -> bytes | None:
-        """Return a field of bytes; None when missing."""
-        return self._get_typed(name, bytes)
+    def write_file(self, value: Any, location: str = "") -> bytes:
+        """Return an Avro container of a value's record; raises as ``write``.
 
-    def get_number(self, name: str) -> int | None:
-        """Return a whole-number field; None when missing."""
-        return self._get_typed(name, int)
+        ``location`` is the table's, in the form in which Java's file system opens it; only records that name files by
+        location need it.
+        """
+        from hoodie_py.formats.avro.container import write_single
 
-    def get_count(self, name: str) -> int:
-        """Return a whole-number field; 0 when missing."""
-        return self._get_typed(name, int) or 0
-
-    def get_flag(self, name: str) -> bool:
-        """Return a boolean field; false when missing."""
-        return self._get_typed(name, bool) or False
-
-    def get_partition(self, name: str = "partitionPath") -> str:
-        """Return a partition path; "" when missing."""
-        return check_partition(self.get_text(name) or "")
-
-    def get_file_id(self) -> str:
-        """Return the id of a file group; "" when missing."""
-        return check_bare(self.get_text("fileId") or "")
-
-    def get_file_name(self, name: str) -> str | None:
-        """Return the file name of a path or URI; None when missing or empty."""
-        value = self.get_text(name)
-        return find_file_name(value) if value else None
-
-    def get_record(self, name: str) -> Fields | None:
-        """Return a nested record; None when missing."""
-        return Fields(self._record[name]) if self.has(name) else None
-
-    def get_items(self, name: str, convert: Callable[[Any], T]) -> tuple[T, ...]:
-        """Return an array field with its items converted; empty when missing."""
-        return tuple(convert(item) for item in self._get_typed(name, list) or ())
-
-    def get_texts(self, name: str) -> tuple[str, ...]:
-        """Return an array of strings; empty when missing."""
-        return self.get_items(name, expect_text)
-
-    def get_file_names(self, name: str) -> tuple[str, ...]:
-        """Return the file names of an array of paths or URIs; empty when missing."""
-        return self.get_items(name, _expect_file_name)
-
-    def get_mapping(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
-        """Return a map field with its values converted; empty when missing."""
-        found = self._get_typed(name, dict) or {}
-        return {expect_text(key): convert(value) for key, value in found.items()}
-
-    def get_by_partition(self, name: str, convert: Callable[[Any], T]) -> dict[str, T]:
-        """Return a map field whose keys are paths relative to the table's base path, mostly of partitions."""
-        return {check_partition(key): value for key, value in self.get_mapping(name, convert).items()}
+        return write_single(self.write(value, Place(location)), self.text)
 
 
-def expect_text(value: Any) -> str:
-    """Return ``value`` if it is a string."""
-    if not isinstance(value, str):
-        raise CorruptFileError("A metadata value should be a string.", type=type(value).__name__)
-    return value
+def take_attributes(**values: Any) -> dict[str, Any]:
+    """Return the attributes: the value of a record that has no class."""
+    return values
 
 
-def expect_file_id(value: Any) -> str:
-    """Return ``value`` if it is a string that can be the id of a file group."""
-    return check_bare(expect_text(value))
+def fixed(name: str, kind: Kind, written: Any, **schema: Any) -> Field:
+    """Return a field that is always written with one value, and not read."""
+    return Field(name, kind, None, compose=lambda *_: written, **schema)
 
 
-def _expect_file_name(value: Any) -> str:
-    return find_file_name(expect_text(value))
+def version(written: int | None, default: int = 1) -> Field:
+    """Return the field with the version of a record's form."""
+    return fixed("version", kinds.INT, written, default=default)
 
 
-def expect_file_names(value: Any) -> tuple[str, ...]:
-    """Return the file names of a list of paths or URIs; null counts as an empty one."""
-    return tuple(map(_expect_file_name, expect_list(value)))
+def partition_of_key() -> Field:
+    """Return the field of a record in a map by partition that repeats the partition."""
+    return Field("partitionPath", kinds.TEXT, None, null=False, compose=lambda _, place: place.partition)
 
 
-def expect_number(value: Any) -> int:
-    """Return ``value`` if it is a whole number."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise CorruptFileError("A metadata value should be a whole number.", type=type(value).__name__)
-    return value
+def part(name: str, record: Record[Any], is_written: Callable[[Any], bool]) -> Field:
+    """Return the field of a record whose attributes are those of the value itself."""
+
+    def compose(value: Any, place: Place) -> dict[str, Any] | None:
+        return record.write(value, place) if is_written(value) else None
+
+    return Field(name, nested(record), None, compose=compose, part=record)
 
 
-def expect_list(value: Any) -> list[Any]:
-    """Return ``value`` if it is a list; null counts as an empty one."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise CorruptFileError("A metadata value should be a list.", type=type(value).__name__)
-    return value
+def nested(record: Record[Any]) -> Kind:
+    """Return the kind of a record."""
+    return Kind(record, None, None, record.read, record.write)
+
+
+def only(record: Record[Any], attribute: str) -> Kind:
+    """Return the kind of a record that stands for one of its attributes."""
+
+    def write(value: Any, place: Place) -> dict[str, Any]:
+        return {
+            each.name: each.write_attribute(value, place) if each.attribute == attribute else each.write(None, place)
+            for each in record.fields
+        }
+
+    return Kind(record, None, None, lambda value: record.read_attribute(value, attribute), write)
+
+
+def to_snake_case(name: str) -> str:
+    """Return the attribute for the name of a field."""
+    return re.sub(r"(?=[A-Z])", "_", name).lower()
+
+
+def _render(avro: Any, known: set[str] | None, *, java: bool) -> Any:
+    """Return a type of a schema as JSON; with ``known``, each record is written out once, then named."""
+    if isinstance(avro, Record):
+        if known is not None:
+            if avro.name in known:
+                return avro.name
+            known.add(avro.name)
+        fields = [each.render(known, java=java) for each in avro.fields]
+        return {"type": "record", "name": avro.name, "fields": fields}
+    if isinstance(avro, list):
+        return [_render(each, known, java=java) for each in avro]
+    if isinstance(avro, str):
+        return {"type": "string"} | _JAVA_STRING if java and avro == "string" else avro
+    found = {key: _render(each, known, java=java) if key != "type" else each for key, each in avro.items()}
+    return found | _JAVA_STRING if java and avro["type"] == "map" else found

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.avro.container import write_single
-from hoodie_py.formats.names import check_file_name, check_inside
-from hoodie_py.formats.timeline import records
-from hoodie_py.formats.timeline.plans import expect_metric, expect_partition, read_fields
-from hoodie_py.formats.timeline.records import Fields, expect_text
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.kinds import Kind, Place
+from hoodie_py.formats.timeline.records import REQUIRED, Field, Record, fixed, nested, part, take_attributes, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +31,22 @@ class ClusteringSlice:
     delta_files: tuple[str, ...]
     bootstrap_file: str | None = None
 
-    @classmethod
-    def from_record(cls, record: Any) -> ClusteringSlice:
-        piece = Fields(record)
-        return cls(
-            piece.get_file_id(),
-            piece.get_partition(),
-            piece.get_file_name("dataFilePath"),
-            piece.get_file_names("deltaFilePaths"),
-            piece.get_text("bootstrapFilePath") or None,
-        )
+
+def _compose_data_file(piece: ClusteringSlice, place: Place) -> str:
+    return "" if piece.data_file is None else place.locate(piece.data_file)
+
+
+CLUSTERING_SLICE = Record(
+    "HoodieSliceInfo",
+    ClusteringSlice,
+    Field("dataFilePath", kinds.FILE_NAME_OR_NONE, "data_file", compose=_compose_data_file),
+    Field("deltaFilePaths", kinds.LOCATED_FILES, "delta_files"),
+    Field("fileId", kinds.FILE_ID, needed="A clustering plan needs the file id of every file slice.", default=REQUIRED),
+    Field("partitionPath", kinds.PARTITION),
+    Field("bootstrapFilePath", kinds.TEXT_OR_NONE, "bootstrap_file", blank=""),
+    version(1),
+    inside="partition_path",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,35 @@ class ClusteringGroup:
     metrics: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def from_record(cls, record: Any) -> ClusteringGroup:
-        group = Fields(record)
-        return cls(
-            slices=group.get_items("slices", ClusteringSlice.from_record),
-            num_output_file_groups=group.get_number("numOutputFileGroups"),
-            metrics=group.get_mapping("metrics", expect_metric),
-            extra=group.get_mapping("extraMetadata", expect_text),
-        )
+
+_GROUP = Record(
+    "HoodieClusteringGroup",
+    ClusteringGroup,
+    Field("slices", kinds.array(nested(CLUSTERING_SLICE))),
+    Field("metrics", kinds.METRICS),
+    Field("numOutputFileGroups", kinds.INT, default=1),
+    Field("extraMetadata", kinds.TEXT_MAP, "extra", blank=None),
+    version(1),
+)
+_STRATEGY = Record(
+    "HoodieClusteringStrategy",
+    take_attributes,
+    Field("strategyClassName", kinds.TEXT, "strategy"),
+    Field("strategyParams", kinds.TEXT_MAP),
+    version(1),
+)
+_PLAN = Record(
+    "HoodieClusteringPlan",
+    take_attributes,
+    Field("inputGroups", kinds.array(nested(_GROUP)), "groups"),
+    part("strategy", _STRATEGY, lambda _: True),
+    fixed("extraMetadata", kinds.TEXT_MAP, {}),
+    version(1),
+    Field(
+        "preserveHoodieMetadata", Kind("boolean", None, True, lambda value: value is not False), "preserves_metadata"
+    ),
+    Field("missingSchedulePartitions", kinds.PARTITIONS, "missing_partitions"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +120,24 @@ class RequestedReplace:
     @classmethod
     def from_bytes(cls, data: bytes) -> RequestedReplace:
         """Parse a ``.replacecommit.requested`` or ``.clustering.requested`` file; an empty file plans nothing."""
-        replace = read_fields(data, "HoodieRequestedReplaceMetadata")
-        extra = replace.get_mapping("extraMetadata", expect_text)
-        plan = replace.get_record("clusteringPlan")
-        if not plan:
-            return cls(operation_type=replace.get_text("operationType"), extra_metadata=extra)
-        strategy = plan.get_record("strategy")
-        return cls(
-            operation_type=replace.get_text("operationType"),
-            groups=plan.get_items("inputGroups", ClusteringGroup.from_record),
-            strategy=strategy.get_text("strategyClassName") if strategy else None,
-            strategy_params=strategy.get_mapping("strategyParams", expect_text) if strategy else {},
-            preserves_metadata=plan.get("preserveHoodieMetadata") is not False,
-            missing_partitions=plan.get_items("missingSchedulePartitions", expect_partition),
-            extra_metadata=extra,
-        )
+        return CLUSTERING_PLAN.read_file(data)
 
 
-_VERSION = 1
+CLUSTERING_PLAN = Record(
+    "HoodieRequestedReplaceMetadata",
+    RequestedReplace,
+    Field("operationType", kinds.TEXT),
+    part("clusteringPlan", _PLAN, lambda _: True),
+    Field("extraMetadata", kinds.TEXT_MAP),
+    version(1),
+)
+REQUESTED_REPLACE = Record(
+    CLUSTERING_PLAN.name,
+    RequestedReplace,
+    Field("operationType", kinds.TEXT),
+    fixed("extraMetadata", kinds.TEXT_MAP, None),
+    version(None),
+)
 
 
 def write_clustering_plan(plan: RequestedReplace, table_location: str) -> bytes:
@@ -125,46 +148,4 @@ def write_clustering_plan(plan: RequestedReplace, table_location: str) -> bytes:
     """
     if not plan.groups:
         raise InvalidTableError("A clustering plan needs at least one group of file slices.")
-    record = {
-        "operationType": plan.operation_type,
-        "clusteringPlan": {
-            "inputGroups": [_to_group(group, table_location) for group in plan.groups],
-            "strategy": {
-                "strategyClassName": plan.strategy,
-                "strategyParams": dict(plan.strategy_params),
-                "version": _VERSION,
-            },
-            "extraMetadata": {},
-            "version": _VERSION,
-            "preserveHoodieMetadata": plan.preserves_metadata,
-            "missingSchedulePartitions": [check_inside(partition) for partition in plan.missing_partitions],
-        },
-        "extraMetadata": dict(plan.extra_metadata),
-        "version": _VERSION,
-    }
-    return write_single(record, records.CLUSTERING_PLAN)
-
-
-def _to_group(group: ClusteringGroup, location: str) -> dict[str, Any]:
-    return {
-        "slices": [_to_slice(each, location) for each in group.slices],
-        "metrics": {name: float(value) for name, value in group.metrics.items()},
-        "numOutputFileGroups": group.num_output_file_groups,
-        "extraMetadata": dict(group.extra) or None,
-        "version": _VERSION,
-    }
-
-
-def _to_slice(piece: ClusteringSlice, location: str) -> dict[str, Any]:
-    if not piece.file_id:
-        raise InvalidTableError("A clustering plan needs the file id of every file slice.")
-    partition = check_inside(piece.partition_path)
-    folder = "/".join(part for part in (location.rstrip("/"), partition) if part)
-    return {
-        "dataFilePath": f"{folder}/{check_file_name(piece.data_file)}" if piece.data_file is not None else "",
-        "deltaFilePaths": [f"{folder}/{check_file_name(name)}" for name in piece.delta_files],
-        "fileId": piece.file_id,
-        "partitionPath": partition,
-        "bootstrapFilePath": piece.bootstrap_file or "",
-        "version": _VERSION,
-    }
+    return CLUSTERING_PLAN.write_file(plan, table_location)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.avro.container import write_single
-from hoodie_py.formats.names import check_file_name, check_inside
-from hoodie_py.formats.timeline import records
-from hoodie_py.formats.timeline.plans import RollbackMetadata, RolledBackInstant, read_fields
-from hoodie_py.formats.timeline.records import Fields, expect_list
-from hoodie_py.formats.timeline.writers import make_instant_record, make_rollback_record
-
-RESTORE_PLAN_VERSION = 2
+from hoodie_py.formats.timeline import kinds
+from hoodie_py.formats.timeline.kinds import Kind, Place
+from hoodie_py.formats.timeline.plans import (
+    ROLLBACK_METADATA,
+    ROLLED_BACK_INSTANTS,
+    RollbackMetadata,
+    RolledBackInstant,
+)
+from hoodie_py.formats.timeline.records import Field, Record, nested, only, partition_of_key, take_attributes, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,24 @@ class SavepointMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> SavepointMetadata:
         """Parse a ``.savepoint`` file; an empty one keeps nothing."""
-        savepoint = read_fields(data, "HoodieSavepointMetadata")
-        return cls(
-            saved_by=savepoint.get_text("savepointedBy"),
-            saved_at=savepoint.get_number("savepointedAt"),
-            comments=savepoint.get_text("comments"),
-            files=savepoint.get_by_partition(
-                "partitionMetadata", lambda partition: Fields(partition).get_file_names("savepointDataFile")
-            ),
-        )
+        return SAVEPOINT_METADATA.read_file(data)
+
+
+_SAVED_PARTITION = Record(
+    "HoodieSavepointPartitionMetadata",
+    take_attributes,
+    partition_of_key(),
+    Field("savepointDataFile", kinds.FILE_NAMES, "files", null=False),
+)
+SAVEPOINT_METADATA = Record(
+    "HoodieSavepointMetadata",
+    SavepointMetadata,
+    Field("savepointedBy", kinds.TEXT, "saved_by", null=False, blank=""),
+    Field("savepointedAt", kinds.LONG, "saved_at", null=False, blank=0),
+    Field("comments", kinds.TEXT, null=False, blank=""),
+    Field("partitionMetadata", kinds.by_partition(only(_SAVED_PARTITION, "files")), "files", null=False),
+    version(1),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +70,16 @@ class RestorePlan:
     @classmethod
     def from_bytes(cls, data: bytes) -> RestorePlan:
         """Parse a ``.restore.requested`` file; an empty one undoes nothing."""
-        plan = read_fields(data, "HoodieRestorePlan")
-        return cls(
-            instants=plan.get_items("instantsToRollback", RolledBackInstant.from_record),
-            savepoint=plan.get_text("savepointToRestoreTimestamp"),
-        )
+        return RESTORE_PLAN.read_file(data)
+
+
+RESTORE_PLAN = Record(
+    "HoodieRestorePlan",
+    RestorePlan,
+    Field("instantsToRollback", ROLLED_BACK_INSTANTS, "instants", null=False, default=[]),
+    version(2, default=2),
+    Field("savepointToRestoreTimestamp", kinds.TEXT, "savepoint"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +94,36 @@ class RestoreMetadata:
     @classmethod
     def from_bytes(cls, data: bytes) -> RestoreMetadata:
         """Parse a ``.restore`` file; an empty one says nothing."""
-        restore = read_fields(data, "HoodieRestoreMetadata")
-        rollbacks = restore.get_mapping("hoodieRestoreMetadata", expect_list)
-        return cls(
-            start_restore_time=restore.get_text("startRestoreTime"),
-            instants_rolled_back=restore.get_texts("instantsToRollback"),
-            rollbacks=tuple(RollbackMetadata.from_record(item) for items in rollbacks.values() for item in items),
-            time_taken_ms=restore.get_count("timeTakenInMillis"),
-        )
+        return RESTORE_METADATA.read_file(data)
+
+
+_ROLLBACKS = kinds.array(nested(ROLLBACK_METADATA))
+_ROLLBACKS_BY_INSTANT = Kind(
+    {"type": "map", "values": {"type": "array", "items": ["null", ROLLBACK_METADATA]}},
+    (dict,),
+    missing=(),
+    read=lambda found: tuple(each for items in found.values() for each in _ROLLBACKS.read_item(items)),
+    write=lambda rollbacks, place: {
+        each.commits_rolled_back[0]: _ROLLBACKS.write_item([each], place) for each in rollbacks
+    },
+)
+
+
+def _compose_instants(restore: RestoreMetadata, place: Place) -> Any:
+    undone = [each for rollback in restore.rollbacks for each in rollback.instants]
+    return ROLLED_BACK_INSTANTS.write_item(undone, place)
+
+
+RESTORE_METADATA = Record(
+    "HoodieRestoreMetadata",
+    RestoreMetadata,
+    Field("startRestoreTime", kinds.TEXT, null=False, needed="A restore needs the instant at which it started."),
+    Field("timeTakenInMillis", kinds.COUNT, "time_taken_ms", null=False),
+    Field("instantsToRollback", kinds.TEXTS, "instants_rolled_back", null=False),
+    Field("hoodieRestoreMetadata", _ROLLBACKS_BY_INSTANT, "rollbacks", null=False),
+    version(1),
+    Field("restoreInstantInfo", ROLLED_BACK_INSTANTS, None, null=False, default=[], compose=_compose_instants),
+)
 
 
 def write_savepoint_metadata(savepoint: SavepointMetadata) -> bytes:
@@ -94,31 +131,12 @@ def write_savepoint_metadata(savepoint: SavepointMetadata) -> bytes:
 
     Raises InvalidTableError if a path leads out of the table.
     """
-    partitions = {
-        check_inside(partition): {
-            "partitionPath": partition,
-            "savepointDataFile": [check_file_name(name) for name in names],
-        }
-        for partition, names in savepoint.files.items()
-    }
-    record = {
-        "savepointedBy": savepoint.saved_by or "",
-        "savepointedAt": savepoint.saved_at or 0,
-        "comments": savepoint.comments or "",
-        "partitionMetadata": partitions,
-        "version": 1,
-    }
-    return write_single(record, records.SAVEPOINT_METADATA)
+    return SAVEPOINT_METADATA.write_file(savepoint)
 
 
 def write_restore_plan(plan: RestorePlan) -> bytes:
     """Encode a ``.restore.requested`` file, version 2."""
-    record = {
-        "instantsToRollback": [make_instant_record(each) for each in plan.instants],
-        "version": RESTORE_PLAN_VERSION,
-        "savepointToRestoreTimestamp": plan.savepoint,
-    }
-    return write_single(record, records.RESTORE_PLAN)
+    return RESTORE_PLAN.write_file(plan)
 
 
 def write_restore_metadata(restore: RestoreMetadata, table_location: str) -> bytes:
@@ -126,17 +144,4 @@ def write_restore_metadata(restore: RestoreMetadata, table_location: str) -> byt
 
     Raises InvalidTableError if a time is missing, or a path leads out of the table.
     """
-    if restore.start_restore_time is None:
-        raise InvalidTableError("A restore needs the instant at which it started.")
-    undone = [each for rollback in restore.rollbacks for each in rollback.instants]
-    record = {
-        "startRestoreTime": restore.start_restore_time,
-        "timeTakenInMillis": restore.time_taken_ms,
-        "instantsToRollback": list(restore.instants_rolled_back),
-        "hoodieRestoreMetadata": {
-            each.commits_rolled_back[0]: [make_rollback_record(each, table_location)] for each in restore.rollbacks
-        },
-        "version": 1,
-        "restoreInstantInfo": [make_instant_record(each) for each in undone],
-    }
-    return write_single(record, records.RESTORE_METADATA)
+    return RESTORE_METADATA.write_file(restore, table_location)

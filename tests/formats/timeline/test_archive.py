@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.formats.timeline import archive_entries
 from hoodie_py.formats.timeline.archive import (
-    ENTRY_TEXT,
     ArchivedInstant,
     HistoryFile,
     keep_newest_entries,
@@ -238,7 +238,7 @@ def test_it_is_javas() -> None:
     block = next(iter(iterate_blocks(file.data)))
     assert isinstance(block, LogBlock)
     assert block.schema_text is not None
-    assert plain(json.loads(ENTRY_TEXT)) == plain(json.loads(block.schema_text))
+    assert plain(json.loads(archive_entries.ENTRY.java_text)) == plain(json.loads(block.schema_text))
 
 
 def plain(kind: Any) -> Any:
