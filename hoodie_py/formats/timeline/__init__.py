@@ -1,1 +1,1 @@
-"""Instants, commit metadata, plans and archived timelines."""
+"""The files of the timeline: instants, commit metadata, plans and results of table services, archives."""

@@ -50,7 +50,7 @@ _METADATA_FIELDS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata", "hood
 class ArchivedInstant:
     """A completed instant from the archive.
 
-    ``action`` is that of the completed state (a compaction is a ``commit``). In layout 2, ``metadata`` and ``plan`` are
+    ``action`` is the completed state's (a compaction is a ``commit``). In layout 2, ``metadata`` and ``plan`` are
     the bytes of its completed and its requested file. In layout 1, ``record`` is the decoded metadata; that layout has
     no completion times, so the request time takes its place.
     """
@@ -82,9 +82,9 @@ class ArchivedInstant:
         return CommitMetadata.from_bytes(self.metadata or b"")
 
     def parse_clean_metadata(self) -> CleanMetadata:
-        """Parse what a clean removed; nothing when the archive did not keep it.
+        """Parse the metadata of a clean; empty metadata when the archive did not keep it.
 
-        Raises CorruptFileError if the archived bytes are not that.
+        Raises CorruptFileError if the archived bytes are not clean metadata.
         """
         from hoodie_py.formats.timeline.plans import CLEAN_METADATA
 

@@ -68,7 +68,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-# Records that only archives of Java's have; here they are parts of the schema.
+# Java's archives contain these records. They are declared for the schema alone: nothing here reads or writes them.
 _COMPACTION_STAT = Record(
     "HoodieCompactionWriteStat",
     take_attributes,
@@ -150,7 +150,7 @@ def make_entry(instant: Instant, transition_time: str, content: bytes) -> dict[s
 
 
 def fit_record(record: Any, declared: Record[Any]) -> Any:
-    """Return a decoded record with exactly the declared fields: defaults for those that older releases lack.
+    """Return a decoded record with exactly the declared fields; fields that older releases lack get their defaults.
 
     Raises:
         CorruptFileError: a value of another kind.
@@ -178,7 +178,7 @@ def _encode_entries(bodies: Sequence[bytes]) -> bytes:
 
 
 def _fit(value: Any, kind: Any, name: str) -> Any:
-    """Return a value with exactly the fields of a type: defaults for those that it lacks, nothing more.
+    """Return a value with exactly the fields of a type; fields that it lacks get their defaults.
 
     Raises:
         CorruptFileError: a value of another kind.

@@ -1,8 +1,8 @@
-"""Turn archived instants of timeline layout 1 into those of layout 2, and back (Hudi ``LegacyArchivedMetaEntryReader``,
+"""Convert archived instants between timeline layouts 1 and 2 (Hudi ``LegacyArchivedMetaEntryReader``,
 ``MetadataConversionUtils.createMetaWrapper``).
 
-Layout 1 has an entry for each state of an instant, with its decoded content. Layout 2 has one row for an instant, with
-the bytes of its completed file and of its plan. Hudi makes rows without plans; they have them here.
+Layout 1 stores an entry for each state of an instant, with its decoded content. Layout 2 stores one row for an instant,
+with the bytes of its completed file and of its plan. Hudi makes rows without plans; here they have plans.
 """
 
 from __future__ import annotations

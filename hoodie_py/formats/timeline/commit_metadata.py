@@ -1,9 +1,10 @@
-"""Read commit metadata: the files that a write made, and its statistics.
+"""Commit metadata: the files that a write made, and its statistics.
 
-Layout 1 stores it as JSON, layout 2 as an Avro container of HoodieCommitMetadata or HoodieReplaceCommitMetadata; the
-first bytes tell which. The field names are the same. JSON has a few more fields (``recordsStats`` ...), which are
-ignored. A completed file may be empty after a crash; it gives empty metadata. Inflight files have the same record as a
-workload profile: its stats have file id "" for inserts and ``prev_commit`` "null".
+Layout 1 of the timeline stores it as JSON, layout 2 as an Avro container of HoodieCommitMetadata or
+HoodieReplaceCommitMetadata; the first bytes show which. The field names are the same. JSON contains a few more fields
+(``recordsStats`` ...), which are ignored. A completed file may be empty after a crash; it gives empty metadata.
+Inflight files contain the same record as a workload profile: in its stats, inserts have the file id "" and
+``prev_commit`` "null".
 
 Every path must be under the table; parsing checks this.
 """

@@ -1,6 +1,6 @@
-"""Instants and the names of their files.
+"""Instants, the names of their files, and sets of instants.
 
-Each step of an action on a table is one file, and its name has all the facts (Hudi HoodieInstant,
+Each step of an action on a table is one file, whose name is all that an instant consists of (Hudi HoodieInstant,
 InstantFileNameParserV1, InstantFileNameParserV2):
 
     layout 1, in .hoodie/            layout 2, in .hoodie/timeline/
@@ -12,10 +12,9 @@ T is the request time, C the completion time. Exceptions: an inflight commit is 
 as ``commit``, a log compaction as ``deltacommit``, a clustering as ``replacecommit``. Files without completion time use
 their request time for it: all files of layout 1, and completed files in layout 2 that an upgrade left (``is_legacy``).
 
-A set of instants that is small when pickled: tasks of old tables carry thousands of instants.
-
-Instants are digits. Those of one length are pickled as the differences between neighbours, compressed, so an instant
-takes about three bytes instead of twenty. Processes that get the same set many times unpack it once.
+Tasks of old tables carry thousands of instants, so an ``InstantSet`` is small when pickled. Instants are digits: of
+each length, it pickles the compressed differences between neighbours, about three bytes an instant instead of twenty. A
+process that gets the same set many times unpacks it once.
 """
 
 from __future__ import annotations
@@ -161,8 +160,7 @@ def _is_time(text: str) -> bool:
 
 _INT64_DIGITS = 18  # of an int64
 
-Packed = tuple[int, bytes]
-"""The number of digits, and the compressed differences."""
+Packed = tuple[int, bytes]  # the number of digits, and the compressed differences
 
 
 class InstantSet(frozenset[str]):

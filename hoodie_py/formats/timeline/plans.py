@@ -1,8 +1,8 @@
-"""Read plans and results of table services: compaction, clean, rollback, restore, savepoint.
+"""Plans and results of table services: compaction, clean, rollback.
 
-All are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths must be under the table.
-Files become bare names: compaction plans of version 2 store names, older ones paths, and clean and rollback plans
-store absolute URIs of the table's location at that time; only the last segment is used.
+All files are Avro containers of one record (Hudi's org.apache.hudi.avro.model). Partition paths must be under the
+table. Values contain bare file names. Files contain names in compaction plans of version 2, paths in older ones, and
+absolute URIs of the table's location at that time in clean and rollback plans; reading takes the last segment.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _COMPACTION_STRATEGY = Record(
 class CompactionPlan:
     """A requested compaction or log compaction (Hudi HoodieCompactionPlan).
 
-    ``strategy`` and ``strategy_params`` are those of the executor, which Hudi names for log compactions only.
+    ``strategy`` is the executor's class and ``strategy_params`` its options; Hudi sets them for log compactions only.
     ``missing_partitions`` are partitions that the planner left out.
     """
 

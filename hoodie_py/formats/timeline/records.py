@@ -31,10 +31,10 @@ T = TypeVar("T")
 class Field:
     """A field of a record.
 
-    ``attribute`` is its attribute of the value, by default its name in snake case; None if the value has none. A field
-    may be null unless ``null`` is false, and its default is null or ``default`` (``REQUIRED``: none). An empty
-    attribute is written as ``blank``, and refused with the message ``needed``, where these are given. ``compose`` makes
-    what is written from the whole value. With ``part``, the field is a record with attributes of the value itself.
+    ``attribute`` is the value's attribute for it, by default the field's name in snake case; None without one. A field
+    is nullable unless ``null`` is false; its default is null, or ``default``, or with ``REQUIRED`` none. An empty
+    attribute is written as ``blank``, or refused with the message ``needed``, if one is given. ``compose`` makes what
+    is written from the whole value. ``part`` is the record of a nested field whose attributes are the value's own.
     """
 
     __slots__ = ("attribute", "blank", "compose", "default", "kind", "name", "needed", "null", "part")
@@ -63,13 +63,13 @@ class Field:
         self.part = part
 
     def write(self, value: Any, place: Place) -> Any:
-        """Return the decoded form of the field of a value."""
+        """Return the field's decoded form for a value."""
         if self.compose is not None:
             return self.compose(value, place)
         return self.write_attribute(getattr(value, str(self.attribute)), place)
 
     def write_attribute(self, value: Any, place: Place) -> Any:
-        """Return the decoded form of the field whose attribute has a value."""
+        """Return the field's decoded form for a value of its attribute."""
         if not value and self.blank is not UNSET:
             return self.blank
         if not value and self.needed:
@@ -210,7 +210,7 @@ def partition_of_key() -> Field:
 
 
 def part(name: str, record: Record[Any], is_written: Callable[[Any], bool]) -> Field:
-    """Return the field of a record whose attributes are those of the value itself."""
+    """Return the field of a nested record whose attributes belong to the outer value."""
 
     def compose(value: Any, place: Place) -> dict[str, Any] | None:
         return record.write(value, place) if is_written(value) else None

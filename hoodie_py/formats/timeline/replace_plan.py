@@ -1,13 +1,7 @@
-"""Read the plan of a clustering, and of what else replaces file groups (Hudi HoodieRequestedReplaceMetadata).
+"""Plans of clusterings, and requests of other writes that replace file groups (Hudi HoodieRequestedReplaceMetadata).
 
-Plans store absolute URIs of the table's location at that time; only the last segment is used. Partition paths must be
-under the table.
-
-Write the plan of a clustering: the requested file of a replace commit or clustering action.
-
-Field order, types and defaults are those of Hudi's HoodieRequestedReplaceMetadata and HoodieClusteringPlan as Java
-1.2.0 writes them; ``replace_plan.RequestedReplace`` reads them back to an equal value. Files are named by location, so
-the writer takes the table's location in the form in which Java's file system opens it.
+A plan names files by absolute URIs below the table's location at that time. Reading takes the last segment of each.
+Writing takes the table's location in the form in which Java's file system opens it.
 """
 
 from __future__ import annotations
@@ -51,7 +45,7 @@ CLUSTERING_SLICE = Record(
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices that are rewritten together. ``extra`` has what a plan of a bucket index says of the group."""
+    """File slices that are rewritten together. ``extra``: properties of the group in plans of bucket indexes."""
 
     slices: tuple[ClusteringSlice, ...]
     num_output_file_groups: int | None
@@ -94,8 +88,8 @@ class RequestedReplace:
     """A requested replace commit or clustering (Hudi HoodieRequestedReplaceMetadata).
 
     ``groups`` is None unless a clustering is planned: insert overwrites and deletes of partitions leave it out.
-    ``strategy`` and ``strategy_params`` are those of the executor. ``preserves_metadata``: rows keep their meta
-    columns. ``extra_metadata`` is that of the request.
+    ``strategy`` is the executor's class, ``strategy_params`` its options. ``preserves_metadata``: rows keep their meta
+    columns. ``extra_metadata`` belongs to the request, not to the plan in it.
     """
 
     operation_type: str | None = None

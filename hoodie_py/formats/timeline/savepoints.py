@@ -1,8 +1,8 @@
-"""Savepoints and restores: the files of the timeline that tell of them (Hudi ``TimelineMetadataUtils``).
+"""The files of savepoints and restores (Hudi ``TimelineMetadataUtils``).
 
-A savepoint has an empty inflight file, and a completed file that names the files to keep. A restore has a plan, which
-names the instants to undo, newest first; an empty inflight file; and a completed file with one rollback for each
-instant. All are Avro containers of one record in both layouts of the timeline.
+The completed file of a savepoint names the files to keep. The plan of a restore names the instants to undo, newest
+first, and its completed file contains one rollback for each instant. Inflight files are empty. All other files are
+Avro containers of one record in both layouts of the timeline.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SAVEPOINT_METADATA = Record(
 class RestorePlan:
     """A requested restore (Hudi HoodieRestorePlan): the instants it will undo, newest first.
 
-    ``savepoint`` is the request time of the instant to restore; None in plans of version 1, which do not tell.
+    ``savepoint`` is the request time of the instant to restore; None in plans of version 1, which lack it.
     """
 
     instants: tuple[RolledBackInstant, ...] = ()
@@ -84,7 +84,7 @@ RESTORE_PLAN = Record(
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """A completed restore (Hudi HoodieRestoreMetadata): the rollbacks it is made of."""
+    """A completed restore (Hudi HoodieRestoreMetadata): its rollbacks."""
 
     start_restore_time: str | None = None
     instants_rolled_back: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class Timeline:
     def add(self, instants: Sequence[Instant]) -> Timeline:
         """Return the timeline with more instants, of any state, at the cost of a copy.
 
-        What has been found in this timeline is not looked for again.
+        Results that this timeline has computed carry over.
         """
         known = list(self._instants)
         for instant in instants:
@@ -77,7 +77,7 @@ class Timeline:
         return found
 
     def _keep_findings(self, before: Timeline, instants: Sequence[Instant]) -> None:
-        """Bring up to date what was found in the timeline to which ``instants`` were added."""
+        """Carry over what ``before``, the timeline without ``instants``, has computed."""
         found, times = vars(before), {each.request_time for each in instants}
         of_times = {time: self._find_from(time) for time in times}
         if "_by_time" in found:
@@ -156,8 +156,9 @@ class Timeline:
 
     @cached_property
     def pending_times(self) -> frozenset[str]:
-        """Request times of what is requested or inflight, but for savepoints: their times are those of commits, which
-        an unfinished savepoint does not make unfinished.
+        """Request times of pending instants other than savepoints.
+
+        A savepoint has the time of its commit, which is complete even if the savepoint is not.
         """
         return frozenset(each.request_time for each in self._pending if each.action != SAVEPOINT)
 
@@ -174,7 +175,7 @@ class Timeline:
         return self.select_pending().select_actions(LOG_COMPACTION)
 
     def select_pending_replacements(self) -> Timeline:
-        """Return pending clusterings and replace commits; in layout 1, only the plan tells them apart."""
+        """Return pending clusterings and replace commits; in layout 1, only the plan shows which one it is."""
         return self.select_pending().select_actions(CLUSTERING, REPLACE_COMMIT)
 
     @property
@@ -207,7 +208,7 @@ class Timeline:
 
     @cached_property
     def first_active_time(self) -> str | None:
-        """The request time at which the active timeline starts: that of its first write without a savepoint.
+        """The request time at which the active timeline starts: its first write without a savepoint.
 
         Archival keeps instants with a savepoint, so instants between them and this time are archived, not missing.
         None when there are no writes.
@@ -226,8 +227,9 @@ class Timeline:
         return first is not None and time < first
 
     def is_committed(self, time: str) -> bool:
-        """Return whether a write requested at ``time`` is completed, in the active timeline or archived. A savepoint,
-        which has its commit's time and may be left unfinished, says nothing of that.
+        """Return whether a write requested at ``time`` is completed, in the active timeline or archived.
+
+        Savepoints do not count: they have their commit's time, and may be left unfinished.
         """
         if time in self._committed:
             return True

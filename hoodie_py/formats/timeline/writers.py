@@ -1,11 +1,11 @@
 """Write the files of the timeline: commit metadata, and the plans and results of table services.
 
-This mirrors ``commit_metadata`` and ``plans``: they read what is written here back to an equal value. Layout 1 stores
-commit metadata as JSON. Everything else is an Avro container of one record in both layouts. Values that Java Hudi
-leaves null are null here, too, so a file of Java's that is read and written again has the same record.
+Layout 1 stores commit metadata as JSON. Everything else is an Avro container of one record in both layouts. Reading
+gives an equal value back. Values that Java Hudi leaves null are null here, too, so a file of Java's that is read and
+written again contains the same record.
 
-Clean and rollback plans name files by location. The values have bare names, so the writers take the table's location in
-the form in which Java's file system opens it (``s3a://lake/trips``, ``file:/data/trips``).
+Clean and rollback plans name files by location. Their writers take the table's location in the form in which Java's
+file system opens it (``s3a://lake/trips``, ``file:/data/trips``).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from hoodie_py.formats.timeline.plans import (
 from hoodie_py.formats.timeline.replace_plan import REQUESTED_REPLACE, RequestedReplace
 
 _JSON_LAYOUT = 1
-_NEVER_NULL = frozenset({"totalLogFiles", "logVersion", "logOffset", "baseFile", "logFiles"})
+_NEVER_NULL = frozenset({"totalLogFiles", "logVersion", "logOffset", "baseFile", "logFiles"})  # or left out of JSON
 _PLACES = {each.name: number for number, each in enumerate(fields(WriteStat))}
 _JSON_ORDER = [
     each.name
     for each in sorted(
         WRITE_STAT.fields, key=lambda each: (each.kind.types != (int,), _PLACES.get(each.attribute or "", len(_PLACES)))
     )
-]  # numbers first
+]  # numbers first, as in files of earlier releases; readers ignore the order
 
 # Commits -------------------------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ def write_commit_metadata(commit: CommitMetadata, layout: int, *, replace: bool 
 
 
 def _to_json(record: dict[str, Any]) -> bytes:
-    """Return the JSON form; there, stats have the fields of log files only where they have a value."""
+    """Return the JSON form. Its stats lack the fields of log files that are null."""
     del record["version"]
     record["partitionToWriteStats"] = {
         partition: [

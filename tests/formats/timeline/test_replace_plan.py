@@ -35,10 +35,6 @@ def test_java_s_plan_is_read_and_written_again(name: str, tmp_path: Path) -> Non
     assert RequestedReplace.from_bytes(write_clustering_plan(plan, "file:/elsewhere")) == plan
 
 
-def test_a_plan_comes_back_equal() -> None:
-    assert RequestedReplace.from_bytes(write_clustering_plan(PLAN, "s3a://lake/t")) == PLAN
-
-
 @pytest.mark.parametrize("bad", [{"groups": ()}, {"groups": None}, {"missing_partitions": ("../x",)}])
 def test_a_plan_that_nobody_could_run_is_refused(bad: dict) -> None:
     with pytest.raises(InvalidTableError):
