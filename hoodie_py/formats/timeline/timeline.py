@@ -86,8 +86,9 @@ class Timeline:
             self._committed = before._committed | {
                 time for time in times if any(each.is_completed and each.is_write for each in of_times[time])
             }
-        if "newest_time" in found:
-            self.newest_time = max([before.newest_time, *(each.completion_time or "" for each in instants), *times])
+        if "newest_time" in found and not any(each.is_completed for time in times for each in before._find_from(time)):
+            ends = [each.completion_time or "" for some in of_times.values() for each in some]
+            self.newest_time = max([before.newest_time, *ends, *times])
         if "_writes" in found:
             self._writes = before._writes.add([each for each in instants if each.is_completed and each.is_write])
         if "_pending" in found:

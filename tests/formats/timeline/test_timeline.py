@@ -4,7 +4,7 @@ import pickle
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hoodie_py.formats.config.table_config import TableConfig
@@ -61,6 +61,8 @@ _NAMES = st.builds(
 
 
 @given(st.sets(_NAMES, max_size=12), st.sets(_NAMES, max_size=4), st.sets(st.sampled_from(range(7)), max_size=7))
+@example(set(), {"1_1.deltacommit", "1_2.deltacommit"}, {4})
+@example({"1_2.deltacommit"}, {"1_1.deltacommit"}, {4})
 def test_a_timeline_with_more_instants_is_that_of_all(before: set[str], more: set[str], asked: set[int]) -> None:
     old = Timeline.from_file_names(before, 2)
     questions = (
