@@ -15,7 +15,7 @@ from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.names import check_bare, check_file_name, check_inside, check_partition, find_file_name
 
 UNSET: Final = object()  # in place of a value for an attribute
-_SPOKEN = {str: "a string", int: "a whole number", float: "a whole number", list: "a list"}
+_SPOKEN = {str: "a string", int: "a whole number", float: "a number", list: "a list", dict: "a map"}
 
 
 @dataclass(frozen=True, slots=True)
