@@ -20,8 +20,8 @@ from hoodie_py.arrow.arrays import join_batches, to_numbers
 from hoodie_py.arrow.compute import index_in
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.buffer.folded_log import FoldedLog
-from hoodie_py.reader.buffer.spilled_log import group_to_size, split_by_part
-from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.buffer.spilled_log import split_by_part
+from hoodie_py.reader.memory.spill import Spill, group_to_size
 
 Pairs = tuple[np.ndarray, np.ndarray]
 _NONE = np.empty(0, np.int64)

@@ -8,8 +8,7 @@ portions, however many versions one key has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import join_batches, to_booleans
 from hoodie_py.arrow.compute import call
 from hoodie_py.reader.buffer.folded_log import FoldedLog, HashPartition, KeyHash
-from hoodie_py.reader.memory.spill import Spill, Spilled
+from hoodie_py.reader.memory.spill import Spill, Spilled, group_to_size
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.ordering import OrderingColumn
@@ -27,7 +26,6 @@ _PARTS_FOR_LIMIT = 16  # entries as large as the memory limit are split into 16 
 _NO_POSITION = -1
 _ORDER = "order."
 _EXTRA = "extra."
-_Part = TypeVar("_Part", pa.RecordBatch, pa.Array)
 Fold = Callable[[BufferedBatch, np.ndarray | None, int | None], tuple[BufferedBatch, np.ndarray | None]]
 
 
@@ -166,20 +164,6 @@ def split_by_part(
             found[part].append(writer.add(rows.slice(start, stop - start)))
     writer.close()
     return found
-
-
-def group_to_size(parts: Iterable[_Part], size: int) -> Iterator[list[_Part]]:
-    """Group consecutive batches or arrays up to ``size`` bytes."""
-    waiting: list[_Part] = []
-    held = 0
-    for part in parts:
-        if waiting and held + part.nbytes > size:
-            yield waiting
-            waiting, held = [], 0
-        waiting.append(part)
-        held += part.nbytes
-    if waiting:
-        yield waiting
 
 
 def count_entry_bytes(entries: BufferedBatch) -> int:

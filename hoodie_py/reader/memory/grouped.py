@@ -1,256 +1,222 @@
-"""Sort encoded records by file group and key, in bounded memory.
+"""GroupedRows: rows by group, on disk when memory is short, sorted if asked.
 
-Records come in any order, in portions. Each full portion is sorted and written to disk as one run. The runs of a file
-group are merged in columns: of each run one batch is in memory; all rows up to the smallest of the batches' last keys
-are sorted together and given out. Of records with one key only one stays.
-
-Sort the rows of a clustering group in bounded memory.
-
-Rows are collected up to a number of bytes and sorted. If there are more, sorted runs are written to spill files and
-merged: one piece of each run is in memory, and the rows up to the least of the pieces' last rows are known to come
-first. Rows with equal keys keep their order.
+Rows come in any order. Once the rows in memory exceed a number of bytes, those of every group are written to spill
+files. If rows are to be sorted, what is written at once is a sorted run, and the runs of a group are merged: a part of
+each run is in memory, and all rows up to the least of the parts' last rows are sorted together and given out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from types import TracebackType
-from typing import Self
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, pairwise
+from threading import Lock
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_numbers
+from hoodie_py.arrow.arrays import from_numpy, join_batches, to_booleans, to_numbers
+from hoodie_py.errors import StorageError
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.spill import Spill, Spilled
+from hoodie_py.reader.memory.spill import Spill, Spilled, group_to_size
 from hoodie_py.reader.read_info import ReadStats
 
-PORTION_BYTES = 64 << 20
-BATCH_ROWS = 8192
-_KEY, _VALUE = "key", "value"
-_SCHEMA = pa.schema({_KEY: pa.large_binary(), _VALUE: pa.large_binary()})
-
-
-class SortedRecords:
-    """Records on their way into the file groups of a new partition; ``close`` removes the files on disk."""
-
-    def __init__(
-        self, budget: MemoryBudget, *, portion_bytes: int = PORTION_BYTES, batch_rows: int = BATCH_ROWS
-    ) -> None:
-        self._spill = Spill(budget, ReadStats())
-        self._portion_bytes = min(portion_bytes, max(1, budget.portion))
-        self._batch_rows = batch_rows
-        self._portion: dict[int, list[pa.RecordBatch]] = {}
-        self._bytes = 0
-        self._runs: dict[int, list[list[Spilled]]] = {}  # by number of the file group
-        self.counts: dict[int, int] = {}  # records so far, by number of the file group
-
-    def add(self, groups: np.ndarray, keys: pa.Array, values: pa.Array) -> None:
-        """Take records: the number of each one's file group, its key (text or bytes), its encoded value."""
-        rows = pa.RecordBatch.from_arrays(
-            [keys.cast(pa.large_binary()), values.cast(pa.large_binary())], schema=_SCHEMA
-        )
-        self._bytes += rows.nbytes
-        for number in np.unique(groups).tolist():
-            at = np.flatnonzero(groups == number)[::-1]  # the last of a key first
-            self.counts[number] = self.counts.get(number, 0) + len(at)
-            self._portion.setdefault(number, []).append(rows.take(from_numpy(at.copy())))
-        if self._bytes >= self._portion_bytes:
-            self._write_runs()
-
-    def iterate(self, group: int) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield keys and values of a file group, sorted by the keys' bytes, each key once."""
-        waiting = _sort(self._portion.get(group, []))
-        runs: list[Iterator[pa.RecordBatch]] = [map(self._spill.read_batch, run) for run in self._runs.get(group, [])]
-        if waiting.num_rows:
-            runs.append(iter(_cut(waiting, self._batch_rows)))
-        before: bytes | None = None
-        for rows in _merge(runs):
-            kept = rows.filter(from_numpy(_find_first(rows.column(_KEY), before)))
-            before = rows.column(_KEY)[-1].as_py()
-            if kept.num_rows:
-                yield kept.column(_KEY), kept.column(_VALUE)
-
-    def close(self) -> None:
-        """Remove everything from memory and disk."""
-        self._portion.clear()
-        self._spill.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _write_runs(self) -> None:
-        for number, batches in self._portion.items():
-            writer = self._spill.open_writer(_SCHEMA)
-            run = [writer.add(batch) for batch in _cut(_sort(batches), self._batch_rows)]
-            writer.close()
-            self._runs.setdefault(number, []).append(run)
-        self._portion.clear()
-        self._bytes = 0
-
-
-def _sort(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join batches, sorted by key; of equal keys the one that came last is first."""
-    table = pa.Table.from_batches(batches[::-1], _SCHEMA)
-    rows = pa.RecordBatch.from_arrays([join_chunks(column) for column in table.columns], schema=_SCHEMA)
-    return rows.take(pc.array_sort_indices(rows.column(_KEY))) if rows.num_rows else rows
-
-
-def _cut(rows: pa.RecordBatch, size: int) -> list[pa.RecordBatch]:
-    return [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
-
-
-def _merge(runs: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of sorted runs in order; of equal keys those of later runs come first."""
-    heads: list[pa.RecordBatch | None] = [next(run, None) for run in runs]
-    while any(head is not None for head in heads):
-        bound = min(head.column(_KEY)[-1].as_py() for head in heads if head is not None)
-        taken: list[pa.RecordBatch] = []
-        for number, head in enumerate(heads):
-            if head is None:
-                continue
-            upto = int(
-                to_numbers(pc.less_equal(head.column(_KEY), pa.scalar(bound, pa.large_binary())).cast(pa.int8())).sum()
-            )
-            if upto:
-                taken.append(head.slice(0, upto))
-                heads[number] = head.slice(upto) if upto < head.num_rows else next(runs[number], None)
-        yield _sort(taken)
-
-
-def _find_first(keys: pa.Array, before: bytes | None) -> np.ndarray:
-    """Return which rows are the first of their key; ``before`` is the last key of the rows before."""
-    first = np.ones(len(keys), bool)
-    if len(keys) > 1:
-        first[1:] = to_numbers(pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1)).cast(pa.int8())) == 1
-    if before is not None and len(keys):
-        first[0] = keys[0].as_py() != before
-    return first
-
-
+_HELD_BYTES = 64 << 20
+_MERGED_BYTES = 16 << 20
+_MOST_SORTED_BYTES = 1 << 30  # at once: Arrow's strings have offsets of 32 bits
 _BATCH_ROWS = 1 << 16
-_MOST_BYTES = 1 << 30  # of a run: Arrow's strings have offsets of 32 bits
-_SORT_KEY = "\0sort"  # no column of a table has such a name
+_RUN_BATCH_ROWS = 1 << 13
 
-MakeKeys = Callable[[pa.RecordBatch], Sequence[pa.Array]]
+Group = TypeVar("Group", bound=Hashable)
 
 
-def sort_rows(batches: Iterable[pa.RecordBatch], make_keys: MakeKeys, spill: Spill) -> Iterator[pa.RecordBatch]:
-    """Yield rows in ascending order of the columns that ``make_keys`` returns for each batch.
+class GroupedRows(Generic[Group]):
+    """Rows by group. Use it as a context manager, or call ``close``: it removes the files.
 
-    All batches have one schema. The spill's budget says how many bytes are held.
+    All rows are added first, in one thread; then they are read. ``counts`` has the number of rows of each group.
 
     Raises:
         StorageError: the disk is full or fails.
     """
-    most = min(_MOST_BYTES, max(1, spill.budget.limit // 3))  # the rows, the sorted rows, and what comes out
-    runs: list[_Run] = []
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in filter(len, batches):
-        if held and size + batch.nbytes > most:
-            runs.append(_write_run(_sort_batches(held), spill))
-            size = 0
-        keyed = _add_keys(batch, make_keys)
-        held.append(keyed.take(_find_order(keyed)))  # from sorted batches rows are taken in almost the order they lie
-        size += batch.nbytes
-    if not held:
-        return
-    last = _sort_batches(held)
-    if not runs:
-        yield from (_drop_keys(piece) for piece in last)
-        return
-    runs.append(_write_run(last, spill))
-    width = len(runs[0].read(spill).schema.names) - len(_list_keys(runs[0].read(spill).schema))
-    for piece in _merge_runs(runs, spill):
-        yield piece.select(range(width))
+
+    def __init__(self, budget: MemoryBudget, *, held: int | None = None, order: Sequence[str] = ()) -> None:
+        """Hold up to ``held`` bytes in memory, by default a portion of the budget. ``order`` names the columns that
+        ``sort`` sorts by, the most important first; all rows have one schema then.
+        """
+        held = min(_HELD_BYTES, budget.portion) if held is None else held
+        self._most = min(held, _MOST_SORTED_BYTES) if order else held
+        self._order = tuple(order)
+        self._spill = Spill(budget, ReadStats())
+        self._writer = self._spill.open_writer()
+        self._bytes = 0
+        self._held: dict[Group, list[pa.RecordBatch]] = {}
+        self._runs: dict[Group, list[list[Spilled]]] = {}
+        self._is_complete, self._lock = False, Lock()
+        self.counts: dict[Group, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove everything from memory and disk."""
+        self._held.clear()
+        try:
+            with suppress(StorageError):  # the files go in any case
+                self._writer.close()
+        finally:
+            self._spill.close()
+
+    def add(self, group: Group, batch: pa.RecordBatch) -> None:
+        """Add rows to a group."""
+        assert not self._is_complete
+        if not batch.num_rows:
+            return
+        if self._order:  # from sorted batches rows are taken in almost the order they lie
+            batch = batch.take(_find_order(batch, self._order))
+        if self._held and self._bytes + batch.nbytes > self._most:
+            self._write_out()
+        self._held.setdefault(group, []).append(batch)
+        self._bytes += batch.nbytes
+        self.counts[group] = self.counts.get(group, 0) + batch.num_rows
+        if self._bytes > self._most:
+            self._write_out()
+
+    def read(self, group: Group, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a group as they came, those from number ``start`` up to ``stop``. Threads may read at once."""
+        assert not self._order
+        self._complete()
+        stop = self.counts.get(group, 0) if stop is None else stop
+        read, first = self._spill.make_reader(), 0
+        for each in chain(*self._runs.get(group, []), self._held.get(group, [])):
+            count = each.rows if isinstance(each, Spilled) else each.num_rows
+            begin, end = max(start, first), min(stop, first + count)
+            if begin < end:
+                batch = read(each) if isinstance(each, Spilled) else each
+                yield batch.slice(begin - first, end - begin)
+            first += count
+
+    def sort(self, group: Group) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a group in ascending order; rows that are equal there keep the order they came in.
+
+        Rows in memory are given up as they are sorted, so a group can be sorted once.
+        """
+        self._complete()
+        runs = self._runs.get(group)
+        if runs is None:
+            yield from _sort(self._held.pop(group, []), self._order, _BATCH_ROWS)
+            return
+        read, share = self._spill.make_reader(), min(_MERGED_BYTES, self._spill.budget.portion) // len(runs)
+        parts = [map(join_batches, group_to_size(map(read, run), share)) for run in runs]
+        for window in _merge(parts, self._order):
+            yield from _sort(window, self._order, _BATCH_ROWS)
+
+    def _complete(self) -> None:
+        with self._lock:
+            if self._is_complete:
+                return
+            if self._order and self._runs:  # merging takes the memory
+                self._write_out()
+            self._writer.close()
+            self._is_complete = True
+
+    def _write_out(self) -> None:
+        for group, batches in self._held.items():
+            if self._order:
+                rows = min(_RUN_BATCH_ROWS, self._count_rows(batches))
+                pieces = _sort(batches, self._order, rows)
+            else:
+                pieces = (each.slice(at, _BATCH_ROWS) for each in batches for at in range(0, len(each), _BATCH_ROWS))
+            self._runs.setdefault(group, []).append([self._writer.add(piece) for piece in pieces])
+        self._held.clear()
+        self._bytes = 0
+
+    def _count_rows(self, batches: Sequence[pa.RecordBatch]) -> int:
+        rows = sum(each.num_rows for each in batches)
+        return self._spill.budget.count_rows_at_once(sum(each.nbytes for each in batches) // rows)
 
 
-@dataclass(slots=True)
-class _Run:
-    """A sorted run on disk: its batches that are still to come."""
-
-    batches: list[Spilled]
-    rest: pa.RecordBatch | None = field(default=None)
-
-    def read(self, spill: Spill) -> pa.RecordBatch:
-        """Return the rows at hand; the next batch if there are none."""
-        if self.rest is None or not self.rest.num_rows:
-            self.rest = spill.read_copy(self.batches.pop(0))
-        return self.rest
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no rows are left."""
-        return not self.batches and (self.rest is None or not self.rest.num_rows)
+def divide(rows: pa.RecordBatch, groups: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield each group's number and its rows, in their order. ``groups`` has the number of each row's group."""
+    if (np.diff(groups) < 0).any():
+        at = np.argsort(groups, kind="stable")
+        rows, groups = rows.take(from_numpy(at)), groups[at]
+    bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    for start, stop in pairwise(bounds if len(groups) else ()):
+        yield int(groups[start]), rows.slice(start, stop - start)
 
 
-def _list_keys(schema: pa.Schema) -> list[str]:
-    return [name for name in schema.names if name.startswith(_SORT_KEY)]
+def keep_last(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the last of each row of neighbours that are equal in some columns, which have no nulls."""
+    for rows, after in pairwise(chain(batches, [None])):
+        assert rows is not None
+        last = np.zeros(rows.num_rows, bool)
+        for name in columns:
+            values = rows.column(name)
+            last[:-1] |= to_booleans(pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)))
+            last[-1] |= after is None or after.column(name)[0] != values[-1]
+        if last.any():
+            yield rows.filter(from_numpy(last))
 
 
-def _sort_batches(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of sorted batches in order, in pieces; the list is empty afterwards.
+def _sort(batches: list[pa.RecordBatch], order: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in order, up to ``rows`` at once. The list is empty afterwards.
 
     Columns are joined one by one and rows taken piece by piece: another copy of all rows would cost more than sorting.
     """
+    if not batches:
+        return
     schema = batches[0].schema
     columns = pa.Table.from_batches(batches).columns
     batches.clear()
-    order = _find_order(pa.Table.from_arrays(columns, schema=schema))
-    for at in range(len(columns)):
-        columns[at] = columns[at].combine_chunks()
+    at = _find_order(pa.Table.from_arrays(columns, schema=schema), order)
+    for number in range(len(columns)):
+        columns[number] = columns[number].combine_chunks()
     joined = pa.RecordBatch.from_arrays(columns, schema=schema)
-    for start in range(0, len(order), _BATCH_ROWS):
-        yield joined.take(order.slice(start, _BATCH_ROWS))
+    for start in range(0, len(at), rows):
+        yield joined.take(at.slice(start, rows))
 
 
-def _add_keys(batch: pa.RecordBatch, make_keys: MakeKeys) -> pa.RecordBatch:
-    made = make_keys(batch)
-    names = [f"{_SORT_KEY}{number}" for number in range(len(made))]
-    return pa.RecordBatch.from_arrays([*batch.columns, *made], names=[*batch.schema.names, *names])
+def _find_order(rows: pa.Table | pa.RecordBatch, order: Sequence[str]) -> pa.Array:
+    return pc.sort_indices(rows.select(list(order)), sort_keys=[(name, "ascending") for name in order])
 
 
-def _find_order(rows: pa.Table | pa.RecordBatch) -> pa.Array:
-    names = _list_keys(rows.schema)
-    return pc.sort_indices(rows.select(names), sort_keys=[(name, "ascending") for name in names])
+def _merge(runs: Sequence[Iterator[pa.RecordBatch]], order: Sequence[str]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the rows of sorted runs window by window: batches whose rows come before all that follow."""
+    ahead = [(next(run), run) for run in runs]
+    while ahead:
+        counts = _count_rows_of_window([rows for rows, _ in ahead], order)
+        yield [rows.slice(0, count) for (rows, _), count in zip(ahead, counts, strict=True) if count]
+        rest = [
+            (rows.slice(count) if count < rows.num_rows else next(run, None), run)
+            for (rows, run), count in zip(ahead, counts, strict=True)
+        ]
+        ahead = [(rows, run) for rows, run in rest if rows is not None]
 
 
-def _drop_keys(piece: pa.RecordBatch) -> pa.RecordBatch:
-    return piece.drop_columns(_list_keys(piece.schema))
+def _count_rows_of_window(heads: Sequence[pa.RecordBatch], order: Sequence[str]) -> list[int]:
+    """Count the rows of each head up to the least of the heads' last rows. Of equal rows those of earlier heads come
+    first.
 
-
-def _write_run(pieces: Iterator[pa.RecordBatch], spill: Spill) -> _Run:
-    first = next(pieces)
-    writer = spill.open_writer(first.schema)
-    try:
-        return _Run([writer.add(piece) for piece in chain([first], pieces)])
-    finally:
-        writer.close()
-
-
-def _merge_runs(runs: list[_Run], spill: Spill) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of runs in order, with the columns of their keys."""
-    while runs:
-        pieces = [run.read(spill) for run in runs]
-        joined = pa.Table.from_batches(pieces)
-        order = to_numbers(_find_order(joined)).astype(np.int64)
-        ends = np.cumsum([piece.num_rows for piece in pieces])
-        open_ends = [end - 1 for run, end in zip(runs, ends.tolist(), strict=True) if run.batches]
-        at = np.empty(len(order), np.int64)
-        at[order] = np.arange(len(order))
-        count = len(order) if not open_ends else int(at[open_ends].min()) + 1  # rows after these may come from disk
-        taken = order[:count]
-        yield from joined.combine_chunks().take(pa.array(taken)).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
-        owners = np.searchsorted(ends, taken, side="right")
-        for run, piece, gone in zip(runs, pieces, np.bincount(owners, minlength=len(runs)).tolist(), strict=True):
-            run.rest = piece.slice(gone)
-        runs = [run for run in runs if not run.is_over]
+    All heads are searched at the same time, each by halves: one sort a step places a row of each.
+    """
+    keys = [head.select(order) for head in heads]
+    low, high = np.zeros(len(heads), np.int64), np.array([head.num_rows for head in heads])
+    ends = [each.slice(each.num_rows - 1) for each in keys]
+    least = _find_order(pa.Table.from_batches(ends), order)[0].as_py()
+    low[least] = high[least]
+    while len(wanted := np.flatnonzero(low < high)):
+        middle = (low + high) // 2
+        at = int(np.searchsorted(wanted, least))
+        rows = [keys[number].slice(middle[number], 1) for number in wanted.tolist()]
+        places = to_numbers(_find_order(pa.Table.from_batches([*rows[:at], ends[least], *rows[at:]]), order))
+        before = np.zeros(len(places), bool)
+        before[places[: np.flatnonzero(places == at)[0]]] = True
+        before = np.delete(before, at)
+        low[wanted[before]] = middle[wanted[before]] + 1
+        high[wanted[~before]] = middle[wanted[~before]]
+    return low.tolist()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,7 @@ _SMALL = 1 << 16  # an array of fewer bytes stays in memory
 _FILLED = 1 << 16  # values of a new array that are written at a time
 _COPY_THREADS = 4
 _COPY_BYTES = 8 << 20
+_Part = TypeVar("_Part", pa.RecordBatch, pa.Array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,18 @@ class Spill:
         if self.budget.mapped_bytes is None:
             return batch
         return batch.take(pa.array(np.arange(batch.num_rows)))
+
+    def make_reader(self) -> Callable[[Spilled], pa.RecordBatch]:
+        """Return a function that reads batches into memory; each thread needs its own. Pages of a map would count as
+        this process's memory as long as the map is open.
+        """
+        open_file = lru_cache(_OPEN_MAPS)(lambda file: pa.ipc.open_file(pa.OSFile(file)))
+
+        def read(spilled: Spilled) -> pa.RecordBatch:
+            with self.guard():
+                return open_file(spilled.file).get_batch(spilled.number)
+
+        return read
 
     def make_array(self, length: int, dtype: Any, fill: int) -> np.ndarray:
         """Return a writable array filled with one value, in a file unless it is small."""
@@ -201,3 +215,17 @@ class SpillWriter:
             self._spill.count_file(self._sink.tell())
             self._sink.close()
         self._writer = self._sink = None
+
+
+def group_to_size(parts: Iterable[_Part], size: int) -> Iterator[list[_Part]]:
+    """Group consecutive batches or arrays up to ``size`` bytes."""
+    waiting: list[_Part] = []
+    held = 0
+    for part in parts:
+        if waiting and held + part.nbytes > size:
+            yield waiting
+            waiting, held = [], 0
+        waiting.append(part)
+        held += part.nbytes
+    if waiting:
+        yield waiting

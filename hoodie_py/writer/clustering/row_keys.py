@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from hoodie_py.writer.clustering.curves import MOST_COLUMNS, Numbers, can_order,
 from hoodie_py.writer.clustering.settings import HILBERT, LINEAR, Layout
 
 _SAMPLE_ROWS = 200_000
-_RANK_BITS = 16
+_RANK_BITS, _BITS = 16, 64
+_SORT_KEY = "\0sort"  # no column of a table has such a name
 
 
 def check_layout(layout: Layout, schema: pa.Schema) -> None:
@@ -59,20 +60,32 @@ class RowKeys:
         joined = (np.sort(np.concatenate(values)) if values else np.zeros(0, np.uint64) for values in sampled)
         return cls(layout, tuple(map(_thin_out, joined)))
 
-    def make_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the columns that a batch is sorted by, the most important first."""
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns that rows are sorted by, the most important first."""
+        count = len(self.layout.columns)
+        if self.layout.curve != LINEAR:
+            count = -(-count * self._bits // _BITS)
+        return [f"{_SORT_KEY}{number}" for number in range(count)]
+
+    def append_to(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the columns ``names`` behind its own."""
+        columns = [*batch.columns, *self._make_columns(batch)]
+        return pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, *self.names])
+
+    @property
+    def _bits(self) -> int:
+        return _RANK_BITS if self.bounds else _BITS
+
+    def _make_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         values = [read_field_values(batch, name) for name in self.layout.columns]
         if self.layout.curve == LINEAR:
             return values
         numbers = [make_numbers(each) for each in values]
         if self.bounds:
-            ranked = [_rank(each, bounds) for each, bounds in zip(numbers, self.bounds, strict=True)]
-            return self._follow(ranked, _RANK_BITS)
-        return self._follow(numbers, 64)
-
-    def _follow(self, axes: Sequence[Numbers], bits: int) -> list[pa.Array]:
-        turned = turn_axes(axes, bits) if self.layout.curve == HILBERT else axes
-        return [from_numpy(each) for each in interleave(turned, bits)]
+            numbers = [_rank(each, bounds) for each, bounds in zip(numbers, self.bounds, strict=True)]
+        turned = turn_axes(numbers, self._bits) if self.layout.curve == HILBERT else numbers
+        return [from_numpy(each) for each in interleave(turned, self._bits)]
 
 
 def _thin_out(values: Numbers) -> Numbers:

@@ -12,7 +12,7 @@ the plan names the file groups that rows go to by their keys (``bucket_files``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -36,10 +36,9 @@ from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import sort_rows
-from hoodie_py.reader.memory.spill import Spill
+from hoodie_py.reader.memory.grouped import GroupedRows
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
+from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.clustering.row_keys import RowKeys
@@ -101,9 +100,9 @@ class ClusteringTask:
         """
         partition = self.slices[0].partition_path
         try:
-            with closing(Spill(MemoryBudget.from_options(self.options), ReadStats())) as spill:
+            with closing(self._arrange()) as batches:
                 write = self._write if self.targets is None else self._write_buckets
-                return self.index, tuple(write(self._arrange(spill), on_rows))
+                return self.index, tuple(write(batches, on_rows))
         except HoodieError as error:
             raise error.locate(partition=partition or None) from error.__cause__
 
@@ -111,10 +110,10 @@ class ClusteringTask:
     def _all_logs(self) -> int:
         return sum(log.size for each in self.slices for log in each.log_files)
 
-    def _arrange(self, spill: Spill) -> Iterator[pa.RecordBatch]:
+    def _arrange(self) -> Generator[pa.RecordBatch, None, None]:
         if not self.layout.columns:
             return self._read(None)
-        return sort_rows(self._read(None), self._make_keys().make_columns, spill)
+        return sort_rows(self._read(None), self._make_keys(), MemoryBudget.from_options(self.options))
 
     def _make_keys(self) -> RowKeys:
         if self.layout.curve == LINEAR or not self.layout.sampled:
@@ -122,7 +121,7 @@ class ClusteringTask:
         names = (find_top_level_name(self.facts.schema.arrow, name) for name in self.layout.columns)
         return RowKeys.from_sample(self.layout, self._read(list(dict.fromkeys(names))))
 
-    def _read(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    def _read(self, columns: list[str] | None) -> Generator[pa.RecordBatch, None, None]:
         for each, info in zip(self.slices, self.infos, strict=True):
             yield from FileGroupReader(each, info, columns, self.merger, self.options).to_batches()
 
@@ -154,6 +153,24 @@ class ClusteringTask:
                     on_rows(batch.num_rows)
             for file in files.values():
                 yield file.finish()
+
+
+def sort_rows(
+    batches: Iterable[pa.RecordBatch], keys: RowKeys, budget: MemoryBudget
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the rows of batches of one schema in the order of their keys; equal ones keep their order.
+
+    Raises:
+        StorageError: the disk is full or fails.
+    """
+    held = budget.limit // 3  # then there are also the sorted rows, and what comes out
+    width = 0
+    with GroupedRows[None](budget, held=held, order=keys.names) as rows:
+        for batch in batches:
+            width = batch.num_columns
+            rows.add(None, keys.append_to(batch))
+        for batch in rows.sort(None):
+            yield batch.select(range(width))
 
 
 class _NewFile:

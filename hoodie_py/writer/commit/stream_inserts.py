@@ -11,19 +11,16 @@ memory: a partition's rows in their original order, in files of the same sizes. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, to_numbers
+from hoodie_py.arrow.arrays import join_chunks, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.spill import Spill, Spilled
-from hoodie_py.reader.read_info import ReadStats
+from hoodie_py.reader.memory.grouped import GroupedRows, divide
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Job, Tasks, run_jobs
@@ -36,15 +33,6 @@ from hoodie_py.writer.partitioner.small_files import choose_small_files, compute
 from hoodie_py.writer.records import WriteRecords
 
 _KEY = "\0key"  # no column of a table has such a name
-_BATCH_ROWS = 1 << 16
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """The spilled batches of a partition, in the order of their rows."""
-
-    batches: list[Spilled] = field(default_factory=list)
-    rows: int = 0
 
 
 class SpilledInserts:
@@ -55,58 +43,46 @@ class SpilledInserts:
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
-        self._spill = Spill(budget, ReadStats())
-        self._writer = self._spill.open_writer()
-        self._waiting: dict[str, _Waiting] = {}
-        self._rows = self._bytes = 0
+        self._rows = GroupedRows[str](budget, held=0)
+        self._bytes = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._writer.close()
-        self._spill.close()
+        self._rows.close()
 
     @property
     def partitions(self) -> list[str]:
         """Paths of the partitions that have rows."""
-        return sorted(self._waiting)
+        return sorted(self._rows.counts)
 
     def add(self, records: WriteRecords) -> None:
         """Write records to disk. Deletes are dropped, as an insert has nothing to delete."""
+        if records.deletes is not None:
+            records = records.take(np.flatnonzero(~records.delete_mask))
         assert records.partition_paths is not None
-        rows = records.rows.append_column(_KEY, records.keys)
-        paths = records.partition_paths.combine_chunks().dictionary_encode()
+        self._bytes += records.rows.nbytes
+        paths = join_chunks(records.partition_paths).dictionary_encode()
         codes = to_numbers(paths.indices).astype(np.int64)
-        order = np.flatnonzero(~records.delete_mask)
-        order = order[np.argsort(codes[order], kind="stable")]
-        if len(order) < len(codes) or (np.diff(order) < 0).any():
-            rows = rows.take(from_numpy(order))
-        self._rows += rows.num_rows
-        self._bytes += records.rows.nbytes * rows.num_rows // max(1, len(records))
-        bounds = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]
-        for start, stop in pairwise(bounds if len(order) else [0]):
-            path = paths.dictionary[codes[order[start]]].as_py()
-            waiting = self._waiting.setdefault(path, _Waiting())
-            for at in range(start, stop, _BATCH_ROWS):
-                [batch] = rows.slice(at, min(_BATCH_ROWS, stop - at)).combine_chunks().to_batches()
-                waiting.batches.append(self._writer.add(batch))
-            waiting.rows += stop - start
+        for rows in records.rows.append_column(_KEY, records.keys).combine_chunks().to_batches():
+            for code, some in divide(rows, codes[: rows.num_rows]):
+                self._rows.add(paths.dictionary[code].as_py(), some)
+            codes = codes[rows.num_rows :]
 
     def assign(self, file_bytes: int, small: Sequence[FileSlice] = ()) -> tuple[FileAssignment, ...]:
-        """End the writing, and assign each partition's rows to the base files of ``small`` slices, then to new ones.
+        """Assign each partition's rows to the base files of ``small`` slices, then to new ones.
 
         ``file_bytes``: the estimated size of a file. ``start`` and ``stop`` of an assignment count the rows of its
         partition.
         """
-        self._writer.close()
-        row_bytes = estimate_file_bytes(self._bytes, self._rows)
+        row_bytes = estimate_file_bytes(self._bytes, sum(self._rows.counts.values()))
         room = compute_free_rows(small, row_bytes, file_bytes)
         most = max(1, int(file_bytes / row_bytes))
         return tuple(each for path in self.partitions for each in self._assign_rows(path, room.get(path, ()), most))
 
     def _assign_rows(self, path: str, room: Sequence[tuple[FileSlice, int]], most: int) -> Iterator[FileAssignment]:
-        first, end = 0, self._waiting[path].rows
+        first, end = 0, self._rows.counts[path]
         for old, rows in room:
             stop = min(first + rows, end)
             if first < stop:
@@ -116,15 +92,9 @@ class SpilledInserts:
 
     def read(self, assignment: FileAssignment) -> Iterator[WriteRecords]:
         """Yield the records of a file, batch by batch."""
-        first, opened = 0, ""
-        reader: Any = None
-        for spilled in self._waiting[assignment.partition_path].batches:
-            start, stop = max(assignment.start, first), min(assignment.stop, first + spilled.rows)
-            if start < stop:
-                if spilled.file != opened:  # read, not mapped: mapped pages would count as this process's memory
-                    opened, reader = spilled.file, pa.ipc.open_file(pa.OSFile(spilled.file))
-                yield _as_records(reader.get_batch(spilled.number).slice(start - first, stop - start))
-            first += spilled.rows
+        for batch in self._rows.read(assignment.partition_path, assignment.start, assignment.stop):
+            table = pa.Table.from_batches([batch])
+            yield WriteRecords(table.drop_columns([_KEY]), table.column(_KEY), None)
 
 
 def insert_spilled(write: Write, spilled: SpilledInserts) -> WriteResult:
@@ -146,8 +116,3 @@ def insert_spilled(write: Write, spilled: SpilledInserts) -> WriteResult:
 def _write_file(task: object, spilled: SpilledInserts, assignment: FileAssignment) -> TaskResult:
     assert isinstance(task, InsertTask | ExtendTask)  # no merger decides about new rows here
     return task.run(spilled.read(assignment))
-
-
-def _as_records(batch: pa.RecordBatch) -> WriteRecords:
-    table = pa.Table.from_batches([batch])
-    return WriteRecords(table.drop_columns([_KEY]), table.column(_KEY), None)

@@ -6,9 +6,7 @@ each file group's task reads its own rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,22 +14,18 @@ import pyarrow.compute as pc
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.spill import Spill, Spilled
-from hoodie_py.reader.read_info import ReadStats
+from hoodie_py.reader.memory.grouped import GroupedRows
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.records import WriteRecords
 
 _KEY, _DELETE = "\0key", "\0delete"  # no column of a table has such a name
-_BATCH_ROWS = 1 << 16
 
 
 @dataclass(slots=True)
 class ChangedGroup:
-    """The changed rows of a file group: in memory, or on disk. ``updates`` and ``deletes`` count them."""
+    """How many rows of a file group change."""
 
     file_slice: FileSlice
-    held: list[pa.Table] = field(default_factory=list)
-    spilled: list[Spilled] = field(default_factory=list)
     updates: int = 0
     deletes: int = 0
 
@@ -44,15 +38,12 @@ class CollectedChanges:
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
-        self._spill = Spill(budget, ReadStats())
-        self._writer = self._spill.open_writer()
-        self._most, self._bytes = budget.rows_most, 0
+        self._rows = GroupedRows[GroupKey](budget, held=budget.rows_most)
         self.groups: dict[GroupKey, ChangedGroup] = {}
 
     def close(self) -> None:
         """Remove the files."""
-        self._writer.close()
-        self._spill.close()
+        self._rows.close()
 
     def add(self, file_slice: FileSlice, rows: pa.Table, keys: pa.Array, deletes: pa.Array) -> None:
         """Add changed rows of a file group, with their keys and a mask of the deletes."""
@@ -61,39 +52,14 @@ class CollectedChanges:
         dead = pc.sum(deletes).as_py() or 0
         group.deletes += dead
         group.updates += len(keys) - dead
-        table = rows.append_column(_KEY, keys).append_column(_DELETE, deletes)
-        group.held.append(table)
-        self._bytes += table.nbytes
-        if self._bytes > self._most:
-            self._write_out()
-
-    def _write_out(self) -> None:
-        for group in self.groups.values():
-            for table in group.held:
-                for at in range(0, table.num_rows, _BATCH_ROWS):
-                    [batch] = table.slice(at, _BATCH_ROWS).combine_chunks().to_batches()
-                    group.spilled.append(self._writer.add(batch))
-            group.held.clear()
-        self._bytes = 0
-
-    def finish(self) -> None:
-        """End the writing of the files, so that they can be read."""
-        self._writer.close()
+        for batch in rows.append_column(_KEY, keys).append_column(_DELETE, deletes).combine_chunks().to_batches():
+            self._rows.add(key, batch)
 
     def read(self, key: GroupKey, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
         """Return the changed rows of a file group; errors as for ``make_changed_records``."""
-        group = self.groups[key]
-        table = pa.concat_tables([*self._read_spilled(group), *group.held])
+        table = pa.Table.from_batches(self._rows.read(key))
         rows = table.drop_columns([_KEY, _DELETE])
         return make_changed_records(key, rows, table.column(_KEY), table.column(_DELETE), ordering)
-
-    def _read_spilled(self, group: ChangedGroup) -> Iterator[pa.Table]:
-        opened, reader = "", None
-        for each in group.spilled:
-            if each.file != opened:  # read, not mapped: mapped pages would count as this process's memory
-                opened, reader = each.file, _open(each.file)
-            assert reader is not None
-            yield pa.Table.from_batches([reader.get_batch(each.number)])
 
 
 def make_changed_records(
@@ -121,7 +87,3 @@ def make_changed_records(
         deletes=deletes if pc.any(deletes).as_py() else None,
         ordering=tuple(pa.chunked_array([pa.nulls(len(keys), type_)]) for type_ in ordering),
     )
-
-
-def _open(file: str) -> Any:
-    return pa.ipc.open_file(pa.OSFile(file))

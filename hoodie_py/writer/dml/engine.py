@@ -112,7 +112,6 @@ class LocalEngine:
                     handle(number)
         for number in list(waiting):
             handle(number)
-        self._collected.finish()
         return Found(self._collected.groups, moved)
 
     def write(self, work: Sequence[Work]) -> Sequence[TaskResult]:

@@ -22,6 +22,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hoodie_py.errors import (
     CommitStateUnknownError,
     FileMissingError,
@@ -45,7 +47,7 @@ from hoodie_py.formats.indexes.record_schema import make_record_schema
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import SortedRecords
+from hoodie_py.reader.memory.grouped import GroupedRows, divide, keep_last
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.indexes.view import read_definitions
@@ -221,7 +223,7 @@ class _Build:
                 commit.begin()
                 for number, file_id in enumerate(groups.file_ids):
                     commit.create_group(file_id)
-                    commit.write_base_file(file_id, number, records.iterate(number))
+                    commit.write_base_file(file_id, number, keep_last(records.sort(number), _ORDER))
                 self._holding.ensure_held()
             beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
             commit.complete(self._session.clock.take(beyond))
@@ -259,17 +261,20 @@ class _Build:
         return found
 
     @contextmanager
-    def _collect(self, schema: AvroSchema) -> Iterator[tuple[SortedRecords, GroupPlan]]:
+    def _collect(self, schema: AvroSchema) -> Iterator[tuple[GroupedRows[int], GroupPlan]]:
         """Collect the records, sorted. If there are more than the file groups were planned for, collect them again."""
         own = self._session.find_own_merger(self._snapshot.config)
         source = IndexSource(self._snapshot, self._definition, self._options, own)
+        budget = MemoryBudget.from_options(ReadOptions(options=self._options))
         plan = self._plan_groups(source, {})
         while True:
-            with SortedRecords(MemoryBudget.from_options(ReadOptions(options=self._options))) as records:
+            with GroupedRows[int](budget, order=_ORDER) as records:
                 done = 0
                 for portion in find_portion_maker(self._partition)(source, plan):
                     keys, values = encode_entries(portion.records, schema)
-                    records.add(portion.groups, keys, values)
+                    entries = pa.RecordBatch.from_arrays([keys.cast(pa.large_binary()), values], [*_ORDER, "value"])
+                    for number, some in divide(entries, portion.groups):
+                        records.add(number, some)
                     done += len(keys)
                     if self._on_records is not None:
                         self._on_records(self._partition, done)
@@ -335,6 +340,7 @@ def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
     return load_timeline(files, config) if left else timeline
 
 
+_ORDER = ("key",)  # HFiles are sorted by the keys' bytes
 _FIRST = (names.FILES_PARTITION, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 
 

@@ -322,18 +322,17 @@ class InitialCommit:
         block = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: self._instant}, content)
         self._files.put_if_absent(f"{self._partition}/{name}", block, unique=True)
 
-    def write_base_file(self, file_id: str, number: int, rows: Iterable[tuple[pa.Array, pa.Array]]) -> None:
-        """Write the base file of file group ``number``; none if there are no rows.
-
-        ``rows``: keys and encoded values, in the order of the keys' bytes.
+    def write_base_file(self, file_id: str, number: int, rows: Iterable[pa.RecordBatch]) -> None:
+        """Write the base file of file group ``number``. Rows have a key and an encoded value, and are in the order of
+        the keys' bytes, each key once. Without rows there is no file.
         """
         began = time.monotonic()
         name = f"{file_id}_{number}-0-{secrets.randbits(_TOKEN_BITS)}_{self._instant}.hfile"
         path = f"{self._partition}/{name}"
         with OutputFile(self._files, path) as output:
             writer = HFileWriter(output.sink, schema=self._schema, created_ms=time.time_ns() // 1_000_000)
-            for keys, values in rows:
-                writer.add(keys, values)
+            for batch in rows:
+                writer.add(*batch.columns)
             count = writer.finish()
             if not count:
                 return

@@ -23,13 +23,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks, to_booleans
+from hoodie_py.arrow.arrays import from_numpy, from_texts, join_batches, join_chunks, to_booleans
 from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.indexes.keys import (
@@ -41,7 +41,7 @@ from hoodie_py.formats.indexes.keys import (
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, FILES_COLUMN, RECORD_INDEX_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import SortedRecords
+from hoodie_py.reader.memory.grouped import GroupedRows, keep_last
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups
 from hoodie_py.table.indexes.view import MetadataView
@@ -59,7 +59,8 @@ from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 Note = Callable[[str, bytes, bytes | None, bytes | None], None]
 """Takes the problem ("missing", "extra", "wrong"), the key, the expected value, the stored value."""
 
-_TOLD_AT_ONCE = 100
+_NOTED_AT_ONCE = 100
+_KEY, _IS_THERE = "key", "is_there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,58 +73,57 @@ class Counts:
     wrong: int
 
 
-def compare(expected: SortedRecords, found: SortedRecords, note: Note) -> Counts:
-    """Compare expected with stored entries. The first problems of each window are passed to ``note``."""
-    right = missing = extra = wrong = 0
-    for wanted, there in _pair(expected.iterate(0), found.iterate(0)):
-        at = pc.index_in(wanted[0], value_set=there[0])
-        known = to_booleans(pc.is_valid(at))
-        missing += int((~known).sum())
-        _tell(note, "missing", wanted[0], wanted[1], None, np.flatnonzero(~known))
-        surplus = ~to_booleans(pc.is_in(there[0], value_set=wanted[0]))
-        extra += int(surplus.sum())
-        _tell(note, "extra", there[0], None, there[1], np.flatnonzero(surplus))
-        places = from_numpy(np.flatnonzero(known))
-        keys, values, others = wanted[0].take(places), wanted[1].take(places), there[1].take(at.drop_null())
-        unlike = to_booleans(pc.not_equal(values, others))
-        wrong += int(unlike.sum())
-        right += int((~unlike).sum())
-        _tell(note, "wrong", keys, values, others, np.flatnonzero(unlike))
-    return Counts(right, missing, extra, wrong)
+class Comparison:
+    """Values that should be there and values that are there, sorted by key in bounded memory. It is a context manager.
 
+    All values that should be there are added first. Of values with one key the last one counts.
+    """
 
-Rows = tuple[pa.Array, pa.Array]
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._rows = GroupedRows[None](budget, order=[_KEY])
 
+    def __enter__(self) -> Self:
+        return self
 
-def _pair(expected: Iterator[Rows], found: Iterator[Rows]) -> Iterator[tuple[Rows, Rows]]:
-    """Yield windows of both sides, side by side. Both end at the same greatest key."""
-    none = pa.array([], pa.large_binary())
-    heads: list[Rows | None] = [next(expected, None), next(found, None)]
-    sides = (expected, found)
-    while any(head is not None for head in heads):
-        bound = min(head[0][-1].as_py() for head in heads if head is not None)
-        window: list[Rows] = []
-        for number, head in enumerate(heads):
-            if head is None:
-                window.append((none, none))
-                continue
-            upto = int(to_booleans(pc.less_equal(head[0], pa.scalar(bound, pa.large_binary()))).sum())
-            window.append((head[0].slice(0, upto), head[1].slice(0, upto)))
-            rest = (head[0].slice(upto), head[1].slice(upto))
-            heads[number] = rest if len(rest[0]) else next(sides[number], None)
-        yield window[0], window[1]
+    def __exit__(self, *_: object) -> None:
+        self._rows.close()
 
+    def add(self, keys: pa.Array, values: pa.Array, *, is_there: bool) -> None:
+        """Add keys and values, which are texts or bytes."""
+        columns = [keys.cast(pa.large_binary()), values.cast(pa.large_binary()), pa.repeat(is_there, len(keys))]
+        self._rows.add(None, pa.RecordBatch.from_arrays(columns, [_KEY, "value", _IS_THERE]))
 
-def _tell(
-    note: Note, problem: str, keys: pa.Array, wanted: pa.Array | None, there: pa.Array | None, places: np.ndarray
-) -> None:
-    for at in places[:_TOLD_AT_ONCE].tolist():
-        note(
-            problem,
-            keys[at].as_py(),
-            None if wanted is None else wanted[at].as_py(),
-            None if there is None else there[at].as_py(),
-        )
+    def compare(self, note: Note) -> Counts:
+        """Compare the values of each key, once. ``note`` gets the first problems of each batch."""
+        right = missing = extra = wrong = 0
+        for rows in self._iterate_pairs():
+            keys, values = rows.column(_KEY), rows.column("value")
+            is_there = to_booleans(rows.column(_IS_THERE))
+            same = to_booleans(pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)))  # as the key of the row before
+            first = np.flatnonzero(same)
+            unlike = to_booleans(pc.not_equal(values.take(from_numpy(first)), values.take(from_numpy(first + 1))))
+            alone = ~(np.append(same, False) | np.append(False, same))
+            places = np.flatnonzero(alone & ~is_there), np.flatnonzero(alone & is_there), first[unlike]
+            for at in places[0][:_NOTED_AT_ONCE].tolist():
+                note("missing", keys[at].as_py(), values[at].as_py(), None)
+            for at in places[1][:_NOTED_AT_ONCE].tolist():
+                note("extra", keys[at].as_py(), None, values[at].as_py())
+            for at in places[2][:_NOTED_AT_ONCE].tolist():
+                note("wrong", keys[at].as_py(), values[at].as_py(), values[at + 1].as_py())
+            right += len(first) - len(places[2])
+            missing, extra, wrong = missing + len(places[0]), extra + len(places[1]), wrong + len(places[2])
+        return Counts(right, missing, extra, wrong)
+
+    def _iterate_pairs(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows by key: the value that should be there, then the one that is; both in one batch."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in keep_last(self._rows.sort(None), [_KEY, _IS_THERE]):
+            rows = join_batches([*waiting, batch])
+            cut = rows.num_rows if rows.column(_IS_THERE)[-1].as_py() else rows.num_rows - 1
+            waiting = [rows.slice(cut)] if cut < rows.num_rows else []
+            if cut:
+                yield rows.slice(0, cut)
+        yield from waiting
 
 
 class Facts(NamedTuple):
@@ -169,35 +169,30 @@ def _check_entries(source: IndexSource, partition: str, view: MetadataView, on_e
     report = PartReport(partition)
     describe = _find_describer(source, partition)
     budget = MemoryBudget.from_options(ReadOptions(options=source.options))
-    with SortedRecords(budget) as expected, SortedRecords(budget) as found:
+    with Comparison(budget) as comparison:
         plan = _find_groups(partition, view.list_groups(partition))
         for portion in find_portion_maker(partition)(source, plan):
             owners = _split_by_owner(portion.records, portion.groups, plan)
             for owner, rows in owners:
-                _add(expected, describe(rows, owner))
+                comparison.add(*describe(rows, owner), is_there=False)
         read = 0
         for number, group in enumerate(view.list_groups(partition)):
             owner = _find_owner(partition, group)
             for batch in view.read_all(partition, groups=[group]):
                 rows = pa.Table.from_batches([batch])
                 _check_places(report, source, rows, number, plan, owner)
-                _add(found, describe(rows, owner))
+                comparison.add(*describe(rows, owner), is_there=True)
                 read += batch.num_rows
                 if on_entries is not None:
                     on_entries(partition, read, None)
         astray = report.wrong
-        counts = compare(expected, found, partial(_note, report))
+        counts = comparison.compare(partial(_note, report))
     report.wrong = astray + counts.missing + counts.extra + counts.wrong  # only the first of them were noted
     if partition == names.BLOOM_FILTERS:  # no reader asks for the filter of a file that is gone
         report.stale, report.wrong = counts.extra, report.wrong - counts.extra
         report.findings = [each for each in report.findings if each.problem != "extra"]
     report.checked = counts.right + counts.missing + counts.extra + counts.wrong
     return report
-
-
-def _add(records: SortedRecords, facts: Facts) -> None:
-    if len(facts.keys):
-        records.add(np.zeros(len(facts.keys), np.int64), facts.keys, facts.values)
 
 
 def _note(report: PartReport, problem: str, key: bytes, wanted: bytes | None, there: bytes | None) -> None:

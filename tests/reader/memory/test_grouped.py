@@ -1,9 +1,9 @@
-"""Records come out sorted, each key once, however small the portions are."""
+"""Rows by group are those of a plain model in memory, in its order, however little memory there is."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,135 +11,188 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import StorageError
 from hoodie_py.reader.memory import grouped
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import SortedRecords, sort_rows
-from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.read_info import ReadStats
-from hoodie_py.writer.clustering.row_keys import RowKeys, check_layout
-from hoodie_py.writer.clustering.settings import HILBERT, LINEAR, Z_ORDER, Layout
+from hoodie_py.reader.memory.grouped import GroupedRows, divide, keep_last
+from hoodie_py.reader.memory.spill import Spill, Spilled
 
-RECORDS = st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=3), st.binary(max_size=2)), max_size=80)
-
-
-@settings(max_examples=60, deadline=None)
-@given(RECORDS, st.integers(1, 7), st.sampled_from([1, 50, 1 << 20]), st.integers(1, 5))
-def test_records_are_sorted_and_the_last_of_a_key_stays(
-    records: list[tuple[int, bytes, bytes]], at_once: int, portion: int, batch_rows: int
-) -> None:
-    expected: dict[int, dict[bytes, bytes]] = {}
-    with SortedRecords(MemoryBudget(1 << 30), portion_bytes=portion, batch_rows=batch_rows) as sorting:
-        for start in range(0, len(records), at_once):
-            some = records[start : start + at_once]
-            groups = np.array([each[0] for each in some])
-            keys = pa.array([each[1] for each in some], pa.binary())
-            sorting.add(groups, keys, pa.array([each[2] for each in some], pa.large_binary()))
-            for group, key, value in some:
-                expected.setdefault(group, {})[key] = value
-        assert sum(sorting.counts.values()) == len(records)
-        for group in range(3):
-            found = [
-                (key, value)
-                for keys, values in sorting.iterate(group)
-                for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True)
-            ]
-            assert found == sorted(expected.get(group, {}).items())
-
-
-def test_texts_are_sorted_by_their_bytes() -> None:
-    texts = ["é", "z", "a", "\U0001f600", "￿"]
-    with SortedRecords(MemoryBudget(1 << 30)) as sorting:
-        sorting.add(np.zeros(5, int), pa.array(texts), pa.array([b""] * 5, pa.large_binary()))
-        keys = [key for keys, _ in sorting.iterate(0) for key in keys.to_pylist()]
-    assert keys == sorted(text.encode() for text in texts)
-
-
-@pytest.mark.parametrize("group", [0, 5])
-def test_a_group_without_records_is_empty(group: int) -> None:
-    with SortedRecords(MemoryBudget(1 << 30)) as sorting:
-        assert not list(sorting.iterate(group))
-
-
-SCHEMA = pa.schema([("n", pa.int64()), ("a", pa.int32()), ("b", pa.string()), ("s", pa.struct([("x", pa.float64())]))])
-
-
-def batches(seed: int, count: int = 12) -> list[pa.RecordBatch]:
-    chance = random.Random(seed)
-    found, first = [], 0
-    for _ in range(count):
-        size = chance.randint(0, 200)
-        rows = {
-            "n": range(first, first + size),
-            "a": [chance.choice([None, *range(9)]) for _ in range(size)],
-            "b": [chance.choice([None, "x", "yy", "a long text of more than eight bytes"]) for _ in range(size)],
-            "s": [chance.choice([None, {"x": None}, {"x": chance.random()}]) for _ in range(size)],
-        }
-        found.append(pa.RecordBatch.from_arrays([pa.array(rows[f.name], f.type) for f in SCHEMA], schema=SCHEMA))
-        first += size
-    return found
-
-
-def order(keys: RowKeys, given: list[pa.RecordBatch], limit: int) -> list[int]:
-    stats = ReadStats()
-    spill = Spill(MemoryBudget(limit), stats)
-    try:
-        table = pa.Table.from_batches(list(sort_rows(iter(given), keys.make_columns, spill)), SCHEMA)
-    finally:
-        spill.close()
-    assert (stats.spill.files > 0) == (limit < 1 << 20)
-    return table["n"].to_pylist()
+Row = tuple[int | None, str | None, int]  # key columns "a" and "b", and the row's number
+SCHEMA = pa.schema([("a", pa.int32()), ("b", pa.string()), ("n", pa.int64())])
+KEYS = st.tuples(st.none() | st.integers(0, 4), st.none() | st.sampled_from(["", "x", "é", "a longer text"]))
+ADDED = st.lists(st.tuples(st.integers(0, 2), st.lists(KEYS, max_size=9)), max_size=25)
+HELD = st.sampled_from([0, 1, 100, 300, 1 << 20])
 
 
 @pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(grouped, "_BATCH_ROWS", 50)
-    return
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouped, "_BATCH_ROWS", 5)
+    monkeypatch.setattr(grouped, "_RUN_BATCH_ROWS", 3)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 1 << 30), st.sampled_from([LINEAR, Z_ORDER, HILBERT]), st.booleans())
-def test_spilled_rows_come_in_the_same_order_as_rows_in_memory(seed: int, curve: str, sampled: bool) -> None:
-    given_rows = batches(seed)
-    layout = Layout(("a", "b", "s.x"), curve, sampled)
-    keys = RowKeys.from_sample(layout, given_rows) if sampled else RowKeys(layout)
-    assert order(keys, given_rows, 20_000) == order(keys, given_rows, 1 << 30)
+def number_rows(added: list[tuple[int, list[tuple[int | None, str | None]]]]) -> list[tuple[int, list[Row]]]:
+    numbers = iter(range(1 << 20))
+    return [(group, [(a, b, next(numbers)) for a, b in keys]) for group, keys in added]
 
 
-def test_rows_sort_by_one_column_after_the_other_and_equal_ones_keep_their_order() -> None:
-    given_rows = batches(7)
-    rows = pa.Table.from_batches(given_rows).to_pylist()
-    rows.sort(key=lambda row: (row["a"] is None, row["a"] or 0, row["b"] is None, row["b"] or ""))
-    assert order(RowKeys(Layout(("a", "b"))), given_rows, 10_000) == [row["n"] for row in rows]
+def to_batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def test_a_sample_spreads_columns_of_unlike_ranges() -> None:
-    """With ranks both columns decide; with the values the wide one decides alone."""
-    chance = random.Random(3)
-    rows = pa.RecordBatch.from_pydict(
-        {"a": [chance.randrange(256) for _ in range(4096)], "b": [chance.randrange(1 << 60) for _ in range(4096)]}
-    )
-    spans = {}
-    for sampled in (False, True):
-        layout = Layout(("a", "b"), Z_ORDER, sampled)
-        keys = RowKeys.from_sample(layout, [rows]) if sampled else RowKeys(layout)
-        spill = Spill(MemoryBudget(1 << 30), ReadStats())
-        table = pa.Table.from_batches(list(sort_rows([rows], keys.make_columns, spill)))
-        parts = [table["a"].slice(start, 256).to_pylist() for start in range(0, 4096, 256)]
-        spans[sampled] = sum(max(part) - min(part) for part in parts) / len(parts)
-    assert spans[True] < 100 < spans[False]
+def to_rows(batches: Iterator[pa.RecordBatch]) -> list[Row]:
+    return [row for batch in batches for row in zip(*(each.to_pylist() for each in batch.columns), strict=True)]
 
 
-def test_no_rows_are_no_rows() -> None:
-    assert order(RowKeys(Layout(("a",))), [], 1 << 30) == []
+def collect(rows: GroupedRows[int], added: list[tuple[int, list[Row]]]) -> dict[int, list[Row]]:
+    """Add rows, and return what a model holds."""
+    model: dict[int, list[Row]] = {}
+    for group, some in added:
+        rows.add(group, to_batch(some))
+        model.setdefault(group, []).extend(some)
+    return model
 
 
-def test_columns_that_have_no_order_are_refused() -> None:
-    check_layout(Layout(("a", "s.x"), HILBERT), SCHEMA)
-    with pytest.raises(InvalidQueryError, match="nope"):
-        check_layout(Layout(("nope",)), SCHEMA)
-    with pytest.raises(UnsupportedFeatureError, match="struct"):
-        check_layout(Layout(("s",)), SCHEMA)
-    wide = pa.schema([(f"c{number}", pa.int64()) for number in range(9)])
-    with pytest.raises(UnsupportedFeatureError, match="9 columns"):
-        check_layout(Layout(tuple(wide.names), Z_ORDER), wide)
+def order_by(row: Row) -> tuple[bool, int, bool, bytes]:
+    """Order as Arrow does: by the bytes of texts, nulls last."""
+    return row[0] is None, row[0] or 0, row[1] is None, (row[1] or "").encode()
+
+
+PATCHED = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@PATCHED
+@given(ADDED, HELD, st.integers(0, 30), st.integers(0, 30))
+def test_rows_of_a_group_come_as_they_were_added(
+    added: list[tuple[int, list[tuple[int | None, str | None]]]], held: int, start: int, length: int
+) -> None:
+    with GroupedRows[int](MemoryBudget(1 << 10), held=held) as rows:
+        model = collect(rows, number_rows(added))
+        assert rows.counts == {group: len(found) for group, found in model.items() if found}
+        for group in range(4):
+            found = model.get(group, [])
+            assert to_rows(rows.read(group)) == found
+            assert to_rows(rows.read(group, start, start + length)) == found[start : start + length]
+
+
+@PATCHED
+@given(ADDED, HELD, st.sampled_from([1 << 4, 1 << 10, 1 << 20]), st.sampled_from([["a"], ["b"], ["a", "b"]]))
+def test_rows_are_sorted_and_equal_ones_keep_their_order(
+    added: list[tuple[int, list[tuple[int | None, str | None]]]], held: int, limit: int, order: list[str]
+) -> None:
+    with GroupedRows[int](MemoryBudget(limit), held=held, order=order) as rows:
+        model = collect(rows, number_rows(added))
+        for group in range(4):
+            batches = list(rows.sort(group))
+            assert all(0 < batch.num_rows <= 5 for batch in batches)
+            found = [(a if "a" in order else None, b if "b" in order else None, n) for a, b, n in model.get(group, [])]
+            numbers = [row[2] for row in sorted(found, key=order_by)]
+            assert [row[2] for row in to_rows(iter(batches))] == numbers
+
+
+RECORDS = st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=2), st.booleans()), max_size=60)
+
+
+@PATCHED
+@given(RECORDS, st.integers(1, 7), HELD)
+def test_the_last_row_of_a_key_stays(records: list[tuple[int, bytes, bool]], at_once: int, held: int) -> None:
+    names = ["key", "side", "n"]
+    types = [pa.large_binary(), pa.bool_(), pa.int64()]
+    ordered = sorted(records, key=lambda each: each[2])  # sides come one after the other
+    expected: dict[int, dict[tuple[bytes, bool], int]] = {}
+    with GroupedRows[int](MemoryBudget(1 << 10), held=held, order=["key"]) as rows:
+        for start in range(0, len(ordered), at_once):
+            some = [(key, side, start + at) for at, (_, key, side) in enumerate(ordered[start : start + at_once])]
+            columns = [pa.array(list(each), type_) for each, type_ in zip(zip(*some, strict=True), types, strict=True)]
+            groups = np.array([each[0] for each in ordered[start : start + at_once]])
+            for group, batch in divide(pa.RecordBatch.from_arrays(columns, names), groups):
+                rows.add(group, batch)
+            for group, (key, side, number) in zip(groups.tolist(), some, strict=True):
+                expected.setdefault(group, {})[key, side] = number
+        assert sum(rows.counts.values()) == len(records)
+        for group in range(3):
+            found = [tuple(row) for row in to_rows(keep_last(rows.sort(group), ["key", "side"]))]
+            assert found == [(*key, number) for key, number in sorted(expected.get(group, {}).items())]
+
+
+@given(st.lists(st.integers(0, 3), max_size=20))
+def test_rows_are_divided_in_their_order(groups: list[int]) -> None:
+    batch = pa.RecordBatch.from_pydict({"n": pa.array(range(len(groups)), pa.int64())})
+    found = {group: some["n"].to_pylist() for group, some in divide(batch, np.array(groups, np.int64))}
+    assert found == {each: [at for at, group in enumerate(groups) if group == each] for each in set(groups)}
+
+
+def fill(rows: GroupedRows[int]) -> None:
+    for start in range(20):
+        rows.add(0, to_batch([(number % 3, "x" * 20, number) for number in range(start, start + 20)]))
+
+
+@pytest.mark.parametrize("sorts", [True, False])
+def test_no_file_is_left_where_reading_stops_midway(tmp_path: Path, sorts: bool) -> None:
+    budget = MemoryBudget(1 << 10, str(tmp_path))
+    rows = GroupedRows[int](budget, held=500, order=["a"] if sorts else [])
+    fill(rows)
+    assert len(list(tmp_path.iterdir())) == 1
+    batches = rows.sort(0) if sorts else rows.read(0)
+    next(batches)
+    rows.close()
+    assert not list(tmp_path.iterdir())
+    rows.close()
+
+
+def fill_and_sort(budget: MemoryBudget) -> None:
+    with GroupedRows[int](budget, held=500, order=["a"]) as rows:
+        fill(rows)
+        list(rows.sort(0))
+
+
+@pytest.mark.parametrize("failing", ["write_batch", "close"])
+def test_a_full_disk_is_an_error_and_leaves_no_file(
+    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = pa.ipc.new_file
+
+    class Full:
+        def __init__(self, sink: pa.NativeFile, schema: pa.Schema) -> None:
+            self._writer = opened(sink, schema)
+
+        def write_batch(self, batch: pa.RecordBatch) -> None:
+            if failing == "write_batch":
+                raise OSError(28, "No space left on device")
+            self._writer.write_batch(batch)
+
+        def close(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.ipc, "new_file", Full)
+    with pytest.raises(StorageError, match="No space left"):
+        fill_and_sort(MemoryBudget(1 << 10, str(tmp_path)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_merge_holds_a_part_of_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read ahead of the rows that come out is bounded, however many runs there are."""
+    reads = 0
+    make_reader = Spill.make_reader
+
+    def count(spill: Spill) -> Callable[[Spilled], pa.RecordBatch]:
+        read = make_reader(spill)
+
+        def count_read(spilled: Spilled) -> pa.RecordBatch:
+            nonlocal reads
+            batch = read(spilled)
+            reads += batch.num_rows
+            return batch
+
+        return count_read
+
+    monkeypatch.setattr(Spill, "make_reader", count)
+    with GroupedRows[int](MemoryBudget(1 << 10), held=1000, order=["n"]) as rows:
+        for start in range(40):  # runs that overlap from end to end
+            rows.add(0, to_batch([(0, "x" * 20, 40 * at + start) for at in range(30)]))
+        came = ahead = 0
+        for batch in rows.sort(0):
+            ahead = max(ahead, reads - came)
+            came += batch.num_rows
+    assert came == 1200
+    assert ahead <= 240

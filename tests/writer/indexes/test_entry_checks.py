@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hoodie_py.reader.memory import grouped
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import SortedRecords
-from hoodie_py.writer.indexes.entry_checks import Counts, compare
+from hoodie_py.writer.indexes.entry_checks import Comparison, Counts
 
 VALUES = st.dictionaries(st.binary(min_size=1, max_size=2), st.sampled_from([b"x", b"y"]), max_size=40)
 
 
-def sort(values: dict[bytes, bytes], batch_rows: int) -> SortedRecords:
-    records = SortedRecords(MemoryBudget(1 << 30), portion_bytes=100, batch_rows=batch_rows)
-    for key, value in values.items():
-        records.add(np.zeros(1, int), pa.array([key], pa.binary()), pa.array([value], pa.binary()))
-    return records
-
-
-@settings(max_examples=60, deadline=None)
-@given(VALUES, VALUES, st.integers(1, 4))
-def test_every_difference_is_found(expected: dict[bytes, bytes], found: dict[bytes, bytes], batch_rows: int) -> None:
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(expected=VALUES, found=VALUES, limit=st.sampled_from([1 << 10, 1 << 30]))
+def test_every_difference_is_found(
+    expected: dict[bytes, bytes], found: dict[bytes, bytes], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouped, "_BATCH_ROWS", 3)
     told: list[tuple[str, bytes, bytes | None, bytes | None]] = []
-    with sort(expected, batch_rows) as wanted, sort(found, batch_rows + 1) as there:
-        counts = compare(wanted, there, lambda *what: told.append(what))
+    with Comparison(MemoryBudget(limit)) as comparison:
+        for values, is_there in ((expected, False), (found, True)):
+            for key, value in values.items():
+                comparison.add(pa.array([key], pa.binary()), pa.array([value], pa.binary()), is_there=is_there)
+        counts = comparison.compare(lambda *what: told.append(what))
     assert sorted(told) == sorted(
         [
             *(("missing", key, value, None) for key, value in expected.items() if key not in found),
