@@ -1,8 +1,8 @@
 """GroupedRows: rows by group, on disk when memory is short, sorted if asked.
 
-Rows come in any order. Once the rows in memory exceed a number of bytes, those of every group are written to spill
-files. If rows are to be sorted, what is written at once is a sorted run, and the runs of a group are merged: a part of
-each run is in memory, and all rows up to the least of the parts' last rows are sorted together and given out.
+Rows come in any order. When they exceed a number of bytes, the rows of every group go to spill files. Rows that are to
+be sorted are written as sorted runs, one for each group, and ``sort`` merges the runs of a group: it holds a part of
+each run, and sorts all rows up to the least of the parts' last rows together. Only these rows are known to come next.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _MERGED_BYTES = 16 << 20
 _MOST_SORTED_BYTES = 1 << 30  # at once: Arrow's strings have offsets of 32 bits
 _BATCH_ROWS = 1 << 16
 _RUN_BATCH_ROWS = 1 << 13
+_PROBES = 32
 
 Group = TypeVar("Group", bound=Hashable)
 
@@ -87,7 +88,7 @@ class GroupedRows(Generic[Group]):
             self._write_out()
 
     def read(self, group: Group, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield rows of a group as they came, those from number ``start`` up to ``stop``. Threads may read at once."""
+        """Yield the rows of a group as they came, from number ``start`` up to ``stop``. Several threads may read."""
         assert not self._order
         self._complete()
         stop = self.counts.get(group, 0) if stop is None else stop
@@ -101,9 +102,9 @@ class GroupedRows(Generic[Group]):
             first += count
 
     def sort(self, group: Group) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a group in ascending order; rows that are equal there keep the order they came in.
+        """Yield the rows of a group in ascending order, nulls last; rows with equal keys keep the order they came in.
 
-        Rows in memory are given up as they are sorted, so a group can be sorted once.
+        Sorting gives up the rows in memory, so a group can be sorted once.
         """
         self._complete()
         runs = self._runs.get(group)
@@ -143,7 +144,8 @@ class GroupedRows(Generic[Group]):
 def divide(rows: pa.RecordBatch, groups: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each group's number and its rows, in their order. ``groups`` has the number of each row's group."""
     if (np.diff(groups) < 0).any():
-        at = np.argsort(groups, kind="stable")
+        small = groups.astype(np.min_scalar_type(groups.max()))  # NumPy sorts these by their digits
+        at = np.argsort(small, kind="stable")
         rows, groups = rows.take(from_numpy(at)), groups[at]
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
     for start, stop in pairwise(bounds if len(groups) else ()):
@@ -151,7 +153,7 @@ def divide(rows: pa.RecordBatch, groups: np.ndarray) -> Iterator[tuple[int, pa.R
 
 
 def keep_last(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the last of each row of neighbours that are equal in some columns, which have no nulls."""
+    """Yield the last row of each series of rows that are equal in some columns. The columns have no nulls."""
     for rows, after in pairwise(chain(batches, [None])):
         assert rows is not None
         last = np.zeros(rows.num_rows, bool)
@@ -173,10 +175,10 @@ def _sort(batches: list[pa.RecordBatch], order: Sequence[str], rows: int) -> Ite
     schema = batches[0].schema
     columns = pa.Table.from_batches(batches).columns
     batches.clear()
-    at = _find_order(pa.Table.from_arrays(columns, schema=schema), order)
     for number in range(len(columns)):
         columns[number] = columns[number].combine_chunks()
     joined = pa.RecordBatch.from_arrays(columns, schema=schema)
+    at = _find_order(joined, order)
     for start in range(0, len(at), rows):
         yield joined.take(at.slice(start, rows))
 
@@ -186,7 +188,7 @@ def _find_order(rows: pa.Table | pa.RecordBatch, order: Sequence[str]) -> pa.Arr
 
 
 def _merge(runs: Sequence[Iterator[pa.RecordBatch]], order: Sequence[str]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the rows of sorted runs window by window: batches whose rows come before all that follow."""
+    """Yield the rows of sorted runs window by window. Its batches hold rows that come before all others."""
     ahead = [(next(run), run) for run in runs]
     while ahead:
         counts = _count_rows_of_window([rows for rows, _ in ahead], order)
@@ -202,21 +204,23 @@ def _count_rows_of_window(heads: Sequence[pa.RecordBatch], order: Sequence[str])
     """Count the rows of each head up to the least of the heads' last rows. Of equal rows those of earlier heads come
     first.
 
-    All heads are searched at the same time, each by halves: one sort a step places a row of each.
+    All heads are searched at the same time: each step sorts some rows of every head together with the least last row.
     """
-    keys = [head.select(order) for head in heads]
-    low, high = np.zeros(len(heads), np.int64), np.array([head.num_rows for head in heads])
+    keys = [head.select(list(order)) for head in heads]
+    low, high = [0] * len(heads), [head.num_rows for head in heads]
     ends = [each.slice(each.num_rows - 1) for each in keys]
     least = _find_order(pa.Table.from_batches(ends), order)[0].as_py()
     low[least] = high[least]
-    while len(wanted := np.flatnonzero(low < high)):
-        middle = (low + high) // 2
-        at = int(np.searchsorted(wanted, least))
-        rows = [keys[number].slice(middle[number], 1) for number in wanted.tolist()]
-        places = to_numbers(_find_order(pa.Table.from_batches([*rows[:at], ends[least], *rows[at:]]), order))
-        before = np.zeros(len(places), bool)
-        before[places[: np.flatnonzero(places == at)[0]]] = True
-        before = np.delete(before, at)
-        low[wanted[before]] = middle[wanted[before]] + 1
-        high[wanted[~before]] = middle[wanted[~before]]
-    return low.tolist()
+    while low != high:
+        at = [np.arange(a, b, max(1, (b - a) // _PROBES)) for a, b in zip(low, high, strict=True)]
+        rows = [each.take(from_numpy(places)) for each, places in zip(keys, at, strict=True)]
+        rows[least] = ends[least]
+        owners = np.repeat(np.arange(len(rows)), [each.num_rows for each in rows])
+        owners = owners[to_numbers(_find_order(pa.Table.from_batches(rows), order)).astype(np.int64)]
+        before = np.bincount(owners[: np.flatnonzero(owners == least)[0]], minlength=len(rows)).tolist()
+        for number, (places, count) in enumerate(zip(at, before, strict=True)):
+            if count:
+                low[number] = int(places[count - 1]) + 1
+            if count < len(places):
+                high[number] = int(places[count])
+    return low

@@ -40,7 +40,7 @@ def check_layout(layout: Layout, schema: pa.Schema) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowKeys:
-    """Makes the columns to sort rows by. ``bounds``: sorted values of each column that ranks count in; () for none."""
+    """Makes the columns to sort rows by. ``bounds``: sorted values of each column, for ranks; () for none."""
 
     layout: Layout
     bounds: tuple[Numbers, ...] = ()

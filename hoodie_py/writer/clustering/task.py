@@ -158,7 +158,7 @@ class ClusteringTask:
 def sort_rows(
     batches: Iterable[pa.RecordBatch], keys: RowKeys, budget: MemoryBudget
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of batches of one schema in the order of their keys; equal ones keep their order.
+    """Yield the rows of batches of one schema in the order of their keys; rows with equal keys keep their order.
 
     Raises:
         StorageError: the disk is full or fails.

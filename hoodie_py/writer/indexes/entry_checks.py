@@ -74,9 +74,9 @@ class Counts:
 
 
 class Comparison:
-    """Values that should be there and values that are there, sorted by key in bounded memory. It is a context manager.
+    """Compares the values that should be there with the values that are there, in bounded memory, as a context manager.
 
-    All values that should be there are added first. Of values with one key the last one counts.
+    Add all values that should be there first. If several values have one key, the last one counts.
     """
 
     def __init__(self, budget: MemoryBudget) -> None:
