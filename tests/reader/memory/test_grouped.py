@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,12 @@ def fill_and_sort(budget: MemoryBudget) -> None:
         list(rows.sort(0))
 
 
+def break_midway(rows: GroupedRows[int]) -> None:
+    with suppress(StorageError):
+        fill(rows)
+    raise RuntimeError("the source broke")
+
+
 @pytest.mark.parametrize("failing", ["write_batch", "close"])
 def test_a_full_disk_is_an_error_and_leaves_no_file(
     tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
@@ -167,6 +174,12 @@ def test_a_full_disk_is_an_error_and_leaves_no_file(
     monkeypatch.setattr(pa.ipc, "new_file", Full)
     with pytest.raises(StorageError, match="No space left"):
         fill_and_sort(MemoryBudget(1 << 10, str(tmp_path)))
+    assert not list(tmp_path.iterdir())
+    with (
+        pytest.raises(RuntimeError, match="the source broke"),
+        GroupedRows[int](MemoryBudget(1 << 10, str(tmp_path))) as rows,
+    ):
+        break_midway(rows)
     assert not list(tmp_path.iterdir())
 
 
