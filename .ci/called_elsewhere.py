@@ -25,6 +25,7 @@ _.project
 _.env
 _.spark_conf
 _.skipped_blocks
+_.compaction_plan
 
 # The command line: typer makes choices of enumerations; `insert_overwrite` and others are operations by name, too
 _.read_optimized

@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from hoodie_py.writer.services.clean import CleanResult
     from hoodie_py.writer.services.clean_plan import CleanReport
     from hoodie_py.writer.services.compaction_report import CompactionResult, PlanReport, Progress
+    from hoodie_py.writer.services.due_service import DueService
     from hoodie_py.writer.upgrade.change_version import VersionChange
-    from hoodie_py.writer.upkeep.report import DueService, ServiceReport, ServiceStep
+    from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 _NAMES = {
     "hoodie_py.catalog": "Catalog CatalogTable open_catalog",
@@ -107,7 +108,8 @@ _NAMES = {
     "hoodie_py.writer.rollback.rollback": "RollbackResult",
     "hoodie_py.writer.savepoint.restore": "RestoreResult",
     "hoodie_py.writer.savepoint.savepoint": "Savepoint",
-    "hoodie_py.writer.upkeep.report": "DueService ServiceReport ServiceStep",
+    "hoodie_py.writer.services.due_service": "DueService",
+    "hoodie_py.writer.upkeep.report": "ServiceReport ServiceStep",
     "hoodie_py.writer.upgrade.change_version": "VersionChange",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.services.clean import CleanResult
     from hoodie_py.writer.services.clean_plan import CleanReport
-    from hoodie_py.writer.services.planned_run import Runner
+    from hoodie_py.writer.services.runner import Runner
 
 
 class HoodieTable(TableFrames, TableStates, TableServices):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from hoodie_py.cli.values import escape_controls
 
 if TYPE_CHECKING:
-    from hoodie_py.writer.upkeep.report import DueService, ServiceReport
+    from hoodie_py.writer.services.due_service import DueService
+    from hoodie_py.writer.upkeep.report import ServiceReport
 
 _STATES = {"due": "due", "waits": "waits", "unknown": "unknown", "not handled": "off", "not due": "fine"}
 _STYLE = """

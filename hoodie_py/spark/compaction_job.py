@@ -53,7 +53,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions, read_s3_settings
     from hoodie_py.spark.pin import open_table
     from hoodie_py.writer.precombine.merge_options import check_compaction_options, check_merger
-    from hoodie_py.writer.services import compaction, compaction_plan
+    from hoodie_py.writer.services.compaction import Compaction
     from hoodie_py.writer.timeline.session import WriteSession
 
     given = {PATH: asked.table, STORAGE_OPTIONS: asked.storage_options, TIMEZONE: asked.timezone}
@@ -66,18 +66,12 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     check_merger(snapshot.config, merger, override=asked.override_merger)
     session = WriteSession.open(snapshot, options=options, strategy=asked.strategy, merger=merger)
     check_compaction_options(snapshot.config, session.settings.options)
-    instant = asked.instant or compaction_plan.schedule(session)
+    service = Compaction(_ProgressLines())
+    instant = asked.instant or service.schedule(session)
     if asked.schedule_only:
         return f"Compaction {instant} is planned." if instant else "There was nothing to compact."
-    result = compaction.run(
-        session,
-        instant,
-        runner=SparkRunner(spark),
-        merger=merger,
-        override_merger=asked.override_merger,
-        on_progress=_ProgressLines(),
-    )
-    return str(result)
+    runner = SparkRunner(spark)
+    return str(service.run(session, instant, runner=runner, merger=merger, override_merger=asked.override_merger))
 
 
 class _ProgressLines:

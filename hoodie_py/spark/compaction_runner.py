@@ -38,12 +38,12 @@ from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.writer.services.compaction_task import OnRows
-from hoodie_py.writer.services.planned_run import R, Task
+from hoodie_py.writer.services.runner import R, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hoodie_py.writer.services.planned_run import Runner
+    from hoodie_py.writer.services.runner import Runner
 
     Engine = Runner | SparkSession
 

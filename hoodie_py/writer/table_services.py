@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.clustering.report import ClusteringReport, ClusteringResult
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.services.compaction_report import CompactionResult, OnProgress, PlanReport
-    from hoodie_py.writer.services.planned_run import Runner
+    from hoodie_py.writer.services.runner import Runner
     from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 
@@ -136,12 +136,13 @@ class TableServices(TableWrites):
             >>> trips.inspect.compaction_plan(instant).num_rows
             1
         """
-        from hoodie_py.writer.services import compaction_plan
+        from hoodie_py.writer.services.compaction import Compaction
+        from hoodie_py.writer.services.compaction_plan import dry_run as report
 
         session = self._open_session(options, lock, strategy=strategy)
         if dry_run:
-            return compaction_plan.dry_run(session)
-        instant = compaction_plan.schedule(session)
+            return report(session)
+        instant = Compaction().schedule(session)
         return self._refresh(instant, changed=instant is not None)
 
     def run_compaction(
@@ -181,19 +182,14 @@ class TableServices(TableWrites):
             1
         """
         from hoodie_py.writer.precombine.merge_options import check_compaction_options
-        from hoodie_py.writer.services import compaction
+        from hoodie_py.writer.services.compaction import Compaction
 
         merger = self._choose_merger(engine, merger)
         session = self._open_session(options, lock, merger)
         check_compaction_options(self._snapshot.config, session.settings.options)
-        result = compaction.run(
-            session,
-            instant,
-            runner=self._make_runner(engine),
-            merger=merger,
-            override_merger=override_merger,
-            on_progress=on_progress,
-        )
+        runner = self._make_runner(engine)
+        service = Compaction(on_progress)
+        result = service.run(session, instant, runner=runner, merger=merger, override_merger=override_merger)
         return self._refresh(result, changed=result.instant is not None)
 
     def compact(

@@ -9,7 +9,7 @@ from functools import partial
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash import checks
 from integration.crash.operations import (
     INDEX,

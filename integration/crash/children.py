@@ -144,7 +144,6 @@ def warm_up() -> None:
     from hoodie_py.writer.services import (
         clean,  # noqa: F401
         compaction,  # noqa: F401
-        compaction_plan,  # noqa: F401
     )
 
     pyarrow.array([1])

@@ -8,7 +8,7 @@ from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.writer.services import log_compaction as log_compaction_plan
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table
 

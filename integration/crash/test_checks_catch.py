@@ -10,7 +10,7 @@ import pytest
 
 from hoodie_py import CommitStateUnknownError
 from hoodie_py.writer.rollback import attempt
-from hoodie_py.writer.services import clean, planned_run
+from hoodie_py.writer.services import clean, planned_service
 from hoodie_py.writer.transaction import commit_protocol
 from hoodie_storage import local
 from integration.crash.__main__ import main
@@ -58,7 +58,7 @@ def test_the_metadata_table_ahead_of_the_timeline(
 
 def test_a_commit_before_its_files_are_right(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "remove_files", lambda *_, **__: 0)
-    monkeypatch.setattr(planned_run, "remove_files", lambda *_, **__: 0)
+    monkeypatch.setattr(planned_service, "remove_files", lambda *_, **__: 0)
     assert "orphan" in found(folder, "run", ".commit", KILL_BEFORE)
 
 

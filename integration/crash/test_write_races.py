@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash import checks
 from integration.crash.children import DIED, Child
 from integration.crash.faults import KILL_BEFORE, Plan, faulty

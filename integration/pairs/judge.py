@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py import HoodieError, HoodieTable
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash.operations import WRITES
 from integration.crash.stores import Place, files_at, open_table
 from integration.pairs.operations import ADDED, Operation, Turn

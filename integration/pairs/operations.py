@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash.operations import FEW_BLOCKS, KEEP_ONE
 from integration.pairs.tables import FAILED, SAVED, SCHEMA, Kind, Prepared, Rows, Values, rows_of
 

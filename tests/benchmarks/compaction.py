@@ -92,9 +92,8 @@ def child(path: str, codec: str, threads: int) -> Sample:
     from hoodie_py import HoodieTable
     from hoodie_py.writer.services import (
         compaction,  # noqa: F401 - imports are not what is measured
-        compaction_plan,  # noqa: F401 - imports are not what is measured
     )
-    from hoodie_py.writer.services.planned_run import LocalRunner
+    from hoodie_py.writer.services.runner import LocalRunner
 
     return cost_of(lambda: HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec}))
 

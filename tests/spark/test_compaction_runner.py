@@ -21,7 +21,7 @@ from hoodie_py.spark.compaction_runner import JOB_BYTES, JOBS, LARGEST_JOB, spli
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.services.compaction_report import Progress
 from hoodie_py.writer.services.compaction_task import CompactionTask
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.spark_custom import STRATEGY, TABLE, make_custom

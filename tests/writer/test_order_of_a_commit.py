@@ -18,7 +18,7 @@ from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.services import planned_run
+from hoodie_py.writer.services import planned_service
 from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
 from hoodie_py.writer.timeline.clock import InstantClock
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -111,7 +111,7 @@ def lost_once(monkeypatch: pytest.MonkeyPatch, what: str, when: str, completion:
     monkeypatch.setattr(MetadataTable, "commit", tell)
     monkeypatch.setattr(TimelineWriter, "complete", complete_it)
     if when == "before the metadata table":
-        for module, name in ((write_commit, "_settle_files"), (planned_run, "remove_files")):
+        for module, name in ((write_commit, "_settle_files"), (planned_service, "remove_files")):
             monkeypatch.setattr(module, name, _then(lost, getattr(module, name)))
     return made
 

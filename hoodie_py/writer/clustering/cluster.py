@@ -44,8 +44,6 @@ from hoodie_py.writer.refusals import check_pending_writes
 from hoodie_py.writer.rollback.attempt import undo_attempt
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.services.planned_run import (
-    LocalRunner,
-    Runner,
     begin_planned,
     check_no_rollback,
     check_still_planned,
@@ -57,6 +55,7 @@ from hoodie_py.writer.services.planned_run import (
     settle_results,
     with_schema_of,
 )
+from hoodie_py.writer.services.runner import LocalRunner, Runner
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
 from hoodie_py.writer.transaction.commit_protocol import (
     collect_sizes,

@@ -8,7 +8,7 @@ from hoodie_py.writer.clustering.cluster import list_pending, run
 from hoodie_py.writer.clustering.plan import schedule
 from hoodie_py.writer.clustering.report import ClusteringResult
 from hoodie_py.writer.precombine.merge_options import keep_if_own
-from hoodie_py.writer.services.planned_run import Runner
+from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 

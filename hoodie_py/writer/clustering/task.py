@@ -69,6 +69,11 @@ class ClusteringTask:
     targets: BucketTargets | None = None
 
     @property
+    def key(self) -> int:
+        """The task's number, which no other task of the run has."""
+        return self.index
+
+    @property
     def size(self) -> int:
         """Bytes of the slices' files, a measure of the work."""
         return sum(each.base_file.whole_size for each in self.slices if each.base_file is not None) + self._all_logs

@@ -17,7 +17,6 @@ from hoodie_py.options.write import (
     INLINE_SCHEDULE,
     SCHEMA_CHANGES,
     TABLE_SERVICES,
-    TRIGGERS,
 )
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
@@ -37,9 +36,10 @@ from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.schema_changes import describe_changes
-from hoodie_py.writer.services import clean, compaction, compaction_plan, log_compaction
+from hoodie_py.writer.services import clean, log_compaction
 from hoodie_py.writer.services import log_compaction as log_compaction_plan
-from hoodie_py.writer.services.planned_run import Runner
+from hoodie_py.writer.services.compaction import Compaction
+from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 
@@ -185,13 +185,12 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
         return done
     try:
         if write.snapshot.config.is_merge_on_read and (inline or schedule):
-            plan = session.settings.plan
-            due = replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0]))
-            done = replace(done, scheduled=compaction_plan.schedule(replace(session, settings=due)))
+            service = Compaction()
+            done = replace(done, scheduled=service.schedule(service.with_upkeep_options(session)))
         if done.scheduled is not None and inline:
             # Only a merger that is the table's own: readers merge by the table's rules.
             own = keep_if_own(session.look().config, write.merger)
-            result = compaction.run(session, done.scheduled, runner=runner, merger=own)
+            result = Compaction().run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
         if write.snapshot.config.is_merge_on_read and INLINE_LOG_COMPACTION.read(options):
             log_compaction.run(session, log_compaction_plan.schedule(session), runner=runner)

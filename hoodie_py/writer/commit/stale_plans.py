@@ -28,9 +28,9 @@ from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
-from hoodie_py.writer.services import compaction
+from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.compaction_report import CompactionResult
-from hoodie_py.writer.services.planned_run import Runner
+from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def run_or_take_back(
         HoodieError: as for a compaction, a rollback and a write.
     """
     try:
-        return compaction.run(session, instant, runner=runner, merger=merger)
+        return Compaction().run(session, instant, runner=runner, merger=merger)
     except StalePlanError as error:
         snapshot = session.look()
         if not snapshot.view.visibility.logs_carry_base_instant:
@@ -57,7 +57,7 @@ def run_or_take_back(
         _log.info("Keys are deleted where they would come back: %s", error)
         _check_hidden(session, snapshot, error.returning, merger)
         _delete_keys(session, snapshot, error.returning, merger)
-    return compaction.run(session, instant, runner=runner, merger=merger)
+    return Compaction().run(session, instant, runner=runner, merger=merger)
 
 
 def _check_hidden(

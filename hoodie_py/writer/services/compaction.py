@@ -1,314 +1,236 @@
-"""Run a planned compaction (Hudi ``RunCompactionActionExecutor``, ``BaseHoodieTableServiceClient.completeCompaction``).
+"""Compaction: merge the log files of file groups into new base files (Hudi ``RunCompactionActionExecutor``,
+``BaseHoodieTableServiceClient.completeCompaction``).
 
-The steps are those of ``commit_protocol``. A compaction begins by a check of its plan, and by removing what an earlier
-attempt left. The work is one task for each file group. On failure the compaction goes back to requested.
+The work is one task for each file group of the plan; ``PlannedService`` has the steps.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import Lock as ThreadLock
+from typing import Any, ClassVar
 
-from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import COMPACTION, Instant
 from hoodie_py.formats.timeline.plans import CompactionPlan
-from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.formats.timeline.writers import write_commit_metadata, write_compaction_plan
+from hoodie_py.options.write import TRIGGERS
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
-from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.indexes.index import MetadataCommit
-from hoodie_py.writer.indexes.metadata_table import MetadataTable
-from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.output_schema import load_output_schema
-from hoodie_py.writer.precombine.merge_options import check_merger, keep_if_own
-from hoodie_py.writer.refusals import check_compactable, check_pending_writes
-from hoodie_py.writer.rollback.attempt import undo_attempt
-from hoodie_py.writer.rollback.recovery import finish_rollbacks
-from hoodie_py.writer.services.compaction_plan import find_planned_slices
+from hoodie_py.writer.precombine.merge_options import keep_if_own
+from hoodie_py.writer.refusals import check_compactable
+from hoodie_py.writer.services.compaction_plan import find_planned_slices, make_plan
 from hoodie_py.writer.services.compaction_report import CompactionResult, OnProgress, Progress
+from hoodie_py.writer.services.compaction_strategy import Trigger, judge_trigger
 from hoodie_py.writer.services.compaction_task import CompactionTask
-from hoodie_py.writer.services.planned_run import (
-    LocalRunner,
-    Runner,
-    begin_planned,
-    check_no_rollback,
-    check_still_planned,
-    choose_planned,
-    list_known_rollbacks,
+from hoodie_py.writer.services.due_service import DueService
+from hoodie_py.writer.services.planned_service import PlannedService
+from hoodie_py.writer.services.runner import Runner
+from hoodie_py.writer.services.service_run import (
+    Done,
+    Opened,
+    describe_files,
+    make_facts,
     make_read_options,
-    make_run_facts,
-    put_back,
-    settle_results,
     with_schema_of,
 )
-from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
-from hoodie_py.writer.transaction.commit_protocol import (
-    collect_sizes,
-    collect_stats,
-    complete_instant,
-    remove_leftovers,
-    take_back_on_failure,
-    turn_missing_into_conflict,
-)
-from hoodie_py.writer.transaction.run_guard import guard_run
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
+from hoodie_py.writer.transaction.commit_protocol import collect_stats
 
 _OPERATION = "COMPACT"
-_WHAT = "compaction"
+
+_Opened = Opened[CompactionPlan, list[FileSlice], CompactionTask]
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenCompaction:
-    """A compaction that has begun: the table then, its plan, its tasks, and the rollbacks of earlier attempts."""
+@dataclass(frozen=True)
+class Compaction(PlannedService[CompactionPlan, list[FileSlice], CompactionTask, CompactionResult]):
+    """Merge the log files of file groups into new base files. ``on_progress`` is called while tasks run."""
 
-    snapshot: Snapshot
-    instant: Instant
-    plan: CompactionPlan
-    tasks: tuple[CompactionTask, ...]
-    known_rollbacks: frozenset[str]
-    schema_texts: Mapping[str, str]
-    avro_schema: str
-    run_id: int
+    name: ClassVar[str] = "compaction"
 
-    @property
-    def groups(self) -> list[GroupKey]:
-        """The file groups of the tasks."""
-        return [task.group for task in self.tasks]
+    on_progress: OnProgress | None = None
 
+    def judge(self, session: WriteSession, snapshot: Snapshot, judged: Mapping[str, DueService]) -> DueService:
+        """Judge by Hudi's trigger, and by what a plan would take."""
+        if not snapshot.config.is_merge_on_read:
+            return DueService(self.name, "not due", "a copy-on-write table has no log files")
+        check_compactable(snapshot)
+        instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+        settings = self.with_upkeep_options(session).settings.plan
+        trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+        if trigger is None:
+            return DueService(self.name, "not due", "nothing was written yet")
+        figures: dict[str, int | float | str] = {"delta commits": trigger.commits, "seconds": trigger.seconds}
+        figures |= _measure_logs(snapshot)
+        planned = make_plan(snapshot, instant, settings) if trigger.is_due else None
+        taken = 0 if planned is None else len(planned.plan.operations)
+        if trigger.is_due and not taken:
+            return DueService(self.name, "not due", f"{trigger}, but no file group can be planned", figures)
+        return DueService(self.name, "due" if taken else "not due", _describe_logs(trigger, figures), figures)
 
-@watch_calls("compaction")
-def run(
-    session: WriteSession,
-    instant: str | None = None,
-    *,
-    runner: Runner | None = None,
-    merger: Merger | None = None,
-    override_merger: bool = False,
-    on_progress: OnProgress | None = None,
-) -> CompactionResult:
-    """Run a pending compaction. ``instant`` is its request time, None for the oldest pending one; ``runner`` None means
-    threads of this process.
+    def with_upkeep_options(self, session: WriteSession) -> WriteSession:
+        """Return the session with the trigger that inline compactions have."""
+        settings = session.settings
+        plan = replace(settings.plan, trigger=settings.plan.trigger or TRIGGERS[0])
+        return replace(session, settings=replace(settings, plan=plan))
 
-    Raises:
-        ConflictError: another writer runs the compaction, rolled it back, or changed its file groups.
-        InvalidQueryError: no compaction is pending at that time, or the merger is not the table's.
-        InvalidTableError: the plan does not fit the table.
-        UnsupportedFeatureError: the table has a feature that is not handled.
-        MergeError: the table needs a merger that was not supplied, or versions do not merge.
-        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
-        StorageError: the store refused; the compaction is back to requested.
-    """
-    began = time.monotonic()
-    if runner is not None and not isinstance(runner, Runner):
-        raise UnsupportedFeatureError(
-            f"Compaction by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
-        )
-    snapshot = _recover(session, instant)
-    check_merger(snapshot.config, merger, override=override_merger)
-    pending = snapshot.timeline.select_pending_compactions().instants
-    chosen = choose_planned(snapshot, pending, instant, _WHAT)
-    if chosen is None:
-        return CompactionResult()
-    MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
-    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
-        begun = _begin(session, chosen.request_time, merger, alive)
-        undo = partial(put_back, session, begun.instant, begun.run_id, begun.groups, alive, _WHAT)
-        with take_back_on_failure(undo):
-            results = _run_tasks(begun, runner or LocalRunner(), on_progress, began)
-            alive.ensure_alive()
-            done = complete_instant(session, alive, _CompactionCompletion(session, begun, results))
-        remove_leftovers(session.files, done.request_time, results, "The compaction is complete", begun.run_id)
-    completion_time = done.completion_time or ""
-    return CompactionResult.of(chosen.request_time, completion_time, results, time.monotonic() - began)
+    def may_have_plans(self, snapshot: Snapshot) -> bool:
+        """Say whether the table is merge-on-read, or has a plan all the same."""
+        return snapshot.config.is_merge_on_read or bool(self.list_pending(snapshot))
 
+    def check_table(self, session: WriteSession, snapshot: Snapshot) -> None:
+        """Refuse a table that cannot be compacted here."""
+        check_compactable(snapshot)
 
-def _recover(session: WriteSession, instant: str | None) -> Snapshot:
-    """Finish pending rollbacks, that of the compaction too, and return the table after that."""
-    snapshot = session.look()
-    first = snapshot.timeline.select_pending_compactions().instants[:1]
-    chosen = instant or (first[0].request_time if first else None)
-    if chosen is None and not snapshot.config.is_merge_on_read:
-        return snapshot  # such a table never has a plan
-    check_compactable(snapshot)
-    return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
+    def make_plan(self, session: WriteSession, snapshot: Snapshot, instant: str) -> tuple[str, bytes] | None:
+        """Plan by the session's strategies; where they name a trigger, only if it is due."""
+        check_compactable(snapshot)
+        planned = make_plan(snapshot, instant, session.settings.plan)
+        if planned is None or not planned.plan.operations:
+            return None
+        return COMPACTION, write_compaction_plan(planned.plan)
 
+    def list_pending(self, snapshot: Snapshot) -> Sequence[Instant]:
+        """Return the pending compactions, oldest first."""
+        return snapshot.timeline.timeline.select_pending_compactions().instants
 
-def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenCompaction:
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        pending = snapshot.timeline.select_pending_compactions().find(instant)
-        if pending is None:
-            raise ConflictError("Another writer finished the compaction, or took it back.", instant=instant)
-        plan = snapshot.timeline.read_compaction_plan(pending)
-        _check(snapshot, instant)
-        MetadataTable.check(snapshot, session.settings.metadata_mode)
+    def read_plan(self, snapshot: Snapshot, instant: Instant) -> CompactionPlan:
+        """Return a pending plan."""
+        return snapshot.timeline.read_compaction_plan(instant)
+
+    def find(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        plan: CompactionPlan,
+        instant: str,
+        earlier: list[FileSlice] | None = None,
+    ) -> list[FileSlice]:
+        """Return the slices with the files that the plan names."""
+        return find_planned_slices(snapshot, plan, instant)
+
+    def open(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        pending: Instant,
+        plan: CompactionPlan,
+        found: list[FileSlice],
+        merger: Merger | None,
+    ) -> _Opened:
+        """Make a task for each slice."""
         select_strategy(snapshot.config, session.settings.options, merger, writing=False)
-        slices = find_planned_slices(snapshot, plan, instant)
-        begun = _plan_tasks(session, snapshot, pending, plan, slices, merger)
-        undo = partial(undo_attempt, session, snapshot, pending, begun.groups)
-        begin_planned(session, snapshot, begun.instant, {path for path, _ in begun.groups}, undo, alive, holding)
-    return begun
-
-
-def _check(snapshot: Snapshot, instant: str) -> None:
-    check_compactable(snapshot)
-    check_pending_writes(snapshot, instant)
-    check_no_rollback(snapshot, instant, _WHAT)
-
-
-def _plan_tasks(
-    session: WriteSession,
-    snapshot: Snapshot,
-    pending: Instant,
-    plan: CompactionPlan,
-    slices: Sequence[FileSlice],
-    merger: Merger | None,
-) -> _OpenCompaction:
-    snapshot = with_schema_of(snapshot, pending.request_time)
-    schema = load_output_schema(snapshot)
-    facts = make_run_facts(session, snapshot, pending, schema, choose_codec(session.settings.file, snapshot, slices))
-    options = make_read_options(session)
-    tasks = tuple(
-        CompactionTask(
-            file_slice=each,
-            info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
-            facts=facts,
-            index=index,
-            merger=merger,
-            options=options,
+        snapshot = with_schema_of(snapshot, pending.request_time)
+        facts = make_facts(session, snapshot, pending, found)
+        schema, options = facts.schema, make_read_options(session)
+        tasks = tuple(
+            CompactionTask(
+                file_slice=each,
+                info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
+                facts=facts,
+                index=index,
+                merger=merger,
+                options=options,
+            )
+            for index, each in enumerate(found)
         )
-        for index, each in enumerate(slices)
-    )
-    known = list_known_rollbacks(snapshot, pending.request_time)
-    requested = replace(pending, state=REQUESTED)
-    return _OpenCompaction(snapshot, requested, plan, tasks, known, schema.commit_texts, schema.avro, facts.run_id)
+        return Opened(session, snapshot, pending, plan, found, tasks, tuple(task.group for task in tasks), facts)
+
+    def run_tasks(self, opened: _Opened, runner: Runner) -> list[TaskResult]:
+        """Run all tasks, and report the progress."""
+        return super().run_tasks(opened, _Metered(runner, opened, self.on_progress))
+
+    def describe(self, opened: _Opened, results: Sequence[TaskResult]) -> MetadataCommit:
+        """Return the new base files, and the log files that are in them."""
+        taken = {task.group: frozenset(log.path for log in task.file_slice.log_files) for task in opened.tasks}
+        merger = keep_if_own(opened.snapshot.config, next((task.merger for task in opened.tasks), None))
+        files = describe_files(opened, results, "compaction", _OPERATION)
+        return replace(files, compacted=taken, merger=merger)
+
+    def make_content(self, opened: _Opened, results: Sequence[TaskResult], now: Snapshot) -> bytes:
+        """Return the commit metadata."""
+        return make_compaction_content(opened, results, now, _OPERATION)
+
+    def check_overlap(self, opened: _Opened, before: Snapshot, after: Snapshot) -> None:
+        """Check the plan's file groups again."""
+        find_planned_slices(after, opened.plan, opened.time)
+
+    def sum_up(self, done: Done[CompactionPlan, list[FileSlice], CompactionTask] | None) -> CompactionResult:
+        """Return what was done."""
+        if done is None:
+            return CompactionResult()
+        return CompactionResult.of(done.opened.time, done.completion_time, done.results, done.seconds)
 
 
-class _ProgressMeter:
-    """Adds up the results of tasks and reports the progress."""
+class _Metered:
+    """A runner that adds up the results of tasks and reports the progress."""
 
-    def __init__(self, begun: _OpenCompaction, on_progress: OnProgress | None, began: float) -> None:
-        self._sizes = {task.group: task.size for task in begun.tasks}
-        self._instant = begun.instant.request_time
+    def __init__(self, runner: Runner, opened: _Opened, on_progress: OnProgress | None) -> None:
+        self._runner = runner
+        self._sizes = {task.group: task.size for task in opened.tasks}
+        self._opened = opened
         self._tell = on_progress
-        self._began = began
         self._guard = ThreadLock()
         self._rows = 0
         self._done: dict[GroupKey, TaskResult] = {}
 
-    def on_rows(self, rows: int) -> None:
+    def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
+        """Yield the result of each task. Of several attempts at one task the first counts."""
+        del on_rows
+        for result in self._runner.run(tasks, self._count):
+            with self._guard:
+                self._done.setdefault(result.group, result)
+                self._rows = max(self._rows, sum(each.stat.num_writes for each in self._done.values()))
+                self._report()
+            yield result
+
+    def _count(self, rows: int) -> None:
         """Count rows that a task wrote."""
         with self._guard:
             self._rows += rows
             self._report()
 
-    def on_result(self, result: TaskResult) -> None:
-        """Count a finished task. Of several attempts at one task the first counts."""
-        with self._guard:
-            self._done.setdefault(result.group, result)
-            self._rows = max(self._rows, sum(each.stat.num_writes for each in self._done.values()))
-            self._report()
-
-    @property
-    def results(self) -> list[TaskResult]:
-        """One result for each finished file group."""
-        return list(self._done.values())
-
     def _report(self) -> None:
         if self._tell is not None:
             self._tell(
                 Progress(
-                    instant=self._instant,
+                    instant=self._opened.time,
                     file_groups=len(self._sizes),
                     file_groups_done=len(self._done),
                     bytes_total=sum(self._sizes.values()),
                     bytes_done=sum(self._sizes[group] for group in self._done),
                     rows=self._rows,
-                    seconds=time.monotonic() - self._began,
+                    seconds=time.monotonic() - self._opened.began,
                 )
             )
 
 
-def _run_tasks(
-    begun: _OpenCompaction, runner: Runner, on_progress: OnProgress | None, began: float
-) -> list[TaskResult]:
-    """Run all tasks, the largest first."""
-    meter = _ProgressMeter(begun, on_progress, began)
-    tasks = sorted(begun.tasks, key=lambda task: task.size, reverse=True)
-    for result in runner.run(tasks, meter.on_rows):
-        meter.on_result(result)
-    groups = {task.group for task in begun.tasks}
-    if {result.group for result in meter.results} != groups:
-        raise ConflictError("The engine did not run every task.", instant=begun.instant.request_time)
-    return meter.results
+def make_compaction_content(
+    opened: Opened[CompactionPlan, Any, Any], results: Sequence[TaskResult], now: Snapshot, operation: str
+) -> bytes:
+    """Return the commit metadata of a compaction or log compaction."""
+    facts = opened.facts
+    extra = {**opened.plan.extra_metadata, RUN_ID: str(facts.run_id), **facts.schema.commit_texts}
+    stats = collect_stats(results)
+    metadata = CommitMetadata(operation_type=operation, extra_metadata=extra, compacted=True, write_stats=stats)
+    return write_commit_metadata(metadata, now.config.timeline_layout)
 
 
-@dataclass(frozen=True, slots=True)
-class _CompactionCompletion:
-    """How a compaction completes."""
-
-    session: WriteSession
-    begun: _OpenCompaction
-    results: Sequence[TaskResult]
-    adds_files: bool = True
-    can_run_again: bool = True
-
-    @property
-    def known_rollbacks(self) -> frozenset[str]:
-        """Rollbacks of earlier attempts."""
-        return self.begun.known_rollbacks
-
-    def describe(self) -> MetadataCommit:
-        """Return the new base files, and the log files that are in them."""
-        return MetadataCommit(
-            self.session,
-            self.begun.snapshot,
-            self.begun.instant.request_time,
-            "compaction",
-            _OPERATION,
-            added=collect_sizes(self.results),
-            stats=collect_stats(self.results),
-            compacted={
-                task.group: frozenset(log.path for log in task.file_slice.log_files) for task in self.begun.tasks
-            },
-            results=self.results,
-            schema=self.begun.avro_schema,
-            merger=keep_if_own(self.begun.snapshot.config, next((task.merger for task in self.begun.tasks), None)),
-        )
-
-    def check_still_ours(self, now: Snapshot) -> Instant:
-        """Check that no other writer changed the compaction, its plan or its file groups."""
-        begun = self.begun
-        read, known = now.timeline.read_compaction_plan, begun.known_rollbacks
-        found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
-        _check(now, found.request_time)
-        _find_slices(now, begun)
-        return found
-
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Check the files of the results and remove those of other attempts."""
-        instant = self.begun.instant.request_time
-        settle_results(self.session.files, instant, self.begun.groups, self.results, ensure_own, _WHAT)
-
-    def make_content(self, now: Snapshot) -> bytes:
-        """Return the commit metadata."""
-        extra = {**self.begun.plan.extra_metadata, RUN_ID: str(self.begun.run_id), **self.begun.schema_texts}
-        stats = collect_stats(self.results)
-        metadata = CommitMetadata(operation_type=_OPERATION, extra_metadata=extra, compacted=True, write_stats=stats)
-        return write_commit_metadata(metadata, now.config.timeline_layout)
-
-    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
-        """Check the plan's file groups again."""
-        _find_slices(after, self.begun)
+def _measure_logs(snapshot: Snapshot) -> dict[str, int | float | str]:
+    slices = snapshot.view.list_slices()
+    base = sum(each.base_file.size for each in slices if each.base_file is not None)
+    logs = [log.size for each in slices for log in each.log_files]
+    ratio = {"log to base": round(sum(logs) / base, 3)} if base else {}
+    return {"log files": len(logs), "log bytes": sum(logs), "base bytes": base, **ratio}
 
 
-def _find_slices(now: Snapshot, begun: _OpenCompaction) -> list[FileSlice]:
-    return find_planned_slices(now, begun.plan, begun.instant.request_time)
+def _describe_logs(trigger: Trigger, figures: Mapping[str, int | float | str]) -> str:
+    ratio = f", {figures['log to base']:.0%} of the base files" if "log to base" in figures else ""
+    return f"{trigger}; {figures['log files']:,} log files of {figures['log bytes']:,} bytes{ratio}"

@@ -29,9 +29,8 @@ from uuid import uuid4
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
 from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import CLUSTERING, COMMIT, COMPACTION, DELTA_COMMIT
+from hoodie_py.formats.timeline.instants import CLUSTERING, COMMIT, DELTA_COMMIT
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
-from hoodie_py.formats.timeline.writers import write_compaction_plan
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.log.log_files import ScannedBlock
 from hoodie_py.reader.log.scan import scan_log_files
@@ -44,7 +43,6 @@ from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
-from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.services.compaction_report import PlannedSlice, PlanReport
 from hoodie_py.writer.services.compaction_strategy import (
     Candidates,
@@ -55,7 +53,6 @@ from hoodie_py.writer.services.compaction_strategy import (
 from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import iterate_planned_slices
-from hoodie_py.writer.transaction.run_guard import forget_finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +63,8 @@ class PlannedCompaction:
     report: PlanReport
 
 
-def schedule(session: WriteSession) -> str | None:
-    """Save a compaction plan and return its instant; None if there is nothing to compact, or it is not due.
-
-    Raises:
-        UnsupportedFeatureError: the table has a feature that is not handled, or its timeline is ahead of the clock.
-        ConflictError: another writer holds the lock, or a pending write is in the way.
-        InvalidQueryError: a strategy is unknown, or an option has a bad value.
-        CommitStateUnknownError: the store did not say whether the plan was saved.
-    """
-    recovered = session.look()
-    check_compactable(recovered)
-    finish_rollbacks(session, recovered)
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        check_compactable(snapshot)
-        forget_finished(session, snapshot)
-        instant = session.clock.take(find_newest_time(snapshot.timeline))
-        planned = make_plan(snapshot, instant, session.settings.plan)
-        if planned is None or not planned.plan.operations:
-            return None
-        content = write_compaction_plan(planned.plan)
-        holding.ensure_held()
-        session.open_timeline(snapshot).request(instant, COMPACTION, content)
-    return instant
-
-
 def dry_run(session: WriteSession) -> PlanReport:
-    """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
+    """Report what would be planned. It writes nothing and takes no lock; errors as for ``Compaction.schedule``."""
     snapshot = session.look()
     check_compactable(snapshot)
     instant = session.clock.peek(find_newest_time(snapshot.timeline))

@@ -58,6 +58,11 @@ class CompactionTask:
         return self.file_slice.partition_path, self.file_slice.file_id
 
     @property
+    def key(self) -> tuple[str, str]:
+        """The file group, which no other task of the run has."""
+        return self.group
+
+    @property
     def size(self) -> int:
         """Bytes of the slice's files, a measure of the work."""
         base = self.file_slice.base_file

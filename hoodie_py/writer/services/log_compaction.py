@@ -48,8 +48,6 @@ from hoodie_py.writer.services.compaction_report import CompactionResult
 from hoodie_py.writer.services.compaction_strategy import measure_operation
 from hoodie_py.writer.services.log_compaction_task import LogCompactionTask, UnjoinableLogError
 from hoodie_py.writer.services.planned_run import (
-    LocalRunner,
-    Runner,
     begin_planned,
     check_no_rollback,
     check_still_planned,
@@ -59,6 +57,7 @@ from hoodie_py.writer.services.planned_run import (
     make_run_facts,
     with_schema_of,
 )
+from hoodie_py.writer.services.runner import LocalRunner, Runner
 from hoodie_py.writer.timeline.session import PLAN_ID, RUN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import (
     collect_sizes,

@@ -77,6 +77,11 @@ class LogCompactionTask:
         return self.file_slice.partition_path, self.file_slice.file_id
 
     @property
+    def key(self) -> tuple[str, str]:
+        """The file group, which no other task of the run has."""
+        return self.group
+
+    @property
     def size(self) -> int:
         """Bytes of the log files, a measure of the work."""
         return self.log_bytes

@@ -15,7 +15,8 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.lock.heartbeat import is_alive, read_life
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
-from hoodie_py.writer.services import compaction, compaction_plan, log_compaction
+from hoodie_py.writer.services import log_compaction
+from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_rollbacks, list_pending_writes
@@ -41,9 +42,9 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
     snapshot = session.look()
     if count_logs(snapshot):
         unbounded = replace(session, settings=replace(session.settings, plan=PlanSettings(strategies=(_STRATEGY,))))
-        instant = compaction_plan.schedule(unbounded)
+        instant = Compaction().schedule(unbounded)
         if instant is not None:
-            compaction.run(session, instant, merger=merger)
+            Compaction().run(session, instant, merger=merger)
     return session.look()
 
 

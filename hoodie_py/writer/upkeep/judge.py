@@ -12,29 +12,27 @@ split or merge, unless it sorts or the options say otherwise; a log compaction i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
 from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_MAX_COMMITS, SCHEDULE_INLINE, SINGLE_GROUPS
 from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
-from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE, TRIGGERS
+from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.choice import choose_instants
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.clustering import plan as clustering_plan
 from hoodie_py.writer.index_jobs.services import list_due
-from hoodie_py.writer.refusals import check_compactable
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
-from hoodie_py.writer.services import clean, clean_plan, compaction_plan
+from hoodie_py.writer.services import clean, clean_plan
 from hoodie_py.writer.services import log_compaction as log_compaction_plan
 from hoodie_py.writer.services.clean_plan import CleanSettings
-from hoodie_py.writer.services.compaction_strategy import Trigger, judge_trigger
+from hoodie_py.writer.services.due_service import DueService, State
 from hoodie_py.writer.services.log_compaction import check_foldable
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
-from hoodie_py.writer.upkeep.report import DueService, State
 
 FAILED_WRITES, PENDING_PLANS, INDEX_BUILDS = "failed writes", "pending plans", "index builds"
 COMPACT, FOLD, CLUSTER, CLEAN = "compaction", "log compaction", "clustering", "clean"
@@ -141,12 +139,6 @@ def judge_index_builds(snapshot: Snapshot) -> DueService:
     return DueService(INDEX_BUILDS, "not due", "no index is unfinished")
 
 
-def with_trigger(session: WriteSession) -> WriteSession:
-    """Return the session with the trigger that inline compactions have."""
-    plan = session.settings.plan
-    return replace(session, settings=replace(session.settings, plan=replace(plan, trigger=plan.trigger or TRIGGERS[0])))
-
-
 def with_pairs(session: WriteSession) -> WriteSession:
     """Return the session with options that cluster no file group alone, unless they ask for it."""
     if SINGLE_GROUPS.find_text(session.settings.options) is not None:
@@ -163,38 +155,6 @@ def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
         return DueService(METADATA, "not due", f"{METADATA_MODE} is {session.settings.metadata_mode}")
     due = list_due(session, snapshot)
     return DueService(METADATA, "due" if due else "not due", "; ".join(due) or "nothing of it is old enough")
-
-
-def judge_compaction(session: WriteSession, snapshot: Snapshot) -> DueService:
-    """Judge by Hudi's trigger, and by what a plan would take."""
-    if not snapshot.config.is_merge_on_read:
-        return DueService(COMPACT, "not due", "a copy-on-write table has no log files")
-    check_compactable(snapshot)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline))
-    settings = with_trigger(session).settings.plan
-    trigger = judge_trigger(snapshot.timeline, instant, settings)
-    if trigger is None:
-        return DueService(COMPACT, "not due", "nothing was written yet")
-    figures: dict[str, int | float | str] = {"delta commits": trigger.commits, "seconds": trigger.seconds}
-    figures |= _measure_logs(snapshot)
-    planned = compaction_plan.make_plan(snapshot, instant, settings) if trigger.is_due else None
-    taken = 0 if planned is None else len(planned.plan.operations)
-    if trigger.is_due and not taken:
-        return DueService(COMPACT, "not due", f"{trigger}, but no file group can be planned", figures)
-    return DueService(COMPACT, "due" if taken else "not due", _describe(trigger, figures), figures)
-
-
-def _measure_logs(snapshot: Snapshot) -> dict[str, int | float | str]:
-    slices = snapshot.view.list_slices()
-    base = sum(each.base_file.size for each in slices if each.base_file is not None)
-    logs = [log.size for each in slices for log in each.log_files]
-    ratio = {"log to base": round(sum(logs) / base, 3)} if base else {}
-    return {"log files": len(logs), "log bytes": sum(logs), "base bytes": base, **ratio}
-
-
-def _describe(trigger: Trigger, figures: Mapping[str, int | float | str]) -> str:
-    ratio = f", {figures['log to base']:.0%} of the base files" if "log to base" in figures else ""
-    return f"{trigger}; {figures['log files']:,} log files of {figures['log bytes']:,} bytes{ratio}"
 
 
 def judge_log_compaction(session: WriteSession, snapshot: Snapshot, compaction: DueService | None) -> DueService:

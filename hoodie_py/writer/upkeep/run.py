@@ -28,12 +28,14 @@ from hoodie_py.writer.index_jobs.requests import define_index
 from hoodie_py.writer.index_jobs.services import run_metadata_services
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.rollback.rollback import RollbackResult
-from hoodie_py.writer.services import clean, compaction_plan, log_compaction
+from hoodie_py.writer.services import clean, log_compaction
 from hoodie_py.writer.services import log_compaction as log_compaction_plan
-from hoodie_py.writer.services.planned_run import Runner
+from hoodie_py.writer.services.compaction import Compaction
+from hoodie_py.writer.services.due_service import DueService
+from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.upkeep import judge
-from hoodie_py.writer.upkeep.report import DueService, ServiceReport, ServiceStep
+from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 SERVICES = (
     judge.FAILED_WRITES,
@@ -183,7 +185,8 @@ class ServiceRun:
 
     def compact(self) -> Texts:
         """Plan a compaction and carry it out."""
-        planned = compaction_plan.schedule(judge.with_trigger(self.session))
+        service = Compaction()
+        planned = service.schedule(service.with_upkeep_options(self.session))
         if planned is not None:
             yield str(self.run_compaction(planned))
 
@@ -266,7 +269,7 @@ def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: dict[st
         judge.PENDING_PLANS: lambda: judge.judge_plans(session, snapshot),
         judge.INDEX_BUILDS: lambda: judge.judge_index_builds(snapshot),
         judge.METADATA: lambda: judge.judge_metadata(session, snapshot),
-        judge.COMPACT: lambda: judge.judge_compaction(session, snapshot),
+        judge.COMPACT: lambda: Compaction().judge(session, snapshot, judged),
         judge.FOLD: lambda: judge.judge_log_compaction(session, snapshot, judged.get(judge.COMPACT)),
         judge.CLUSTER: lambda: judge.judge_clustering(session, snapshot),
         judge.CLEAN: lambda: judge.judge_clean(session, snapshot),

@@ -26,7 +26,7 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.formats.timeline.replace_plan import write_clustering_plan
 from hoodie_py.writer.index.bucket import find_hash_ranges
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.transaction.commit_protocol import collect_sizes, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from tests.writer.compaction_tables import QUICK, leftovers, orphans

@@ -25,7 +25,7 @@ from hoodie_py.writer.index_jobs import table_indexes
 from hoodie_py.writer.index_jobs.build import build_partition
 from hoodie_py.writer.index_jobs.requests import define_index
 from hoodie_py.writer.services import clean
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.table_properties import change_properties
 from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.slow_writes import pending, slowly

@@ -19,7 +19,7 @@ from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.writer.rollback.finish import begin_rollback
 from hoodie_py.writer.rollback.written_files import find_written_files
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan

@@ -13,7 +13,7 @@ from hoodie_py import ConflictError, HoodieTable
 from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.indexes.returning_keys import StalePlanError
-from hoodie_py.writer.services import compaction
+from hoodie_py.writer.services.compaction import Compaction
 from tests.reader.mergers import Sums
 from tests.writer.compaction_tables import QUICK
 from tests.writer.indexes.indexed_rows import make_secondary, read_index, read_places, read_secondary
@@ -198,7 +198,7 @@ def test_a_key_that_reads_see_is_not_deleted(tmp_path: Path, monkeypatch: pytest
         error.returning = {("", first): pa.array(["b"])}
         raise error
 
-    monkeypatch.setattr(compaction, "run", refuse)
+    monkeypatch.setattr(Compaction, "run", refuse)
     report = HoodieTable.open(tmp_path).services(run=True, options=BESIDE_OTHERS, only=["pending plans"])
     assert [each.outcome for each in report.steps] == ["conflict"]
     assert "written meanwhile" in report.steps[0].text

@@ -9,7 +9,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, StorageError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from tests.corpus import corpus_names
 from tests.writer.compaction_tables import QUICK, leftovers, opened, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan

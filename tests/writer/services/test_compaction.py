@@ -23,10 +23,10 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder, parse_base_file_name
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.rollback.attempt import remove_files
-from hoodie_py.writer.services import planned_run
+from hoodie_py.writer.services import planned_service
 from hoodie_py.writer.services.compaction_report import CompactionResult, Progress
 from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, completed, leftovers, opened, orphans, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan
 
@@ -219,7 +219,7 @@ def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(tmp_p
         return count
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(planned_run, "remove_files", another)
+        patched.setattr(planned_service, "remove_files", another)
         HoodieTable.open(base).compact(late, options=QUICK)
     assert len(late.tasks) > 0
     assert (orphans(base), leftovers(base)) == ([], [])

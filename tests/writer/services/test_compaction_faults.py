@@ -10,7 +10,7 @@ import pytest
 
 from hoodie_py import HoodieError, HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, completed, copied, leftovers, missing, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 

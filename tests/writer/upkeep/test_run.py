@@ -15,7 +15,7 @@ from hoodie_py.formats.config.table_config import METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.writer.clustering import cluster
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services import clean
-from hoodie_py.writer.services.planned_run import LocalRunner
+from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.upkeep.run import SERVICES
 from tests.benchmarks.counting_files import open_counted
