@@ -370,10 +370,11 @@ class TableServices(TableWrites):
             1
         """
         from hoodie_py.writer.precombine.merge_options import check_merger
-        from hoodie_py.writer.services import log_compaction
+        from hoodie_py.writer.services.log_compaction import LogCompaction
 
         check_merger(self._snapshot.config, merger, override=False)
         session = self._open_session(options, lock, self._choose_merger(engine, merger))
-        instant = log_compaction.schedule(session)
-        result = log_compaction.run(session, instant, runner=self._make_runner(engine))
+        service = LogCompaction()
+        instant = service.schedule(session)
+        result = service.run(session, instant, runner=self._make_runner(engine))
         return self._refresh(result, changed=result.instant is not None)

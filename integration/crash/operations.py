@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
-from hoodie_py.writer.services import log_compaction as log_compaction_plan
+from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table
@@ -111,7 +111,7 @@ def archive(table: HoodieTable, subject: Subject) -> Any:
 
 
 def plan_log_compaction(table: HoodieTable, subject: Subject) -> Any:
-    return log_compaction_plan.schedule(table._open_session({**FEW_BLOCKS, **subject.options}, None))
+    return LogCompaction().schedule(table._open_session({**FEW_BLOCKS, **subject.options}, None))
 
 
 def log_compact(table: HoodieTable, subject: Subject) -> Any:

@@ -36,9 +36,9 @@ from hoodie_py.writer.partitioner.fill import Fill
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.schema_changes import describe_changes
-from hoodie_py.writer.services import clean, log_compaction
-from hoodie_py.writer.services import log_compaction as log_compaction_plan
+from hoodie_py.writer.services import clean
 from hoodie_py.writer.services.compaction import Compaction
+from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
@@ -193,7 +193,8 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
             result = Compaction().run(session, done.scheduled, runner=runner, merger=own)
             done = replace(done, compaction=result)
         if write.snapshot.config.is_merge_on_read and INLINE_LOG_COMPACTION.read(options):
-            log_compaction.run(session, log_compaction_plan.schedule(session), runner=runner)
+            folding = LogCompaction()
+            folding.run(session, folding.schedule(session), runner=runner)
         done = replace(done, clustering=clustering.run_inline(session, write.merger, runner))
         if AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))

@@ -15,8 +15,8 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.lock.heartbeat import is_alive, read_life
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
-from hoodie_py.writer.services import log_compaction
 from hoodie_py.writer.services.compaction import Compaction
+from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_rollbacks, list_pending_writes
@@ -36,7 +36,7 @@ def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapsho
     if not snapshot.config.is_merge_on_read:
         return snapshot
     for each in snapshot.timeline.select_pending_log_compactions():
-        log_compaction.run(session, each.request_time)
+        LogCompaction().run(session, each.request_time)
     for each in session.look().timeline.select_pending_compactions():
         run_or_take_back(session, each.request_time, merger=merger)
     snapshot = session.look()

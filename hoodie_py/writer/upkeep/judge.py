@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
 from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_MAX_COMMITS, SCHEDULE_INLINE, SINGLE_GROUPS
-from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
 from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.choice import choose_instants
@@ -26,10 +25,8 @@ from hoodie_py.writer.clustering import plan as clustering_plan
 from hoodie_py.writer.index_jobs.services import list_due
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
 from hoodie_py.writer.services import clean, clean_plan
-from hoodie_py.writer.services import log_compaction as log_compaction_plan
 from hoodie_py.writer.services.clean_plan import CleanSettings
 from hoodie_py.writer.services.due_service import DueService, State
-from hoodie_py.writer.services.log_compaction import check_foldable
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
@@ -155,24 +152,6 @@ def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
         return DueService(METADATA, "not due", f"{METADATA_MODE} is {session.settings.metadata_mode}")
     due = list_due(session, snapshot)
     return DueService(METADATA, "due" if due else "not due", "; ".join(due) or "nothing of it is old enough")
-
-
-def judge_log_compaction(session: WriteSession, snapshot: Snapshot, compaction: DueService | None) -> DueService:
-    """Judge by what a plan would take, which reads the headers of blocks; without that if a compaction is due."""
-    if not snapshot.config.is_merge_on_read:
-        return DueService(FOLD, "not due", "a copy-on-write table has no log files")
-    check_foldable(session, snapshot)
-    if compaction is not None and compaction.is_due:
-        return DueService(FOLD, "not due", "the compaction takes all log files")
-    least = BLOCKS_THRESHOLD.read(session.settings.options)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline))
-    taken = log_compaction_plan.make_plan(session, snapshot, instant).operations
-    files = sum(len(each.delta_files) for each in taken)
-    figures = {"file slices": len(taken), "log files": files, "threshold": least}
-    if not taken:
-        return DueService(FOLD, "not due", f"no log has blocks of {least} commits", figures)
-    why = f"{len(taken):,} file slices have log blocks of {least} or more commits, in {files:,} log files"
-    return DueService(FOLD, "due", why, figures)
 
 
 def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:

@@ -28,10 +28,10 @@ from hoodie_py.writer.index_jobs.requests import define_index
 from hoodie_py.writer.index_jobs.services import run_metadata_services
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.rollback.rollback import RollbackResult
-from hoodie_py.writer.services import clean, log_compaction
-from hoodie_py.writer.services import log_compaction as log_compaction_plan
+from hoodie_py.writer.services import clean
 from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.due_service import DueService
+from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.upkeep import judge
@@ -192,7 +192,7 @@ class ServiceRun:
 
     def fold_logs(self) -> Texts:
         """Plan a log compaction and carry it out."""
-        planned = log_compaction_plan.schedule(self.session)
+        planned = LogCompaction().schedule(self.session)
         if planned is not None:
             yield str(self.run_log_compaction(planned))
 
@@ -220,7 +220,7 @@ class ServiceRun:
 
     def run_log_compaction(self, instant: str) -> object:
         """Carry out a plan."""
-        return f"Log compaction: {log_compaction.run(self.session, instant, runner=self.runner)}"
+        return f"Log compaction: {LogCompaction().run(self.session, instant, runner=self.runner)}"
 
     def run_clustering(self, instant: str) -> object:
         """Carry out a plan."""
@@ -270,7 +270,7 @@ def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: dict[st
         judge.INDEX_BUILDS: lambda: judge.judge_index_builds(snapshot),
         judge.METADATA: lambda: judge.judge_metadata(session, snapshot),
         judge.COMPACT: lambda: Compaction().judge(session, snapshot, judged),
-        judge.FOLD: lambda: judge.judge_log_compaction(session, snapshot, judged.get(judge.COMPACT)),
+        judge.FOLD: lambda: LogCompaction().judge(session, snapshot, judged),
         judge.CLUSTER: lambda: judge.judge_clustering(session, snapshot),
         judge.CLEAN: lambda: judge.judge_clean(session, snapshot),
         judge.ARCHIVAL: lambda: judge.judge_archival(session, snapshot),

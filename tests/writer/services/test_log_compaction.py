@@ -8,7 +8,7 @@ import pytest
 
 from hoodie_py import HoodieTable, RecordMerger
 from hoodie_py.errors import ConflictError, InvalidQueryError, MergeError, UnsupportedFeatureError
-from hoodie_py.writer.services import log_compaction
+from hoodie_py.writer.services.log_compaction import LogCompaction
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK, copied, leftovers, orphans
 from tests.writer.transaction.test_second_look import before_the_completed_file
@@ -69,7 +69,7 @@ def test_rows_stay_and_later_changes_still_count(kind: Kind, seed: int, tmp_path
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_what_a_plan_names_is_not_replaced(kind: Kind, tmp_path: Path) -> None:
     table = filled(tmp_path / "t", kind)
-    instant = log_compaction.schedule(table._open_session(SMALL, None))
+    instant = LogCompaction().schedule(table._open_session(SMALL, None))
     before = data(table)
     with pytest.raises(ConflictError, match="is about to rewrite a file group"):
         table.insert_overwrite_table([row(40, 9)], SMALL)
@@ -83,13 +83,13 @@ def test_what_a_plan_names_is_not_replaced(kind: Kind, tmp_path: Path) -> None:
 def test_writers_go_on_while_a_plan_is_pending(kind: Kind, tmp_path: Path) -> None:
     table = filled(tmp_path / "t", kind)
     session = table._open_session(SMALL, None)
-    instant = log_compaction.schedule(session)
-    assert log_compaction.schedule(session) is None
+    instant = LogCompaction().schedule(session)
+    assert LogCompaction().schedule(session) is None
     table = table.refresh()
     assert table.schedule_compaction(options=QUICK) is None
     table.upsert([row(number, 9, "while") for number in range(0, 12, 2)], SMALL)
     before = data(table)
-    assert log_compaction.run(table._open_session(SMALL, None)).instant == instant
+    assert LogCompaction().run(table._open_session(SMALL, None)).instant == instant
     assert data(table.refresh()) == before
 
 
@@ -121,7 +121,7 @@ def test_a_failed_run_is_taken_back_and_a_plan_can_be_rolled_back(
     [pending] = table.timeline.select_pending()
     assert (pending.action, pending.state) == ("logcompaction", "requested")
     with monkeypatch.context() as patch:
-        patch.setattr(log_compaction, "_abort", lambda *_: None)  # as if the process had died
+        patch.setattr(LogCompaction, "put_back", lambda *_: None)  # as if the process had died
         with pytest.raises(RuntimeError, match="stopped"):
             table.log_compact(Broken(), SMALL)
     assert data(HoodieTable.open(tmp_path / "t")) == before
@@ -131,7 +131,7 @@ def test_a_failed_run_is_taken_back_and_a_plan_can_be_rolled_back(
     table.upsert([row(number, 9, "new") for number in range(12)], SMALL)
     table.upsert([row(number, 10, "new") for number in range(12)], SMALL)
     table.upsert([row(number, 11, "new") for number in range(12)], SMALL)
-    second = log_compaction.schedule(table._open_session(SMALL, None))
+    second = LogCompaction().schedule(table._open_session(SMALL, None))
     table.rollback(str(second), QUICK)
     assert list(table.timeline.select_pending()) == []
     assert len(data(table)) == 12
