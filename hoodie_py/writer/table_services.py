@@ -255,12 +255,13 @@ class TableServices(TableWrites):
             >>> len(instant), trips.timeline.select_pending().last.action
             (17, 'clustering')
         """
-        from hoodie_py.writer.clustering import plan
+        from hoodie_py.writer.clustering.cluster import Clustering
+        from hoodie_py.writer.clustering.plan import dry_run as report
 
         session = self._open_session(options, lock)
         if dry_run:
-            return plan.dry_run(session)
-        instant = plan.schedule(session)
+            return report(session)
+        instant = Clustering().schedule(session)
         return self._refresh(instant, changed=instant is not None)
 
     def run_clustering(
@@ -297,15 +298,14 @@ class TableServices(TableWrites):
             >>> trips.run_clustering(instant).rows_written
             3
         """
-        from hoodie_py.writer.clustering import cluster
+        from hoodie_py.writer.clustering.cluster import Clustering
         from hoodie_py.writer.precombine.merge_options import check_compaction_options
 
         merger = self._choose_merger(engine, merger)
         session = self._open_session(options, lock, merger)
         check_compaction_options(self._snapshot.config, session.settings.options)
-        result = cluster.run(
-            session, instant, runner=self._make_runner(engine), merger=merger, override_merger=override_merger
-        )
+        runner = self._make_runner(engine)
+        result = Clustering().run(session, instant, runner=runner, merger=merger, override_merger=override_merger)
         return self._refresh(result, changed=result.instant is not None)
 
     def cluster(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import CommitStateUnknownError, ConflictError, HoodieError, HoodieTable, Instant, InvalidTableError
-from hoodie_py.writer.clustering.cluster import list_pending as list_clusterings
+from hoodie_py.writer.clustering.cluster import Clustering
 from integration.histories.expected import COMMITS, expect, has_failed_writes
 from integration.histories.findings import Counts, Difference
 from integration.histories.model import Model
@@ -156,7 +156,7 @@ class Outcome:
         """Return what the timeline says of plans: made, carried out, taken back."""
         model, events = self.model, list[Event]()
         done = {each.request_time: each.action for each in after if each.is_completed}
-        clusterings = {each.request_time for each in list_clusterings(self.table._snapshot)}
+        clusterings = {each.request_time for each in Clustering().list_pending(self.table._snapshot)}
         folding = {each.request_time for each in after if each.action == "logcompaction"}
         compacting = {each.request_time for each in after if each.action == "compaction" and not each.is_completed}
         fresh = {action: {each for each in new if done[each] == action} for action in set(done.values())}

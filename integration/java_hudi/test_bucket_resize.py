@@ -225,7 +225,7 @@ def test_a_resize_that_we_roll_back_leaves_nothing_to_java(table: Table, monkeyp
     instant = ours.schedule_clustering({**INDEX, **GROW})
     assert instant is not None
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0)
+        patched.setattr("hoodie_py.writer.clustering.cluster.Clustering.make_content", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             ours.run_clustering(instant)
     HoodieTable.open(table.path).rollback(instant)

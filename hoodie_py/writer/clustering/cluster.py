@@ -1,338 +1,267 @@
-"""Run a planned clustering (Hudi ``SparkExecuteClusteringCommitActionExecutor``, ``RunClusteringStrategy``).
+"""Clustering: write the rows of small file groups anew into larger ones (Hudi ``RunClusteringStrategy``,
+``SparkExecuteClusteringCommitActionExecutor``).
 
-The steps are those of ``commit_protocol``. A clustering begins by a check of its plan, and by removing what an earlier
-attempt left. The work is one task for each group of the plan. The completed instant is a replace commit: it has the new
-files, and the file groups whose rows are in them now. On failure the clustering goes back to requested. Where it
-changes ranges of hashes, it writes them last, and confirms them when it has completed (``hash_ranges``).
+The work is one task for each group of the plan; ``PlannedService`` has the steps. The completed instant is a replace
+commit: it has the new files, and the file groups whose rows are in them now. Where a clustering changes ranges of
+hashes, it writes them last, and confirms them when it has completed (``hash_ranges``).
 """
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any, ClassVar
 
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import REQUESTED, Instant
-from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
+from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT, Instant
+from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace, write_clustering_plan
 from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.options.clustering import SORT_COLUMNS, TARGET_FILE_BYTES
+from hoodie_py.options.clustering import (
+    ASYNC_MAX_COMMITS,
+    INLINE_CLUSTERING,
+    INLINE_MAX_COMMITS,
+    SCHEDULE_INLINE,
+    SINGLE_GROUPS,
+    SORT_COLUMNS,
+    TARGET_FILE_BYTES,
+)
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
-from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable
+from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable, count_commits, make_plan, resolve_settings
 from hoodie_py.writer.clustering.planned import find_planned_groups
 from hoodie_py.writer.clustering.report import ClusteringResult
 from hoodie_py.writer.clustering.resize import Resize, find_resize
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import Layout, check_planned_execution
 from hoodie_py.writer.clustering.task import ClusteringTask
-from hoodie_py.writer.handles.base_codec import choose_codec
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.indexes.index import MetadataCommit
-from hoodie_py.writer.indexes.metadata_table import MetadataTable
-from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
-from hoodie_py.writer.precombine.merge_options import check_merger
-from hoodie_py.writer.refusals import check_pending_writes
-from hoodie_py.writer.rollback.attempt import undo_attempt
-from hoodie_py.writer.rollback.recovery import finish_rollbacks
-from hoodie_py.writer.services.planned_run import (
-    begin_planned,
-    check_no_rollback,
-    check_still_planned,
-    choose_planned,
-    list_known_rollbacks,
+from hoodie_py.writer.precombine.merge_options import keep_if_own
+from hoodie_py.writer.services.due_service import DueService
+from hoodie_py.writer.services.planned_service import PlannedService
+from hoodie_py.writer.services.runner import Runner
+from hoodie_py.writer.services.service_run import (
+    Done,
+    Opened,
+    describe_files,
+    make_facts,
     make_read_options,
-    make_run_facts,
-    put_back,
-    settle_results,
     with_schema_of,
 )
-from hoodie_py.writer.services.runner import LocalRunner, Runner
-from hoodie_py.writer.timeline.session import RUN_ID, WriteSession
-from hoodie_py.writer.transaction.commit_protocol import (
-    collect_sizes,
-    collect_stats,
-    complete_instant,
-    remove_leftovers,
-    take_back_on_failure,
-    turn_missing_into_conflict,
-)
+from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
+from hoodie_py.writer.transaction.commit_protocol import collect_stats
 from hoodie_py.writer.transaction.hash_ranges import confirm_hash_ranges, save_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering
-from hoodie_py.writer.transaction.run_guard import guard_run
 
-_WHAT = "clustering"
 _ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenClustering:
-    """A clustering that has begun: the table then, its plan, its tasks, and the rollbacks of earlier attempts."""
+class PlannedGroups:
+    """The slices of each group of a plan, and what the plan does to ranges of hashes."""
 
-    snapshot: Snapshot
-    instant: Instant
-    plan: RequestedReplace
-    tasks: tuple[ClusteringTask, ...]
-    known_rollbacks: frozenset[str]
-    schema: OutputSchema
-    run_id: int
+    groups: Sequence[tuple[FileSlice, ...]]
     resize: Resize | None
 
-    @property
-    def replaced(self) -> dict[str, tuple[str, ...]]:
-        """File ids of the groups that are replaced, by partition path."""
-        found: dict[str, tuple[str, ...]] = {}
-        for partition, file_id in self.plan.iterate_file_groups():
-            found[partition] = (*found.get(partition, ()), file_id)
-        return found
 
-    @property
-    def places(self) -> list[GroupKey]:
-        """Where new files may be: any file group of the plan's partitions."""
-        return [(partition, "") for partition in self.replaced]
+_Opened = Opened[RequestedReplace, PlannedGroups, ClusteringTask]
 
 
-@watch_calls("clustering")
-def run(
-    session: WriteSession,
-    instant: str | None = None,
-    *,
-    runner: Runner | None = None,
-    merger: Merger | None = None,
-    override_merger: bool = False,
-) -> ClusteringResult:
-    """Run a pending clustering. ``instant`` is its request time, None for the oldest pending one; ``runner`` None means
-    threads of this process.
+@dataclass(frozen=True)
+class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask, ClusteringResult]):
+    """Write the rows of small file groups anew into larger ones."""
 
-    Raises:
-        ConflictError: another writer runs the clustering, rolled it back, or changed its file groups.
-        InvalidQueryError: no clustering is pending at that time, or the merger is not the table's.
-        InvalidTableError: the plan does not fit the table.
-        UnsupportedFeatureError: the table or the plan has a feature that is not handled.
-        MergeError: the table needs a merger that was not supplied, or versions do not merge.
-        CommitStateUnknownError: the store did not say whether a file was written; nothing was taken back.
-        StorageError: the store refused; the clustering is back to requested.
-    """
-    began = time.monotonic()
-    if runner is not None and not isinstance(runner, Runner):
-        raise UnsupportedFeatureError(
-            f"Clustering by an engine of type {type(runner).__name__}.", hint="Leave it out, or give one with run()."
+    name: ClassVar[str] = "clustering"
+
+    def judge(self, session: WriteSession, snapshot: Snapshot, judged: Mapping[str, DueService]) -> DueService:
+        """Judge by the commits since the last clustering, and by what a plan would take."""
+        chosen = self.with_upkeep_options(session)
+        settings = resolve_settings(chosen, snapshot)
+        options = chosen.settings.options
+        key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
+        least = key.read(options)
+        commits, last = count_commits(snapshot)
+        since = f"{commits} of {least} commits "
+        since += f"since the clustering at {last}" if last else "and no clustering yet"
+        figures: dict[str, int | float | str] = {"commits": commits}
+        if commits < least:
+            return DueService(self.name, "not due", since, figures)
+        instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+        report = make_plan(chosen, snapshot, instant, settings).report
+        small = sum(len(each.file_ids) for each in report.groups)
+        new = sum(each.new_files for each in report.groups)
+        size = sum(each.base_bytes for each in report.groups)
+        figures |= {"small files": small, "bytes": size, "new files": new}
+        if not small:
+            why = "no small file groups to put together" if settings.resize is None else report.not_due
+            return DueService(self.name, "not due", f"{since}; {why}", figures)
+        why = f"{since}; {small:,} file groups of {size:,} bytes would become {new:,}"
+        return DueService(self.name, "due", why, figures)
+
+    def with_upkeep_options(self, session: WriteSession) -> WriteSession:
+        """Return the session with options that cluster no file group alone, unless they ask for it."""
+        if SINGLE_GROUPS.find_text(session.settings.options) is not None:
+            return session
+        options = {**session.settings.options, str(SINGLE_GROUPS): "false"}
+        return replace(session, settings=replace(session.settings, options=options))
+
+    def run_inline(
+        self, session: WriteSession, merger: Merger | None, runner: Runner | None
+    ) -> ClusteringResult | None:
+        """Run pending clusterings, then plan and run one if enough commits came since the last, and return its result
+        (Hudi ``BaseHoodieTableServiceClient.inlineClustering``).
+
+        None if the options do not ask for it, or nothing is due. With the option that only plans, a plan is made and
+        left. Errors are those of ``schedule`` and ``run``.
+        """
+        options = session.settings.options
+        if INLINE_CLUSTERING.read(options):
+            own = keep_if_own(session.look().config, merger)
+            for pending in self.list_pending(session.look()):
+                self.run(session, pending.request_time, runner=runner, merger=own)
+            planned = self.schedule(session, only_if_due=True)
+            return None if planned is None else self.run(session, planned, runner=runner, merger=own)
+        if SCHEDULE_INLINE.read(options) and not self.list_pending(session.look()):
+            self.schedule(session, only_if_due=True)
+        return None
+
+    def check_plannable(self, session: WriteSession, snapshot: Snapshot) -> None:
+        """Refuse a table that cannot be clustered here, and bad options."""
+        resolve_settings(session, snapshot)
+
+    def has_enough_commits(self, session: WriteSession, snapshot: Snapshot) -> bool:
+        """Say whether enough commits came after the last clustering, as the options for inline planning ask."""
+        options = session.settings.options
+        commits, _ = count_commits(snapshot)
+        if INLINE_CLUSTERING.read(options) and commits < INLINE_MAX_COMMITS.read(options):
+            return False
+        return not (SCHEDULE_INLINE.read(options) and commits < ASYNC_MAX_COMMITS.read(options))
+
+    def check_table(self, session: WriteSession, snapshot: Snapshot) -> None:
+        """Refuse a table that cannot be clustered here."""
+        check_clusterable(snapshot)
+
+    def make_plan(self, session: WriteSession, snapshot: Snapshot, instant: str) -> tuple[str, bytes] | None:
+        """Plan the groups of small files, or the buckets that are to change."""
+        plan = make_plan(session, snapshot, instant, resolve_settings(session, snapshot)).plan
+        if not plan.groups:
+            return None
+        action = CLUSTERING if snapshot.config.timeline_layout > 1 else REPLACE_COMMIT
+        return action, write_clustering_plan(plan, session.files.java_uri)
+
+    def list_pending(self, snapshot: Snapshot) -> list[Instant]:
+        """Return the pending clusterings, oldest first."""
+        pending = snapshot.timeline.timeline.select_pending_replacements()
+        return [each for each in pending if is_clustering(snapshot, each)]
+
+    def read_plan(self, snapshot: Snapshot, instant: Instant) -> RequestedReplace:
+        """Return a pending plan."""
+        return snapshot.timeline.read_replace_plan(instant)
+
+    def find(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        plan: RequestedReplace,
+        instant: str,
+        earlier: PlannedGroups | None = None,
+    ) -> PlannedGroups:
+        """Return the slices that the plan names, and what it does to ranges of hashes."""
+        resize = find_resize(snapshot, plan, instant)
+        if resize is None and check_clusterable(snapshot) is not None:
+            raise UnsupportedFeatureError(
+                "A clustering of a table with consistent hashing whose plan says nothing of ranges of hashes.",
+                hint="Roll it back.",
+                instant=instant,
+            )
+        check_planned_execution(plan.strategy, of_buckets=resize is not None)
+        if earlier is not None and resize != earlier.resize:
+            raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=instant)
+        heirs = None if resize is None else resize.find_heirs(plan)
+        return PlannedGroups(find_planned_groups(snapshot, plan, instant, heirs), resize)
+
+    def open(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        pending: Instant,
+        plan: RequestedReplace,
+        found: PlannedGroups,
+        merger: Merger | None,
+    ) -> _Opened:
+        """Make a task for each group. New files may be in any file group of the plan's partitions."""
+        options, groups = session.settings.options, found.groups
+        select_strategy(snapshot.config, options, merger, writing=False)
+        snapshot = with_schema_of(snapshot, pending.request_time)
+        facts = make_facts(session, snapshot, pending, [each for group in groups for each in group])
+        schema, layout = facts.schema, _find_layout(plan, options)
+        check_layout(layout, schema.arrow)
+        read, target = make_read_options(session), TARGET_FILE_BYTES.read(options)
+        targets = [None] * len(groups) if found.resize is None else found.resize.make_targets(snapshot, options)
+        tasks = tuple(
+            ClusteringTask(
+                slices=slices,
+                infos=tuple(snapshot.read_info(each).as_stored(schema.arrow, schema.defaults) for each in slices),
+                facts=facts,
+                index=index,
+                layout=layout,
+                file_bytes=_choose_file_bytes(slices, group, target),
+                keeps_meta=plan.preserves_metadata,
+                merger=merger,
+                options=read,
+                targets=bucket,
+            )
+            for index, (slices, group, bucket) in enumerate(zip(groups, plan.groups or (), targets, strict=True))
         )
-    snapshot = _recover(session, instant)
-    check_merger(snapshot.config, merger, override=override_merger)
-    chosen = choose_planned(snapshot, list_pending(snapshot), instant, _WHAT)
-    if chosen is None:
-        return ClusteringResult()
-    MetadataTable.check(snapshot, session.settings.metadata_mode)  # before a heartbeat leaves its folder
-    with turn_missing_into_conflict(session, snapshot), guard_run(session, chosen.request_time) as alive:
-        begun = _begin(session, chosen.request_time, merger, alive)
-        undo = partial(put_back, session, begun.instant, begun.run_id, begun.places, alive, _WHAT)
-        with take_back_on_failure(undo):
-            results = _run_tasks(begun, runner or LocalRunner())
-            alive.ensure_alive()
-            done = complete_instant(session, alive, _ClusteringCompletion(session, begun, results))
-        remove_leftovers(session.files, done.request_time, results, "The clustering is complete", begun.run_id)
-        _confirm(session, begun)
-    replaced = sum(map(len, begun.replaced.values()))
-    completion_time = done.completion_time or ""
-    return ClusteringResult.of(chosen.request_time, completion_time, replaced, results, time.monotonic() - began)
+        places = tuple((partition, "") for partition in _list_replaced(plan))
+        return Opened(session, snapshot, pending, plan, found, tasks, places, facts)
 
+    def split(self, outcome: Any) -> tuple[Hashable, tuple[TaskResult, ...]]:
+        """Return the task's number and the results of its files."""
+        index, results = outcome
+        return index, results
 
-def _confirm(session: WriteSession, begun: _OpenClustering) -> None:
-    if begun.resize is not None:
-        try:
-            confirm_hash_ranges(session.files, begun.instant.request_time, begun.resize.ranges)
-        except HoodieError as error:  # the archival does it
-            text = f"The clustering is complete, its ranges of hashes are not confirmed: {error}"
-            warnings.warn(HoodieWarning(text), stacklevel=3)
-
-
-def list_pending(snapshot: Snapshot) -> list[Instant]:
-    """Return the pending clusterings, oldest first."""
-    pending = snapshot.timeline.select_pending_replacements()
-    return [each for each in pending if is_clustering(snapshot, each)]
-
-
-def _recover(session: WriteSession, instant: str | None) -> Snapshot:
-    """Finish pending rollbacks, that of the clustering too, and return the table after that."""
-    snapshot = session.look()
-    check_clusterable(snapshot)
-    pending = list_pending(snapshot)
-    chosen = instant or (pending[0].request_time if pending else None)
-    return session.look() if finish_rollbacks(session, snapshot, chosen) else snapshot
-
-
-def _begin(session: WriteSession, instant: str, merger: Merger | None, alive: Heartbeat) -> _OpenClustering:
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        pending = next((each for each in list_pending(snapshot) if each.request_time == instant), None)
-        if pending is None:
-            raise ConflictError("Another writer finished the clustering, or took it back.", instant=instant)
-        plan = snapshot.timeline.read_replace_plan(pending)
-        resize = _check(snapshot, plan, instant)
-        MetadataTable.check(snapshot, session.settings.metadata_mode)
-        select_strategy(snapshot.config, session.settings.options, merger, writing=False)
-        groups = find_planned_groups(snapshot, plan, instant, None if resize is None else resize.find_heirs(plan))
-        begun = _plan_tasks(session, snapshot, pending, plan, groups, resize, merger)
-        undo = partial(undo_attempt, session, snapshot, pending, begun.places)
-        begin_planned(session, snapshot, begun.instant, begun.replaced, undo, alive, holding)
-    return begun
-
-
-def _check(snapshot: Snapshot, plan: RequestedReplace, instant: str) -> Resize | None:
-    """Check that the plan can be carried out, and return what it does to ranges of hashes."""
-    engine = check_clusterable(snapshot)
-    check_pending_writes(snapshot, instant)
-    check_no_rollback(snapshot, instant, _WHAT)
-    resize = find_resize(snapshot, plan, instant)
-    if resize is None and engine is not None:
-        raise UnsupportedFeatureError(
-            "A clustering of a table with consistent hashing whose plan says nothing of ranges of hashes.",
-            hint="Roll it back.",
-            instant=instant,
-        )
-    check_planned_execution(plan.strategy, of_buckets=resize is not None)
-    return resize
-
-
-def _plan_tasks(
-    session: WriteSession,
-    snapshot: Snapshot,
-    pending: Instant,
-    plan: RequestedReplace,
-    groups: Sequence[tuple[FileSlice, ...]],
-    resize: Resize | None,
-    merger: Merger | None,
-) -> _OpenClustering:
-    snapshot = with_schema_of(snapshot, pending.request_time)
-    schema = load_output_schema(snapshot)
-    options = session.settings.options
-    layout = _find_layout(plan, options)
-    check_layout(layout, schema.arrow)
-    codec = choose_codec(session.settings.file, snapshot, [each for group in groups for each in group])
-    facts = make_run_facts(session, snapshot, pending, schema, codec)
-    read = make_read_options(session)
-    target = TARGET_FILE_BYTES.read(options)
-    targets = [None] * len(groups) if resize is None else resize.make_targets(snapshot, options)
-    tasks = tuple(
-        ClusteringTask(
-            slices=slices,
-            infos=tuple(snapshot.read_info(each).as_stored(schema.arrow, schema.defaults) for each in slices),
-            facts=facts,
-            index=index,
-            layout=layout,
-            file_bytes=_choose_file_bytes(slices, group, target),
-            keeps_meta=plan.preserves_metadata,
-            merger=merger,
-            options=read,
-            targets=bucket,
-        )
-        for index, (slices, group, bucket) in enumerate(zip(groups, plan.groups or (), targets, strict=True))
-    )
-    known = list_known_rollbacks(snapshot, pending.request_time)
-    requested = replace(pending, state=REQUESTED)
-    return _OpenClustering(snapshot, requested, plan, tasks, known, schema, facts.run_id, resize)
-
-
-def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
-    """Return the layout of a plan. Java's plans name the sort columns only, so the options tell the rest."""
-    named = {name: text for name, text in options.items() if name != SORT_COLUMNS}
-    return Layout.from_options({**named, **plan.strategy_params})
-
-
-def _choose_file_bytes(slices: Iterable[FileSlice], group: ClusteringGroup, target: int) -> int:
-    """Return the size at which files end: the rows are spread evenly over the planned number of files."""
-    total = sum(each.base_file.whole_size for each in slices if each.base_file is not None)
-    count = max(1, group.num_output_file_groups or 1)
-    return target if count == 1 else max(1, min(target, int(_ROOM * total / count)))
-
-
-def _run_tasks(begun: _OpenClustering, runner: Runner) -> list[TaskResult]:
-    """Run all tasks, the largest first, and return the results of their files. The first attempt at a task counts."""
-    done: dict[int, tuple[TaskResult, ...]] = {}
-    for index, results in runner.run(sorted(begun.tasks, key=lambda task: task.size, reverse=True), _ignore_rows):
-        done.setdefault(index, results)
-    if done.keys() != {task.index for task in begun.tasks}:
-        raise ConflictError("The engine did not run every task.", instant=begun.instant.request_time)
-    return [result for results in done.values() for result in results]
-
-
-def _ignore_rows(rows: int) -> None:
-    del rows
-
-
-@dataclass(frozen=True, slots=True)
-class _ClusteringCompletion:
-    """How a clustering completes."""
-
-    session: WriteSession
-    begun: _OpenClustering
-    results: Sequence[TaskResult]
-    adds_files: bool = True
-    can_run_again: bool = True
-
-    @property
-    def known_rollbacks(self) -> frozenset[str]:
-        """Rollbacks of earlier attempts."""
-        return self.begun.known_rollbacks
-
-    def describe(self) -> MetadataCommit:
-        """Return the new base files and the replaced file groups."""
-        return MetadataCommit(
-            self.session,
-            self.begun.snapshot,
-            self.begun.instant.request_time,
-            "clustering",
-            OPERATION,
-            added=collect_sizes(self.results),
-            stats=collect_stats(self.results),
-            replaced=self.begun.replaced,
-            results=self.results,
-            schema=self.begun.schema.avro,
-        )
-
-    def check_still_ours(self, now: Snapshot) -> Instant:
-        """Check that no other writer changed the clustering, its plan or its file groups."""
-        begun = self.begun
-        read, known = now.timeline.read_replace_plan, begun.known_rollbacks
-        found = check_still_planned(now, begun.instant, begun.plan, read, known, _WHAT)
-        resize = _check(now, begun.plan, found.request_time)
-        if resize != begun.resize:
-            raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=found.request_time)
-        heirs = None if resize is None else resize.find_heirs(begun.plan)
-        find_planned_groups(now, begun.plan, found.request_time, heirs)
-        return found
-
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+    def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
         """Check the files of the results, remove those of other attempts, and write ranges of hashes."""
-        instant = self.begun.instant.request_time
-        settle_results(self.session.files, instant, self.begun.places, self.results, ensure_own, _WHAT)
-        for ranges in () if self.begun.resize is None else self.begun.resize.ranges.values():
-            save_hash_ranges(self.session.files, ranges)
+        super().settle(opened, results, ensure_own)
+        resize = opened.found.resize
+        for ranges in () if resize is None else resize.ranges.values():
+            save_hash_ranges(opened.session.files, ranges)
 
-    def make_content(self, now: Snapshot) -> bytes:
+    def confirm(self, opened: _Opened) -> None:
+        """Confirm the new ranges of hashes."""
+        resize = opened.found.resize
+        if resize is not None:
+            try:
+                confirm_hash_ranges(opened.session.files, opened.time, resize.ranges)
+            except HoodieError as error:  # the archival does it
+                text = f"The clustering is complete, its ranges of hashes are not confirmed: {error}"
+                warnings.warn(HoodieWarning(text), stacklevel=4)
+
+    def describe(self, opened: _Opened, results: Sequence[TaskResult]) -> MetadataCommit:
+        """Return the new base files and the replaced file groups."""
+        files = describe_files(opened, results, "clustering", OPERATION)
+        return replace(files, replaced=_list_replaced(opened.plan))
+
+    def make_content(self, opened: _Opened, results: Sequence[TaskResult], now: Snapshot) -> bytes:
         """Return the commit metadata."""
+        facts = opened.facts
         metadata = CommitMetadata(
             operation_type=OPERATION,
-            extra_metadata={RUN_ID: str(self.begun.run_id), **self.begun.schema.commit_texts},
-            write_stats=collect_stats(self.results),
-            replaced_file_ids=self.begun.replaced,
+            extra_metadata={RUN_ID: str(facts.run_id), **facts.schema.commit_texts},
+            write_stats=collect_stats(results),
+            replaced_file_ids=_list_replaced(opened.plan),
         )
         return write_commit_metadata(metadata, now.config.timeline_layout, replace=True)
 
-    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
+    def check_overlap(self, opened: _Opened, before: Snapshot, after: Snapshot) -> None:
         """Check that no commit between two looks changed a replaced file group."""
-        own = self.begun.instant.request_time
-        known = {each.request_time for each in before.timeline.list_completed_writes()} | {own}
-        groups = set(self.begun.plan.iterate_file_groups())
+        known = {each.request_time for each in before.timeline.list_completed_writes()} | {opened.time}
+        groups = set(opened.plan.iterate_file_groups())
         for instant in after.timeline.list_completed_writes():
             if instant.request_time in known:
                 continue
@@ -342,6 +271,34 @@ class _ClusteringCompletion:
             if touched & groups:
                 raise ConflictError(
                     "Another writer changed a file group of the clustering.",
-                    instant=own,
+                    instant=opened.time,
                     file_group=min(touched & groups)[1],
                 )
+
+    def sum_up(self, done: Done[RequestedReplace, PlannedGroups, ClusteringTask] | None) -> ClusteringResult:
+        """Return what was done."""
+        if done is None:
+            return ClusteringResult()
+        replaced = sum(map(len, _list_replaced(done.opened.plan).values()))
+        return ClusteringResult.of(done.opened.time, done.completion_time, replaced, done.results, done.seconds)
+
+
+def _list_replaced(plan: RequestedReplace) -> dict[str, tuple[str, ...]]:
+    """Return the file ids of the groups that are replaced, by partition path."""
+    found: dict[str, tuple[str, ...]] = {}
+    for partition, file_id in plan.iterate_file_groups():
+        found[partition] = (*found.get(partition, ()), file_id)
+    return found
+
+
+def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
+    """Return the layout of a plan. Java's plans name the sort columns only, so the options say the rest."""
+    named = {name: text for name, text in options.items() if name != SORT_COLUMNS}
+    return Layout.from_options({**named, **plan.strategy_params})
+
+
+def _choose_file_bytes(slices: Iterable[FileSlice], group: ClusteringGroup, target: int) -> int:
+    """Return the size at which files end: the rows are spread evenly over the planned number of files."""
+    total = sum(each.base_file.whole_size for each in slices if each.base_file is not None)
+    count = max(1, group.num_output_file_groups or 1)
+    return target if count == 1 else max(1, min(target, int(_ROOM * total / count)))

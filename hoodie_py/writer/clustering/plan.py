@@ -22,13 +22,7 @@ from uuid import uuid4
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT
-from hoodie_py.formats.timeline.replace_plan import (
-    ClusteringGroup,
-    ClusteringSlice,
-    RequestedReplace,
-    write_clustering_plan,
-)
-from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_CLUSTERING, INLINE_MAX_COMMITS, SCHEDULE_INLINE
+from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
@@ -42,12 +36,10 @@ from hoodie_py.writer.index.table_index import find_bucket_engine
 from hoodie_py.writer.index_settings import CONSISTENT
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.refusals import check_pending_writes, check_writable
-from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.services.compaction_strategy import LOG_BYTES, measure_operation
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering, iterate_planned_slices, list_pending_writes
-from hoodie_py.writer.transaction.run_guard import forget_finished
 
 OPERATION = "CLUSTER"
 _NOTHING_SMALL, _NO_BUCKET = "no file slice is small enough and free", "no bucket is to change, or none is free"
@@ -61,37 +53,8 @@ class PlannedClustering:
     report: ClusteringReport
 
 
-def schedule(session: WriteSession, *, only_if_due: bool = False) -> str | None:
-    """Save a clustering plan and return its instant; None if there is nothing to cluster, or it is not due.
-
-    Raises:
-        UnsupportedFeatureError: the table has a feature that is not handled, or the options name another strategy.
-        ConflictError: another writer holds the lock, or a pending write is in the way.
-        InvalidQueryError: an option has a bad value, or a sort column is not in the table.
-        CommitStateUnknownError: the store did not say whether the plan was saved.
-    """
-    recovered = session.look()
-    resolve_settings(session, recovered)
-    finish_rollbacks(session, recovered)
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        settings = resolve_settings(session, snapshot)
-        if only_if_due and not is_due(snapshot, session.settings.options):
-            return None
-        forget_finished(session, snapshot)
-        instant = session.clock.take(find_newest_time(snapshot.timeline))
-        planned = make_plan(session, snapshot, instant, settings)
-        if not planned.plan.groups:
-            return None
-        content = write_clustering_plan(planned.plan, session.files.java_uri)
-        action = CLUSTERING if snapshot.config.timeline_layout > 1 else REPLACE_COMMIT
-        holding.ensure_held()
-        session.open_timeline(snapshot).request(instant, action, content)
-    return instant
-
-
 def dry_run(session: WriteSession) -> ClusteringReport:
-    """Report what ``schedule`` would plan. It writes nothing and takes no lock; errors as for ``schedule``."""
+    """Report what would be planned. It writes nothing and takes no lock; errors as for ``Clustering.schedule``."""
     snapshot = session.look()
     settings = resolve_settings(session, snapshot)
     instant = session.clock.peek(find_newest_time(snapshot.timeline))
@@ -129,14 +92,6 @@ def check_clusterable(snapshot: Snapshot) -> str | None:
     if engine == CONSISTENT and not snapshot.config.is_merge_on_read:
         raise UnsupportedFeatureError("Consistent hashing of a copy-on-write table.", table=snapshot.config.name)
     return engine
-
-
-def is_due(snapshot: Snapshot, options: Mapping[str, str]) -> bool:
-    """Whether enough commits came after the last clustering, as the options for inline planning ask."""
-    commits, _ = count_commits(snapshot)
-    if INLINE_CLUSTERING.read(options) and commits < INLINE_MAX_COMMITS.read(options):
-        return False
-    return not (SCHEDULE_INLINE.read(options) and commits < ASYNC_MAX_COMMITS.read(options))
 
 
 def count_commits(snapshot: Snapshot) -> tuple[int, str]:

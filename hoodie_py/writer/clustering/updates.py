@@ -9,7 +9,7 @@ from __future__ import annotations
 from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.options.clustering import ROLLBACK_ON_CONFLICT, UPDATES_STRATEGY
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.clustering.cluster import list_pending
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.rollback.rollback import rollback
 from hoodie_py.writer.timeline.session import WriteSession
 
@@ -34,6 +34,6 @@ def roll_back_for_update(session: WriteSession, refused: ConflictError) -> Snaps
         )
     if strategy == _REJECT or not ROLLBACK_ON_CONFLICT.read(options):
         raise refused
-    for pending in list_pending(session.look()):
+    for pending in Clustering().list_pending(session.look()):
         rollback(session, pending.request_time)
     return session.look()

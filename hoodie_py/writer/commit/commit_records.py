@@ -21,7 +21,7 @@ from hoodie_py.options.write import (
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.archive import archive_inline
-from hoodie_py.writer.clustering import inline as clustering
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.catalogs import check_catalogs, sync_catalogs
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.first_look import Intent
@@ -195,7 +195,7 @@ def _run_inline_services(write: Write, done: WriteResult, runner: Runner | None)
         if write.snapshot.config.is_merge_on_read and INLINE_LOG_COMPACTION.read(options):
             folding = LogCompaction()
             folding.run(session, folding.schedule(session), runner=runner)
-        done = replace(done, clustering=clustering.run_inline(session, write.merger, runner))
+        done = replace(done, clustering=Clustering().run_inline(session, write.merger, runner))
         if AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
         if AUTOMATIC_ARCHIVE.read(options):

@@ -13,21 +13,19 @@ split or merge, unless it sorts or the options say otherwise; a log compaction i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
-from hoodie_py.options.clustering import ASYNC_MAX_COMMITS, INLINE_MAX_COMMITS, SCHEDULE_INLINE, SINGLE_GROUPS
 from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.choice import choose_instants
-from hoodie_py.writer.clustering import cluster
-from hoodie_py.writer.clustering import plan as clustering_plan
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.index_jobs.services import list_due
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
 from hoodie_py.writer.services import clean, clean_plan
 from hoodie_py.writer.services.clean_plan import CleanSettings
 from hoodie_py.writer.services.due_service import DueService, State
-from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
+from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
 
@@ -100,7 +98,7 @@ def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
         yield from ((COMPACT, each) for each in timeline.select_pending_compactions() if each.action == COMPACTION)
         pending = timeline.select_pending_log_compactions()
         yield from ((FOLD, each) for each in pending if each.action == LOG_COMPACTION)
-    yield from ((CLUSTER, each) for each in cluster.list_pending(snapshot))
+    yield from ((CLUSTER, each) for each in Clustering().list_pending(snapshot))
     yield from ((CLEAN, each) for each in clean.list_pending(snapshot))
 
 
@@ -136,14 +134,6 @@ def judge_index_builds(snapshot: Snapshot) -> DueService:
     return DueService(INDEX_BUILDS, "not due", "no index is unfinished")
 
 
-def with_pairs(session: WriteSession) -> WriteSession:
-    """Return the session with options that cluster no file group alone, unless they ask for it."""
-    if SINGLE_GROUPS.find_text(session.settings.options) is not None:
-        return session
-    options = {**session.settings.options, str(SINGLE_GROUPS): "false"}
-    return replace(session, settings=replace(session.settings, options=options))
-
-
 def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
     """Judge the services of the metadata table itself."""
     if not snapshot.config.metadata_partitions:
@@ -152,31 +142,6 @@ def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
         return DueService(METADATA, "not due", f"{METADATA_MODE} is {session.settings.metadata_mode}")
     due = list_due(session, snapshot)
     return DueService(METADATA, "due" if due else "not due", "; ".join(due) or "nothing of it is old enough")
-
-
-def judge_clustering(session: WriteSession, snapshot: Snapshot) -> DueService:
-    """Judge by the commits since the last clustering, and by what a plan would take."""
-    chosen = with_pairs(session)
-    settings = clustering_plan.resolve_settings(chosen, snapshot)
-    options = chosen.settings.options
-    key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
-    least = key.read(options)
-    commits, last = clustering_plan.count_commits(snapshot)
-    since = f"{commits} of {least} commits " + (f"since the clustering at {last}" if last else "and no clustering yet")
-    figures: dict[str, int | float | str] = {"commits": commits}
-    if commits < least:
-        return DueService(CLUSTER, "not due", since, figures)
-    instant = session.clock.peek(find_newest_time(snapshot.timeline))
-    report = clustering_plan.make_plan(chosen, snapshot, instant, settings).report
-    small = sum(len(each.file_ids) for each in report.groups)
-    new = sum(each.new_files for each in report.groups)
-    size = sum(each.base_bytes for each in report.groups)
-    figures |= {"small files": small, "bytes": size, "new files": new}
-    if not small:
-        why = "no small file groups to put together" if settings.resize is None else report.not_due
-        return DueService(CLUSTER, "not due", f"{since}; {why}", figures)
-    why = f"{since}; {small:,} file groups of {size:,} bytes would become {new:,}"
-    return DueService(CLUSTER, "due", why, figures)
 
 
 def judge_clean(session: WriteSession, snapshot: Snapshot) -> DueService:

@@ -20,8 +20,7 @@ from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival import archive
-from hoodie_py.writer.clustering import cluster
-from hoodie_py.writer.clustering import plan as clustering_plan
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.index_jobs.build import build_index
 from hoodie_py.writer.index_jobs.requests import define_index
@@ -198,7 +197,8 @@ class ServiceRun:
 
     def cluster(self) -> Texts:
         """Plan a clustering and carry it out."""
-        planned = clustering_plan.schedule(judge.with_pairs(self.session))
+        service = Clustering()
+        planned = service.schedule(service.with_upkeep_options(self.session))
         if planned is not None:
             yield str(self.run_clustering(planned))
 
@@ -225,7 +225,7 @@ class ServiceRun:
     def run_clustering(self, instant: str) -> object:
         """Carry out a plan."""
         own = self.session.find_own_merger(self.session.look().config)
-        return cluster.run(self.session, instant, runner=self.runner, merger=own)
+        return Clustering().run(self.session, instant, runner=self.runner, merger=own)
 
     def run_clean(self, instant: str) -> object:
         """Carry out a plan."""
@@ -271,7 +271,7 @@ def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: dict[st
         judge.METADATA: lambda: judge.judge_metadata(session, snapshot),
         judge.COMPACT: lambda: Compaction().judge(session, snapshot, judged),
         judge.FOLD: lambda: LogCompaction().judge(session, snapshot, judged),
-        judge.CLUSTER: lambda: judge.judge_clustering(session, snapshot),
+        judge.CLUSTER: lambda: Clustering().judge(session, snapshot, judged),
         judge.CLEAN: lambda: judge.judge_clean(session, snapshot),
         judge.ARCHIVAL: lambda: judge.judge_archival(session, snapshot),
     }

@@ -198,7 +198,7 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     before = whole(table)
     instant = planned(table, GROW)
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0)
+        patched.setattr("hoodie_py.writer.clustering.cluster.Clustering.make_content", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")
@@ -209,7 +209,7 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     check(table, 6)
     instant = planned(table, SHRINK)
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.clustering.cluster._ClusteringCompletion.make_content", lambda *_: 1 / 0)
+        patched.setattr("hoodie_py.writer.clustering.cluster.Clustering.make_content", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.writer.clustering import cluster
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.clustering.updates import roll_back_for_update
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
@@ -169,7 +169,7 @@ def test_a_failed_run_is_taken_back_and_the_next_one_works(tmp_path: Path, monke
     found = HoodieTable.open(tmp_path / "t").timeline.find(str(instant))
     assert found is not None
     assert found.state == "requested"
-    monkeypatch.setattr(cluster, "put_back", lambda *_: None)  # as if the process had died
+    monkeypatch.setattr(Clustering, "put_back", lambda *_: None)  # as if the process had died
     with pytest.raises(RuntimeError, match="stopped"):
         table.run_clustering(instant, Broken(), QUICK)
     monkeypatch.undo()

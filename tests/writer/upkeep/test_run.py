@@ -12,7 +12,7 @@ import pytest
 from hoodie_py import HoodieTable, InvalidQueryError, ServiceReport, ServiceStep
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS_INFLIGHT
-from hoodie_py.writer.clustering import cluster
+from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services import clean
 from hoodie_py.writer.services.runner import LocalRunner
@@ -262,7 +262,7 @@ def test_a_plan_that_fails_stops_no_other_plan(tmp_path: Path, monkeypatch: pyte
         raise StorageError("gone")
 
     base = writable("clustering_pending_cow_v9", tmp_path)
-    monkeypatch.setattr(cluster, "run", fail)
+    monkeypatch.setattr(Clustering, "run", fail)
     [step] = HoodieTable.open(base).services(run=True, options=QUICK, only=["pending plans"]).steps
     assert (step.outcome, step.text) == ("failed", "gone")
 
