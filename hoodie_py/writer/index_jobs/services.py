@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from hoodie_py.errors import CommitStateUnknownError, HoodieError, HoodieWarning
 from hoodie_py.formats.timeline.instants import CLEAN, COMMIT, DELTA_COMMIT, INDEXING, INFLIGHT, SAVEPOINT, Instant
-from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
+from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
 from hoodie_py.options.write import KEEP_LATEST_FILE_VERSIONS, METADATA_COMPACT_COMMITS, TABLE_SERVICES, TRIGGERS
@@ -43,6 +43,7 @@ from hoodie_py.writer.archival.archive import archive_instants
 from hoodie_py.writer.archival.choice import Choice, choose_metadata_instants
 from hoodie_py.writer.index_jobs.compaction import MetadataCompaction
 from hoodie_py.writer.indexes.undo import METADATA_TABLE, undo_metadata_commit
+from hoodie_py.writer.services.clean import make_metadata
 from hoodie_py.writer.services.clean_plan import CleanSettings, check_plan, make_plan, read_saved_plan
 from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
@@ -149,18 +150,7 @@ def _carry_out(
     for partition, names in plan.files.items():
         for name in names:
             files.delete_with_checksum(f"{partition}/{name}")
-    metadata = CleanMetadata(
-        start_clean_time=pending.request_time,
-        total_files_deleted=sum(map(len, plan.files.values())),
-        earliest_commit_to_retain=plan.earliest_instant_to_retain,
-        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
-        partitions={
-            partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
-            for partition, names in plan.files.items()
-        },
-        time_taken_ms=round((time.monotonic() - began) * 1000),
-        extra_metadata=plan.extra_metadata,
-    )
+    metadata = make_metadata(plan, pending.request_time, began)
     completion_time = session.clock.take(find_newest_time(view.timeline))
     ensure_held()
     writer.complete(inflight, completion_time, write_clean_metadata(metadata))

@@ -1,26 +1,29 @@
-"""Remove file slices that no query needs any more (Hudi ``CleanActionExecutor``).
+"""Clean: remove file slices that no query needs any more (Hudi ``CleanActionExecutor``).
 
-A clean saves its plan, deletes the files, and completes by ``commit_protocol``. To delete a file twice is no error, so
-the next clean, this package's or Java's, continues an interrupted one by its plan.
+``PlannedService`` has the steps of a run. A clean that fails stays inflight: to delete a file twice is no error, so the
+next clean, this package's or Java's, goes on with it by its plan.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles, list_removable
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
+from hoodie_py.reader.file_slice import SourceFile
+from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.telemetry import carry_span, watch_calls
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.indexes.undo import undo_metadata_commit
@@ -33,9 +36,11 @@ from hoodie_py.writer.services.clean_plan import (
     read_saved_plan,
 )
 from hoodie_py.writer.services.clean_sources import check_sources, delete_source
-from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
-from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
-from hoodie_py.writer.transaction.run_guard import guard_run
+from hoodie_py.writer.services.due_service import DueService
+from hoodie_py.writer.services.planned_service import PlannedService
+from hoodie_py.writer.services.runner import Runner
+from hoodie_py.writer.services.service_run import Done, Opened
+from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 
 T = TypeVar("T")
@@ -78,6 +83,120 @@ class CleanResult(Sentence):
         )
 
 
+_Opened = Opened[CleanPlan, list[SourceFile], Any]
+_Done = Done[CleanPlan, list[SourceFile], Any]
+
+
+@dataclass(frozen=True)
+class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
+    """Remove old file slices. ``retain_commits`` commits stay readable; None: the options' number."""
+
+    name: ClassVar[str] = "clean"
+    writes_files: ClassVar[bool] = False
+
+    retain_commits: int | None = None
+
+    def read_settings(self, session: WriteSession) -> CleanSettings:
+        """Return what stays by the options. Raises UnsupportedFeatureError or InvalidQueryError."""
+        return CleanSettings.of(session.settings.options, self.retain_commits)
+
+    def judge(self, session: WriteSession, snapshot: Snapshot, judged: Mapping[str, DueService]) -> DueService:
+        """Judge by what a plan would remove."""
+        settings = self.read_settings(session)
+        report = make_plan(snapshot, settings).report
+        if report.waits is not None:
+            return DueService(self.name, "not due", report.waits)
+        files = sum(len(each.files) for each in report.removed)
+        size = sum(each.size for each in report.removed)
+        by_commits = report.policy == "KEEP_LATEST_COMMITS"
+        kept = f"{settings.commits} commits" if by_commits else f"{settings.versions} versions"
+        commits = len(snapshot.timeline.timeline.select_writes())
+        figures = {"files": files, "bytes": size, "commits": commits}
+        if not files:
+            return DueService(self.name, "not due", f"no file is older than the {kept} retained, of {commits}", figures)
+        why = f"{files:,} files of {size:,} bytes are older than the {kept} that are retained"
+        return DueService(self.name, "due", why, figures)
+
+    def check_table(self, session: WriteSession, snapshot: Snapshot) -> None:
+        """Refuse a table beside a pending restore."""
+        check_cleanable(snapshot)
+
+    def make_plan(self, session: WriteSession, snapshot: Snapshot, instant: str) -> tuple[str, bytes] | None:
+        """Plan the files that no retained commit needs."""
+        plan = make_plan(snapshot, self.read_settings(session)).plan
+        if plan is None:
+            return None
+        MetadataTable.check(snapshot, session.settings.metadata_mode)
+        return CLEAN, write_clean_plan(plan, session.files.java_uri)
+
+    def list_pending(self, snapshot: Snapshot) -> Sequence[Instant]:
+        """Return the pending cleans, oldest first."""
+        return snapshot.timeline.timeline.select_pending().select_actions(CLEAN).instants
+
+    def read_plan(self, snapshot: Snapshot, instant: Instant) -> CleanPlan | None:
+        """Return a pending plan; None if its file is empty."""
+        return read_saved_plan(snapshot, instant)
+
+    def find(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        plan: CleanPlan,
+        instant: str,
+        earlier: list[SourceFile] | None = None,
+    ) -> list[SourceFile]:
+        """Check that no query needs a file of the plan, and return the source files that go with them."""
+        check_plan(snapshot, plan)
+        return check_sources(snapshot, plan, session.settings.options)
+
+    def open(
+        self,
+        session: WriteSession,
+        snapshot: Snapshot,
+        pending: Instant,
+        plan: CleanPlan,
+        found: list[SourceFile],
+        merger: Merger | None,
+    ) -> _Opened:
+        """Begin a run, whose work is to delete the plan's files."""
+        return Opened(session, snapshot, pending, plan, found)
+
+    def run_tasks(self, opened: _Opened, runner: Runner) -> list[TaskResult]:
+        """Delete the files of the plan in this process. Every one is tried."""
+        _delete_files(opened.session.files, opened.plan)
+        _run_all(partial(delete_source, opened.session.files), opened.found)
+        return []
+
+    def check_still_ours(self, opened: _Opened, now: Snapshot) -> Instant:
+        """Check that no other writer finished the clean or took it back."""
+        found = now.timeline.timeline.find(opened.time, CLEAN)
+        if found is None or found.is_completed:
+            raise ConflictError("Another writer finished the clean, or took it back.", instant=opened.time)
+        if found.state != INFLIGHT:
+            raise ConflictError("Another writer took the clean back while it ran.", instant=opened.time)
+        return found
+
+    def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
+        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
+        ensure_own()
+        undo_metadata_commit(opened.session.files, opened.time, ensure_own)
+
+    def describe(self, opened: _Opened, results: Sequence[TaskResult]) -> MetadataCommit:
+        """Return the removed files."""
+        return MetadataCommit(opened.session, opened.snapshot, opened.time, "clean", deleted=opened.plan.files)
+
+    def make_content(self, opened: _Opened, results: Sequence[TaskResult], now: Snapshot) -> bytes:
+        """Return the clean metadata."""
+        return write_clean_metadata(make_metadata(opened.plan, opened.time, opened.began))
+
+    def check_overlap(self, opened: _Opened, before: Snapshot, after: Snapshot) -> None:
+        """Do nothing: a clean goes with every commit."""
+
+    def sum_up(self, done: _Done | None) -> CleanResult:
+        """Return what was done."""
+        return _sum_up([] if done is None else [done], time.monotonic() if done is None else done.opened.began)
+
+
 @watch_calls("clean")
 def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResult:
     """Finish pending cleans, then plan one and carry it out. ``retain_commits`` commits stay readable; None: the
@@ -92,39 +211,16 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
         StorageError: the store failed; the clean stays pending, and the next one continues it.
     """
     began = time.monotonic()
-    settings = CleanSettings.of(session.settings.options, retain_commits)
+    service = Clean(retain_commits)
+    service.read_settings(session)
     snapshot = session.look()
-    check_cleanable(snapshot)
+    service.check_table(session, snapshot)
     remove_unfinished_savepoints(session, snapshot)
-    done = [_run(session, each.request_time) for each in list_pending(snapshot)]
-    scheduled = _schedule(session, settings)
-    if scheduled is not None:
-        done.append(_run(session, scheduled))
-    return _make_result(done, began)
-
-
-def list_pending(snapshot: Snapshot) -> list[Instant]:
-    """Return the pending cleans, oldest first."""
-    return list(snapshot.timeline.select_pending().select_actions(CLEAN))
-
-
-@watch_calls("clean")
-def finish_clean(session: WriteSession, instant: str) -> CleanResult:
-    """Finish a pending clean; errors as for ``clean``."""
-    began = time.monotonic()
-    check_cleanable(session.look())
-    return _make_result([_run(session, instant)], began)
-
-
-def _make_result(done: Sequence[CleanMetadata | None], began: float) -> CleanResult:
-    finished = [each for each in done if each is not None]
-    return CleanResult(
-        instants=tuple(each.start_clean_time or "" for each in finished),
-        earliest=finished[-1].earliest_commit_to_retain if finished else None,
-        partitions=len({partition for each in finished for partition in each.partitions}),
-        files_deleted=sum(each.total_files_deleted for each in finished),
-        seconds=time.monotonic() - began,
-    )
+    done = [service.carry_out(session, snapshot, each.request_time) for each in service.list_pending(snapshot)]
+    planned = service.save_plan(session)
+    if planned is not None:
+        done.append(service.carry_out(session, snapshot, planned))
+    return _sum_up([each for each in done if each is not None], began)
 
 
 def dry_run(session: WriteSession, retain_commits: int | None = None) -> CleanReport:
@@ -132,98 +228,32 @@ def dry_run(session: WriteSession, retain_commits: int | None = None) -> CleanRe
     return make_plan(session.look(), CleanSettings.of(session.settings.options, retain_commits)).report
 
 
-def _schedule(session: WriteSession, settings: CleanSettings) -> str | None:
-    with session.hold_lock() as holding:
-        snapshot = session.look()
-        plan = make_plan(snapshot, settings).plan
-        if plan is None:
-            return None
-        MetadataTable.check(snapshot, session.settings.metadata_mode)
-        instant = session.clock.take(find_newest_time(snapshot.timeline))
-        content = write_clean_plan(plan, session.files.java_uri)
-        holding.ensure_held()
-        session.open_timeline(snapshot).request(instant, CLEAN, content)
-    return instant
+def make_metadata(plan: CleanPlan, instant: str, began: float) -> CleanMetadata:
+    """Return the metadata of a clean that has removed all files of its plan. ``began``: ``time.monotonic()`` then."""
+    return CleanMetadata(
+        start_clean_time=instant,
+        total_files_deleted=sum(map(len, plan.files.values())),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain,
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partitions={
+            partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
+            for partition, names in plan.files.items()
+        },
+        time_taken_ms=round((time.monotonic() - began) * 1000),
+        extra_metadata=plan.extra_metadata,
+        sources=plan.sources,
+    )
 
 
-def _run(session: WriteSession, instant: str) -> CleanMetadata | None:
-    """Run a pending clean. Return None if its plan is an empty file."""
-    began = time.monotonic()
-    with guard_run(session, instant) as alive:
-        with session.hold_lock() as holding:
-            snapshot = session.look()
-            pending = _find_pending(snapshot, instant)
-            plan = read_saved_plan(snapshot, pending)
-            holding.ensure_held()
-            if plan is None:
-                session.open_timeline(snapshot).remove_pending(pending)  # as Java does; it has removed nothing
-                return None
-            check_plan(snapshot, plan)
-            sources = check_sources(snapshot, plan, session.settings.options)
-            MetadataTable.check(snapshot, session.settings.metadata_mode)
-            if pending.state == REQUESTED:
-                begin_instant(session, snapshot, pending, alive, holding)
-        _delete_files(session.files, plan)
-        _run_all(partial(delete_source, session.files), sources)
-        metadata = CleanMetadata(
-            start_clean_time=instant,
-            total_files_deleted=sum(map(len, plan.files.values())),
-            earliest_commit_to_retain=plan.earliest_instant_to_retain,
-            last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
-            partitions={
-                partition: CleanedPartition(tuple(names), (), False, plan.policy or "")
-                for partition, names in plan.files.items()
-            },
-            time_taken_ms=round((time.monotonic() - began) * 1000),
-            extra_metadata=plan.extra_metadata,
-            sources=plan.sources,
-        )
-        complete_instant(session, alive, _CleanCompletion(session, snapshot, instant, plan, metadata))
-        return metadata
-
-
-@dataclass(frozen=True, slots=True)
-class _CleanCompletion:
-    """How a clean completes."""
-
-    session: WriteSession
-    snapshot: Snapshot
-    instant: str
-    plan: CleanPlan
-    metadata: CleanMetadata
-    adds_files: bool = False
-    can_run_again: bool = False  # both runs tell the metadata table the same
-    known_rollbacks: frozenset[str] = frozenset()
-
-    def describe(self) -> MetadataCommit:
-        """Return the removed files."""
-        return MetadataCommit(self.session, self.snapshot, self.instant, "clean", deleted=self.plan.files)
-
-    def check_still_ours(self, now: Snapshot) -> Instant:
-        """Check that no other writer finished the clean or took it back."""
-        inflight = _find_pending(now, self.instant)
-        if inflight.state != INFLIGHT:
-            raise ConflictError("Another writer took the clean back while it ran.", instant=self.instant)
-        return inflight
-
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        """Take back what an earlier attempt told the metadata table, if it ended right after that."""
-        ensure_own()
-        undo_metadata_commit(self.session.files, self.instant, ensure_own)
-
-    def make_content(self, now: Snapshot) -> bytes:
-        """Return the clean metadata."""
-        return write_clean_metadata(self.metadata)
-
-    def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
-        """Do nothing: a clean goes with every commit."""
-
-
-def _find_pending(snapshot: Snapshot, instant: str) -> Instant:
-    found = snapshot.timeline.find(instant, CLEAN)
-    if found is None or found.is_completed:
-        raise ConflictError("Another writer finished the clean, or took it back.", instant=instant)
-    return found
+def _sum_up(done: Sequence[_Done], began: float) -> CleanResult:
+    plans = [each.opened.plan for each in done]
+    return CleanResult(
+        instants=tuple(each.opened.time for each in done),
+        earliest=plans[-1].earliest_instant_to_retain if plans else None,
+        partitions=len({partition for each in plans for partition in each.files}),
+        files_deleted=sum(len(names) for each in plans for names in each.files.values()),
+        seconds=time.monotonic() - began,
+    )
 
 
 def _delete_files(files: TableFiles, plan: CleanPlan) -> None:

@@ -22,8 +22,7 @@ from hoodie_py.writer.archival.choice import choose_instants
 from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.index_jobs.services import list_due
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
-from hoodie_py.writer.services import clean, clean_plan
-from hoodie_py.writer.services.clean_plan import CleanSettings
+from hoodie_py.writer.services.clean import Clean
 from hoodie_py.writer.services.due_service import DueService, State
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
@@ -99,7 +98,7 @@ def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
         pending = timeline.select_pending_log_compactions()
         yield from ((FOLD, each) for each in pending if each.action == LOG_COMPACTION)
     yield from ((CLUSTER, each) for each in Clustering().list_pending(snapshot))
-    yield from ((CLEAN, each) for each in clean.list_pending(snapshot))
+    yield from ((CLEAN, each) for each in Clean().list_pending(snapshot))
 
 
 def _is_held(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
@@ -142,23 +141,6 @@ def judge_metadata(session: WriteSession, snapshot: Snapshot) -> DueService:
         return DueService(METADATA, "not due", f"{METADATA_MODE} is {session.settings.metadata_mode}")
     due = list_due(session, snapshot)
     return DueService(METADATA, "due" if due else "not due", "; ".join(due) or "nothing of it is old enough")
-
-
-def judge_clean(session: WriteSession, snapshot: Snapshot) -> DueService:
-    """Judge by what a plan would remove."""
-    settings = CleanSettings.of(session.settings.options)
-    report = clean_plan.make_plan(snapshot, settings).report
-    if report.waits is not None:
-        return DueService(CLEAN, "not due", report.waits)
-    files = sum(len(each.files) for each in report.removed)
-    size = sum(each.size for each in report.removed)
-    kept = f"{settings.commits} commits" if report.policy == "KEEP_LATEST_COMMITS" else f"{settings.versions} versions"
-    commits = len(snapshot.timeline.select_writes())
-    figures = {"files": files, "bytes": size, "commits": commits}
-    if not files:
-        return DueService(CLEAN, "not due", f"no file is older than the {kept} retained, of {commits}", figures)
-    why = f"{files:,} files of {size:,} bytes are older than the {kept} that are retained"
-    return DueService(CLEAN, "due", why, figures)
 
 
 def judge_archival(session: WriteSession, snapshot: Snapshot) -> DueService:

@@ -229,7 +229,7 @@ class ServiceRun:
 
     def run_clean(self, instant: str) -> object:
         """Carry out a plan."""
-        return clean.finish_clean(self.session, instant)
+        return clean.Clean().finish(self.session, instant)
 
 
 _ACTS: dict[str, Callable[[ServiceRun], Texts]] = {
@@ -272,7 +272,7 @@ def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: dict[st
         judge.COMPACT: lambda: Compaction().judge(session, snapshot, judged),
         judge.FOLD: lambda: LogCompaction().judge(session, snapshot, judged),
         judge.CLUSTER: lambda: Clustering().judge(session, snapshot, judged),
-        judge.CLEAN: lambda: judge.judge_clean(session, snapshot),
+        judge.CLEAN: lambda: clean.Clean().judge(session, snapshot, judged),
         judge.ARCHIVAL: lambda: judge.judge_archival(session, snapshot),
     }
     try:

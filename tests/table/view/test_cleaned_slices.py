@@ -132,7 +132,7 @@ def test_what_a_clean_that_has_begun_removes_is_not_read(metadata: str, tmp_path
         table.upsert([row(0, ts)], options)
     first = table.timeline.instants[0].request_time
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie_py.writer.services.clean.complete_instant", stop)
+        patch.setattr("hoodie_py.writer.services.planned_service.complete_instant", stop)
         with pytest.raises(KeyboardInterrupt):
             table.refresh().clean(options=options)
     assert table.refresh().timeline.select_pending().last is not None

@@ -119,7 +119,7 @@ def test_a_plan_of_others_deletes_no_other_file(place: str, text: str, tmp_path:
     (tmp_path / "outside.parquet").write_bytes(b"x")
     table = HoodieTable.open(base)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cleaning, "_run", lambda *_: None)
+        patch.setattr(cleaning.Clean, "carry_out", lambda *_: None)
         table.clean(1, options=DELETE)
     (path,) = (base / ".hoodie/timeline").glob("*.clean.requested")
     plan = replace(CleanPlan.from_bytes(path.read_bytes()), sources={"part=p0": (f"file:{tmp_path}/{place}",)})
