@@ -183,7 +183,6 @@ class _Metered:
 
     def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
         """Yield the result of each task. Of several attempts at one task the first counts."""
-        del on_rows
         for result in self._runner.run(tasks, self._count):
             with self._guard:
                 self._done.setdefault(result.group, result)

@@ -307,7 +307,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
 
     def has_enough_commits(self, session: WriteSession, snapshot: Snapshot) -> bool:
         """Say whether enough commits came since the last run, as the options ask."""
-        del session, snapshot
         return True
 
     def with_upkeep_options(self, session: WriteSession) -> WriteSession:
@@ -316,7 +315,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
 
     def may_have_plans(self, snapshot: Snapshot) -> bool:
         """Say whether a table of this kind can have plans."""
-        del snapshot
         return True
 
     def run_tasks(self, opened: Opened[Plan, Found, Piece], runner: Runner) -> list[TaskResult]:
@@ -383,7 +381,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
 
     def is_hopeless(self, error: HoodieError) -> bool:
         """Say whether no later run can carry the plan out, so that it is rolled back."""
-        del error
         return False
 
     # What a service is
@@ -453,11 +450,14 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         """Return the result for the caller; None: there was nothing to do."""
 
 
+AnyService = PlannedService[Any, Any, Any, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class _Completion:
     """How a run completes."""
 
-    service: PlannedService[Any, Any, Any, Any]
+    service: AnyService
     opened: Opened[Any, Any, Any]
     results: Sequence[TaskResult]
 
@@ -482,7 +482,6 @@ class _Completion:
         return self.service.check_still_ours(self.opened, now)
 
     def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
-        del now
         self.service.settle(self.opened, self.results, ensure_own)
 
     def make_content(self, now: Snapshot) -> bytes:

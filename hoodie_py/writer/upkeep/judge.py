@@ -1,21 +1,14 @@
-"""What others left pending: failed writes to undo, plans to finish, builds of indexes to finish.
+"""Judge what no saved plan does: failed writes to undo, plans and indexes to finish, the metadata table, the archival.
 
 A writer whose heartbeat is fresh is at work, and so is one that began a short time ago without one; its instants wait.
 Plans that are only requested wait for nobody, as in Java.
-
-What grows and is due to be made small: log files, small files, old file slices, the timeline.
-
-Each is judged by the rule that plans it after a write, by Hudi's keys and defaults. Two judgements differ from
-inline services, which their options switch on: a clustering needs two small file groups to put together, or a bucket to
-split or merge, unless it sorts or the options say otherwise; a log compaction is due only while no compaction is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hoodie_py.formats.timeline.instants import COMPACTION, INDEXING, LOG_COMPACTION, REQUESTED, Instant
+from hoodie_py.formats.timeline.instants import INDEXING, REQUESTED, Instant
 from hoodie_py.options.write import FAILED_WRITES_POLICY, METADATA_MODE
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival.choice import choose_instants
@@ -23,27 +16,34 @@ from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.index_jobs.services import list_due
 from hoodie_py.writer.rollback.recovery import is_rolled_back, list_rollbacks_to_finish, read_pending_life
 from hoodie_py.writer.services.clean import Clean
+from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.due_service import DueService, State
+from hoodie_py.writer.services.log_compaction import LogCompaction
+from hoodie_py.writer.services.planned_service import AnyService
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.unfinished_savepoints import list_unfinished_savepoints
 
 FAILED_WRITES, PENDING_PLANS, INDEX_BUILDS = "failed writes", "pending plans", "index builds"
-COMPACT, FOLD, CLUSTER, CLEAN = "compaction", "log compaction", "clustering", "clean"
 METADATA, ARCHIVAL = "metadata table", "archival"
+
+PLANNED: tuple[AnyService, ...] = (Compaction(), LogCompaction(), Clustering(), Clean())
+"""The services that save plans, in the order in which they run. Two judge otherwise than where the options switch them
+on after each write: a clustering needs two small file groups to put together, or a bucket to split or merge, unless it
+sorts or the options say otherwise; a log compaction is due only while no compaction is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPlan:
     """A plan that has not been carried out; ``is_held``: its writer is at work."""
 
-    kind: str
+    service: AnyService
     instant: Instant
     is_held: bool
 
     def __str__(self) -> str:
         state = "a writer is at work on it" if self.is_held else self.instant.state
-        return f"{self.kind} {self.instant.request_time} ({state})"
+        return f"{self.service.name} {self.instant.request_time} ({state})"
 
 
 def judge_failed_writes(session: WriteSession, snapshot: Snapshot) -> DueService:
@@ -88,17 +88,11 @@ def _say(instants: list[Instant], one: str, more: str) -> str:
 
 def list_plans(session: WriteSession, snapshot: Snapshot) -> list[PendingPlan]:
     """Return the pending plans in the order in which they are carried out."""
-    return [PendingPlan(kind, each, _is_held(session, snapshot, each)) for kind, each in _iterate_pending(snapshot)]
-
-
-def _iterate_pending(snapshot: Snapshot) -> Iterator[tuple[str, Instant]]:
-    timeline = snapshot.timeline
-    if snapshot.config.is_merge_on_read:
-        yield from ((COMPACT, each) for each in timeline.select_pending_compactions() if each.action == COMPACTION)
-        pending = timeline.select_pending_log_compactions()
-        yield from ((FOLD, each) for each in pending if each.action == LOG_COMPACTION)
-    yield from ((CLUSTER, each) for each in Clustering().list_pending(snapshot))
-    yield from ((CLEAN, each) for each in Clean().list_pending(snapshot))
+    return [
+        PendingPlan(service, each, _is_held(session, snapshot, each))
+        for service in PLANNED
+        for each in service.list_pending(snapshot)
+    ]
 
 
 def _is_held(session: WriteSession, snapshot: Snapshot, instant: Instant) -> bool:
@@ -112,7 +106,8 @@ def judge_plans(session: WriteSession, snapshot: Snapshot) -> DueService:
     free = [each for each in plans if not each.is_held]
     figures: dict[str, int | float | str] = {}
     for each in plans:
-        figures[each.kind] = int(figures.get(each.kind, 0)) + 1
+        name = each.service.name
+        figures[name] = int(figures.get(name, 0)) + 1
     shown = ", ".join(map(str, plans[:4])) + (f" and {len(plans) - 4} more" if len(plans) > 4 else "")
     times = tuple(each.instant.request_time for each in free)
     state: State = "due" if free else "waits" if plans else "not due"

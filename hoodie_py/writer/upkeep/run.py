@@ -4,15 +4,16 @@ services ``HoodieCompactor``, ``HoodieClusteringJob`` and ``HoodieCleaner`` in o
 To look costs one listing of the table's files, for all judgements together; nothing is written, and no lock is taken.
 A run goes through the services in an order that never loses work: failed writes are rolled back, what others left is
 finished, the metadata table is served; then compaction, log compaction, clustering, clean and archival. Each is judged
-again right before its turn, if the table has changed. A step that fails is told, and the next ones are taken.
+again right before its turn, if the table has changed. A step that fails is reported, and the next ones are taken.
 """
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
@@ -20,7 +21,6 @@ from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival import archive
-from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.index_jobs.build import build_index
 from hoodie_py.writer.index_jobs.requests import define_index
@@ -28,26 +28,15 @@ from hoodie_py.writer.index_jobs.services import run_metadata_services
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.rollback.rollback import RollbackResult
 from hoodie_py.writer.services import clean
+from hoodie_py.writer.services.clean import Clean
 from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.log_compaction import LogCompaction
+from hoodie_py.writer.services.planned_service import AnyService
 from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.upkeep import judge
 from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
-
-SERVICES = (
-    judge.FAILED_WRITES,
-    judge.PENDING_PLANS,
-    judge.INDEX_BUILDS,
-    judge.METADATA,
-    judge.COMPACT,
-    judge.FOLD,
-    judge.CLUSTER,
-    judge.CLEAN,
-    judge.ARCHIVAL,
-)
-"""Names of the services, in the order in which they run."""
 
 Texts = Iterator[str]
 """What a service did, a text for each step."""
@@ -133,7 +122,7 @@ class ServiceRun:
         began = time.monotonic()
         try:
             with watch("service", self.session.files, service=name):
-                for text in _ACTS[name](self):
+                for text in _find(name).act(self):
                     self._tell(ServiceStep(name, text, "done", time.monotonic() - began))
                     began = time.monotonic()
         except Exception as error:  # noqa: BLE001 - engines raise their own; the other services must go on
@@ -162,7 +151,7 @@ class ServiceRun:
                 continue
             began = time.monotonic()
             try:
-                yield str(_PLANS[plan.kind](self, plan.instant.request_time))
+                yield self._finish(plan.service, plan.instant.request_time)
             except HoodieError as error:
                 self._tell_failure(judge.PENDING_PLANS, error, time.monotonic() - began)
 
@@ -182,25 +171,11 @@ class ServiceRun:
         run_metadata_services(self.session, self.session.look())
         yield "Served the metadata table."
 
-    def compact(self) -> Texts:
-        """Plan a compaction and carry it out."""
-        service = Compaction()
+    def serve(self, service: AnyService) -> Texts:
+        """Make a plan and carry it out."""
         planned = service.schedule(service.with_upkeep_options(self.session))
         if planned is not None:
-            yield str(self.run_compaction(planned))
-
-    def fold_logs(self) -> Texts:
-        """Plan a log compaction and carry it out."""
-        planned = LogCompaction().schedule(self.session)
-        if planned is not None:
-            yield str(self.run_log_compaction(planned))
-
-    def cluster(self) -> Texts:
-        """Plan a clustering and carry it out."""
-        service = Clustering()
-        planned = service.schedule(service.with_upkeep_options(self.session))
-        if planned is not None:
-            yield str(self.run_clustering(planned))
+            yield self._finish(service, planned)
 
     def clean(self) -> Texts:
         """Clean."""
@@ -210,45 +185,47 @@ class ServiceRun:
         """Archive."""
         yield str(archive.archive(self.session))
 
-    def run_compaction(self, instant: str) -> object:
-        """Carry out a plan; one that is too old is rolled back, if it can be: the next compaction plans anew."""
+    def _finish(self, service: AnyService, instant: str) -> str:
+        """Carry out a plan. A compaction's that is too old is rolled back, if it can be: the next one plans anew."""
+        if not isinstance(service, Compaction):
+            done = service.finish(self.session, instant, runner=self.runner)
+            return f"Log compaction: {done}" if isinstance(service, LogCompaction) else str(done)
         own = self.session.find_own_merger(self.session.look().config)
-        done = run_or_take_back(self.session, instant, runner=self.runner, merger=own)
-        if isinstance(done, RollbackResult):
+        compacted = run_or_take_back(self.session, instant, runner=self.runner, merger=own)
+        if isinstance(compacted, RollbackResult):
             return f"The plan of compaction {instant} was too old for what came after it, and was rolled back."
-        return done
-
-    def run_log_compaction(self, instant: str) -> object:
-        """Carry out a plan."""
-        return f"Log compaction: {LogCompaction().run(self.session, instant, runner=self.runner)}"
-
-    def run_clustering(self, instant: str) -> object:
-        """Carry out a plan."""
-        own = self.session.find_own_merger(self.session.look().config)
-        return Clustering().run(self.session, instant, runner=self.runner, merger=own)
-
-    def run_clean(self, instant: str) -> object:
-        """Carry out a plan."""
-        return clean.Clean().finish(self.session, instant)
+        return str(compacted)
 
 
-_ACTS: dict[str, Callable[[ServiceRun], Texts]] = {
-    judge.FAILED_WRITES: ServiceRun.undo_failed_writes,
-    judge.PENDING_PLANS: ServiceRun.finish_plans,
-    judge.INDEX_BUILDS: ServiceRun.build_indexes,
-    judge.METADATA: ServiceRun.serve_metadata,
-    judge.COMPACT: ServiceRun.compact,
-    judge.FOLD: ServiceRun.fold_logs,
-    judge.CLUSTER: ServiceRun.cluster,
-    judge.CLEAN: ServiceRun.clean,
-    judge.ARCHIVAL: ServiceRun.archive,
-}
-_PLANS: dict[str, Callable[[ServiceRun, str], object]] = {
-    judge.COMPACT: ServiceRun.run_compaction,
-    judge.FOLD: ServiceRun.run_log_compaction,
-    judge.CLUSTER: ServiceRun.run_clustering,
-    judge.CLEAN: ServiceRun.run_clean,
-}
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """A service: how it is judged, and what it does. A judge also gets the services that were judged before it."""
+
+    name: str
+    judge: Callable[[WriteSession, Snapshot, Mapping[str, DueService]], DueService]
+    act: Callable[[ServiceRun], Texts]
+
+    @classmethod
+    def of_plans(cls, service: AnyService) -> _Service:
+        """Return a service that saves plans. A clean also finishes those of others, and says so in one result."""
+        act = ServiceRun.clean if isinstance(service, Clean) else partial(ServiceRun.serve, service=service)
+        return cls(service.name, service.judge, act)
+
+
+_SERVICES = (
+    _Service(
+        judge.FAILED_WRITES,
+        lambda session, now, _: judge.judge_failed_writes(session, now),
+        ServiceRun.undo_failed_writes,
+    ),
+    _Service(judge.PENDING_PLANS, lambda session, now, _: judge.judge_plans(session, now), ServiceRun.finish_plans),
+    _Service(judge.INDEX_BUILDS, lambda _, now, __: judge.judge_index_builds(now), ServiceRun.build_indexes),
+    _Service(judge.METADATA, lambda session, now, _: judge.judge_metadata(session, now), ServiceRun.serve_metadata),
+    *map(_Service.of_plans, judge.PLANNED),
+    _Service(judge.ARCHIVAL, lambda session, now, _: judge.judge_archival(session, now), ServiceRun.archive),
+)
+SERVICES = tuple(each.name for each in _SERVICES)
+"""Names of the services, in the order in which they run."""
 
 
 def _list_once(snapshot: Snapshot) -> Snapshot:
@@ -263,20 +240,13 @@ def _list_once(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: dict[str, DueService]) -> DueService:
-    judges: dict[str, Callable[[], DueService]] = {
-        judge.FAILED_WRITES: lambda: judge.judge_failed_writes(session, snapshot),
-        judge.PENDING_PLANS: lambda: judge.judge_plans(session, snapshot),
-        judge.INDEX_BUILDS: lambda: judge.judge_index_builds(snapshot),
-        judge.METADATA: lambda: judge.judge_metadata(session, snapshot),
-        judge.COMPACT: lambda: Compaction().judge(session, snapshot, judged),
-        judge.FOLD: lambda: LogCompaction().judge(session, snapshot, judged),
-        judge.CLUSTER: lambda: Clustering().judge(session, snapshot, judged),
-        judge.CLEAN: lambda: clean.Clean().judge(session, snapshot, judged),
-        judge.ARCHIVAL: lambda: judge.judge_archival(session, snapshot),
-    }
+def _find(name: str) -> _Service:
+    return _SERVICES[SERVICES.index(name)]
+
+
+def _judge(session: WriteSession, snapshot: Snapshot, name: str, judged: Mapping[str, DueService]) -> DueService:
     try:
-        return judges[name]()
+        return _find(name).judge(session, snapshot, judged)
     except ConflictError as error:
         return DueService(name, "waits", str(error))
     except UnsupportedFeatureError as error:

@@ -262,7 +262,7 @@ def test_a_plan_that_fails_stops_no_other_plan(tmp_path: Path, monkeypatch: pyte
         raise StorageError("gone")
 
     base = writable("clustering_pending_cow_v9", tmp_path)
-    monkeypatch.setattr(Clustering, "run", fail)
+    monkeypatch.setattr(Clustering, "finish", fail)
     [step] = HoodieTable.open(base).services(run=True, options=QUICK, only=["pending plans"]).steps
     assert (step.outcome, step.text) == ("failed", "gone")
 
