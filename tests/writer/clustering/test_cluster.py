@@ -9,10 +9,10 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.clustering.updates import roll_back_for_update
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
+from tests.writer.faulty_files import Killed
 from tests.writer.written_tables import Kind, contents, row
 
 PLAN = "hoodie.clustering.plan.strategy"
@@ -153,27 +153,19 @@ def test_a_group_that_was_written_to_is_never_replaced(
     assert contents(table)[row(2)["id"]] == (9, "z")
 
 
-def test_a_failed_run_is_taken_back_and_the_next_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inserts_go_on_beside_a_clustering_whose_process_died(tmp_path: Path) -> None:
     table = filled(Kind(9, merge_on_read=True), tmp_path / "t")
     before, instant = whole(table), table.schedule_clustering(QUICK)
-    files = {path.name for path in (tmp_path / "t").rglob("*.parquet")}
 
-    class Broken:
+    class Dies:
         def run(self, tasks: Any, on_rows: Any) -> Any:
             yield tasks[0].run(on_rows)
-            raise RuntimeError("stopped")
+            raise Killed
 
-    with pytest.raises(RuntimeError, match="stopped"):
-        table.run_clustering(instant, Broken(), QUICK)
-    assert {path.name for path in (tmp_path / "t").rglob("*.parquet")} == files
-    found = HoodieTable.open(tmp_path / "t").timeline.find(str(instant))
-    assert found is not None
-    assert found.state == "requested"
-    monkeypatch.setattr(Clustering, "put_back", lambda *_: None)  # as if the process had died
-    with pytest.raises(RuntimeError, match="stopped"):
-        table.run_clustering(instant, Broken(), QUICK)
-    monkeypatch.undo()
+    with pytest.raises(Killed):
+        table.run_clustering(instant, Dies(), QUICK)
     table = HoodieTable.open(tmp_path / "t")
+    assert [each.state for each in table.timeline.select_pending()] == ["inflight"]
     table.insert(rows([900]), SMALL)
     assert table.run_clustering(options=QUICK).instant == instant
     assert len(whole(table)) == len(before) + 1

@@ -103,34 +103,11 @@ def test_a_range_of_the_log_compaction_alone_has_no_rows(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[2]], ids=str)
-def test_a_failed_run_is_taken_back_and_a_plan_can_be_rolled_back(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_can_be_rolled_back(kind: Kind, tmp_path: Path) -> None:
     table = filled(tmp_path / "t", kind)
-    before, files = data(table), {path.name for path in (tmp_path / "t").rglob("*.log.*")}
-
-    class Broken:
-        def run(self, tasks: Any, on_rows: Any) -> Any:
-            yield tasks[0].run(on_rows)
-            raise RuntimeError("stopped")
-
-    with pytest.raises(RuntimeError, match="stopped"):
-        table.log_compact(Broken(), SMALL)
-    assert {path.name for path in (tmp_path / "t").rglob("*.log.*")} == files
-    table = HoodieTable.open(tmp_path / "t")
-    [pending] = table.timeline.select_pending()
-    assert (pending.action, pending.state) == ("logcompaction", "requested")
-    with monkeypatch.context() as patch:
-        patch.setattr(LogCompaction, "put_back", lambda *_: None)  # as if the process had died
-        with pytest.raises(RuntimeError, match="stopped"):
-            table.log_compact(Broken(), SMALL)
-    assert data(HoodieTable.open(tmp_path / "t")) == before
-    assert HoodieTable.open(tmp_path / "t").log_compact(options=SMALL).instant == pending.request_time
-    table = HoodieTable.open(tmp_path / "t")
-    assert data(table) == before
-    table.upsert([row(number, 9, "new") for number in range(12)], SMALL)
-    table.upsert([row(number, 10, "new") for number in range(12)], SMALL)
-    table.upsert([row(number, 11, "new") for number in range(12)], SMALL)
+    assert table.log_compact(options=SMALL).instant is not None
+    for ts in range(9, 12):
+        table.upsert([row(number, ts, "new") for number in range(12)], SMALL)
     second = LogCompaction().schedule(table._open_session(SMALL, None))
     table.rollback(str(second), QUICK)
     assert list(table.timeline.select_pending()) == []
