@@ -6,7 +6,7 @@ import pickle
 import random
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +24,9 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder
-from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.instants import ROLLBACK, Instant
+from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan, RolledBackInstant
+from hoodie_py.formats.timeline.writers import write_rollback_metadata, write_rollback_plan
 from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.lock.lock import Lock
 from hoodie_py.writer.services.clean import Clean
@@ -35,6 +37,7 @@ from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, copied, leftovers, missing, opened, orphans, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
+from tests.writer.services.engines import Forgetful, Late, Losable, Repeated
 from tests.writer.written_tables import Kind, row
 
 FAULTS = ("kill before", "kill after", "refuse", "lose answer")
@@ -44,54 +47,6 @@ SMALL_TASK = 64 * 1024
 KEYS = range(8)
 STRATEGY = "hoodie.clustering.plan.strategy"
 NEW_FILES = {**QUICK, "hoodie.parquet.small.file.limit": "0"}
-
-
-class Repeated:
-    """An engine that runs each task twice, on other machines."""
-
-    def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
-        for task in pickle.loads(pickle.dumps(list(tasks))):
-            yield pickle.loads(pickle.dumps(task.run()))
-            yield task.run()
-
-
-class Forgetful(LocalRunner):
-    """An engine that leaves a task out."""
-
-    def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
-        return super().run(tasks[1:], on_rows)
-
-
-class Late(LocalRunner):
-    """Keeps its tasks, for attempts after its run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tasks: list[Any] = []
-
-    def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
-        self.tasks.extend(tasks)
-        return super().run(tasks, on_rows)
-
-
-class Losable:
-    """A user's own lock, which gets lost when told."""
-
-    renew_every = None
-
-    def __init__(self) -> None:
-        self.lost = False
-
-    def acquire(self, timeout: float) -> None:
-        """Take it."""
-
-    def renew(self) -> None:
-        """Confirm it."""
-        if self.lost:
-            raise ConflictError("lost")
-
-    def release(self) -> None:
-        """Give it back."""
 
 
 @pytest.mark.filterwarnings("ignore:The [a-z ]+ is complete, its markers", "ignore:A heartbeat was not removed")
@@ -283,6 +238,21 @@ class PlannedServiceTests(ABC):
             act.run(self.open_session(base), instant)
         assert self.rows(base) == before
         self.check_files(base)
+
+    def test_somebody_rolls_it_back_and_begins_anew(self, base: Path) -> None:
+        self.needs_tasks()  # a clean is never rolled back
+
+        def roll_back(instant: str) -> None:
+            session = self.open_session(base)
+            now = session.look()
+            timeline, uri = session.open_timeline(now), session.files.java_uri
+            time = session.clock.take(now.timeline.timeline.newest_time)
+            plan = write_rollback_plan(RollbackPlan(RolledBackInstant("commit", instant)), uri)
+            inflight = timeline.begin(timeline.request(time, ROLLBACK, plan))
+            done = RollbackMetadata(start_rollback_time=time, commits_rolled_back=(instant,))
+            timeline.complete(inflight, session.clock.take(time), write_rollback_metadata(done, uri))
+
+        assert f"rolled the {self.service.name} back" in self.interfere(base, roll_back)
 
     def test_somebody_changes_the_plan(self, base: Path, tmp_path: Path) -> None:
         self.needs_tasks()  # a clean goes on with what it has begun
