@@ -47,6 +47,7 @@ from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.services.service_run import (
     Done,
     Opened,
+    Saved,
     describe_files,
     make_facts,
     make_read_options,
@@ -162,15 +163,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         """Return a pending plan."""
         return snapshot.timeline.read_replace_plan(instant)
 
-    def find(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        plan: RequestedReplace,
-        instant: str,
-        earlier: PlannedGroups | None = None,
-    ) -> PlannedGroups:
+    def find(self, saved: Saved[RequestedReplace], earlier: PlannedGroups | None = None) -> PlannedGroups:
         """Return the slices that the plan names, and what it does to ranges of hashes."""
+        snapshot, plan, instant = saved.snapshot, saved.plan, saved.time
         resize = find_resize(snapshot, plan, instant)
         if resize is None and check_clusterable(snapshot) is not None:
             raise UnsupportedFeatureError(
@@ -184,20 +179,13 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         heirs = None if resize is None else resize.find_heirs(plan)
         return PlannedGroups(find_planned_groups(snapshot, plan, instant, heirs), resize)
 
-    def open(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        pending: Instant,
-        plan: RequestedReplace,
-        found: PlannedGroups,
-        merger: Merger | None,
-    ) -> _Opened:
+    def open(self, saved: Saved[RequestedReplace], found: PlannedGroups, merger: Merger | None) -> _Opened:
         """Make a task for each group. New files may be in any file group of the plan's partitions."""
-        options, groups = session.settings.options, found.groups
-        select_strategy(snapshot.config, options, merger, writing=False)
-        snapshot = with_schema_of(snapshot, pending.request_time)
-        facts = make_facts(session, snapshot, pending, [each for group in groups for each in group])
+        session, plan, groups = saved.session, saved.plan, found.groups
+        options = session.settings.options
+        select_strategy(saved.snapshot.config, options, merger, writing=False)
+        saved = with_schema_of(saved)
+        snapshot, facts = saved.snapshot, make_facts(saved, [each for group in groups for each in group])
         schema, layout = facts.schema, _find_layout(plan, options)
         check_layout(layout, schema.arrow)
         read, target = make_read_options(session), TARGET_FILE_BYTES.read(options)
@@ -218,7 +206,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
             for index, (slices, group, bucket) in enumerate(zip(groups, plan.groups or (), targets, strict=True))
         )
         places = tuple((partition, "") for partition in _list_replaced(plan))
-        return Opened(session, snapshot, pending, plan, found, tasks, places, facts)
+        return Opened(session, snapshot, saved.instant, plan, found, tasks, places, facts)
 
     def split(self, outcome: Any) -> tuple[Hashable, tuple[TaskResult, ...]]:
         """Return the task's number and the results of its files."""

@@ -39,7 +39,7 @@ from hoodie_py.writer.services.clean_sources import check_sources, delete_source
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
 from hoodie_py.writer.services.runner import Runner
-from hoodie_py.writer.services.service_run import Done, Opened
+from hoodie_py.writer.services.service_run import Done, Opened, Saved
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 
@@ -137,29 +137,14 @@ class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
         """Return a pending plan; None if its file is empty."""
         return read_saved_plan(snapshot, instant)
 
-    def find(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        plan: CleanPlan,
-        instant: str,
-        earlier: list[SourceFile] | None = None,
-    ) -> list[SourceFile]:
+    def find(self, saved: Saved[CleanPlan], earlier: list[SourceFile] | None = None) -> list[SourceFile]:
         """Check that no query needs a file of the plan, and return the source files that go with them."""
-        check_plan(snapshot, plan)
-        return check_sources(snapshot, plan, session.settings.options)
+        check_plan(saved.snapshot, saved.plan)
+        return check_sources(saved.snapshot, saved.plan, saved.session.settings.options)
 
-    def open(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        pending: Instant,
-        plan: CleanPlan,
-        found: list[SourceFile],
-        merger: Merger | None,
-    ) -> _Opened:
+    def open(self, saved: Saved[CleanPlan], found: list[SourceFile], merger: Merger | None) -> _Opened:
         """Begin a run, whose work is to delete the plan's files."""
-        return Opened(session, snapshot, pending, plan, found)
+        return Opened(saved.session, saved.snapshot, saved.instant, saved.plan, found)
 
     def run_tasks(self, opened: _Opened, runner: Runner) -> list[TaskResult]:
         """Delete the files of the plan in this process. Every one is tried."""

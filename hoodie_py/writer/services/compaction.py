@@ -36,6 +36,7 @@ from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.services.service_run import (
     Done,
     Opened,
+    Saved,
     describe_files,
     make_facts,
     make_read_options,
@@ -105,35 +106,20 @@ class Compaction(PlannedService[CompactionPlan, list[FileSlice], CompactionTask,
         """Return a pending plan."""
         return snapshot.timeline.read_compaction_plan(instant)
 
-    def find(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        plan: CompactionPlan,
-        instant: str,
-        earlier: list[FileSlice] | None = None,
-    ) -> list[FileSlice]:
+    def find(self, saved: Saved[CompactionPlan], earlier: list[FileSlice] | None = None) -> list[FileSlice]:
         """Return the slices with the files that the plan names."""
-        return find_planned_slices(snapshot, plan, instant)
+        return find_planned_slices(saved.snapshot, saved.plan, saved.time)
 
-    def open(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        pending: Instant,
-        plan: CompactionPlan,
-        found: list[FileSlice],
-        merger: Merger | None,
-    ) -> _Opened:
+    def open(self, saved: Saved[CompactionPlan], found: list[FileSlice], merger: Merger | None) -> _Opened:
         """Make a task for each slice."""
-        select_strategy(snapshot.config, session.settings.options, merger, writing=False)
-        snapshot = with_schema_of(snapshot, pending.request_time)
-        facts = make_facts(session, snapshot, pending, found)
-        schema, options = facts.schema, make_read_options(session)
+        select_strategy(saved.snapshot.config, saved.session.settings.options, merger, writing=False)
+        saved = with_schema_of(saved)
+        facts, options = make_facts(saved, found), make_read_options(saved.session)
+        schema = facts.schema
         tasks = tuple(
             CompactionTask(
                 file_slice=each,
-                info=snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
+                info=saved.snapshot.read_info(each).as_stored(schema.arrow, schema.defaults),
                 facts=facts,
                 index=index,
                 merger=merger,
@@ -141,7 +127,8 @@ class Compaction(PlannedService[CompactionPlan, list[FileSlice], CompactionTask,
             )
             for index, each in enumerate(found)
         )
-        return Opened(session, snapshot, pending, plan, found, tasks, tuple(task.group for task in tasks), facts)
+        places = tuple(task.group for task in tasks)
+        return Opened(saved.session, saved.snapshot, saved.instant, saved.plan, found, tasks, places, facts)
 
     def run_tasks(self, opened: _Opened, runner: Runner) -> list[TaskResult]:
         """Run all tasks, and report the progress."""

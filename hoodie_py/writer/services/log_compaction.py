@@ -45,6 +45,7 @@ from hoodie_py.writer.services.planned_service import PlannedService
 from hoodie_py.writer.services.service_run import (
     Done,
     Opened,
+    Saved,
     describe_files,
     make_facts,
     make_read_options,
@@ -106,32 +107,18 @@ class LogCompaction(PlannedService[CompactionPlan, list[FileSlice], LogCompactio
         """Return a pending plan; an empty one if it was rolled back since the listing."""
         return snapshot.timeline.read_pending_plan(instant)
 
-    def find(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        plan: CompactionPlan,
-        instant: str,
-        earlier: list[FileSlice] | None = None,
-    ) -> list[FileSlice]:
+    def find(self, saved: Saved[CompactionPlan], earlier: list[FileSlice] | None = None) -> list[FileSlice]:
         """Return the slices with the log files that the plan names."""
-        return find_planned_slices(snapshot, plan, instant, takes_all_logs=False)
+        return find_planned_slices(saved.snapshot, saved.plan, saved.time, takes_all_logs=False)
 
-    def open(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        pending: Instant,
-        plan: CompactionPlan,
-        found: list[FileSlice],
-        merger: Merger | None,
-    ) -> _Opened:
+    def open(self, saved: Saved[CompactionPlan], found: list[FileSlice], merger: Merger | None) -> _Opened:
         """Make a task for each slice. The merger is the session's, if it is the table's own."""
-        snapshot = with_schema_of(snapshot, pending.request_time)
-        facts, read = make_facts(session, snapshot, pending, None), make_read_options(session)
-        own = session.find_own_merger(snapshot.config)
+        saved = with_schema_of(saved)
+        snapshot, facts, read = saved.snapshot, make_facts(saved, None), make_read_options(saved.session)
+        own = saved.session.find_own_merger(snapshot.config)
         tasks = tuple(_make_task(snapshot, facts, read, index, each, own) for index, each in enumerate(found))
-        return Opened(session, snapshot, pending, plan, found, tasks, tuple(task.group for task in tasks), facts)
+        places = tuple(task.group for task in tasks)
+        return Opened(saved.session, snapshot, saved.instant, saved.plan, found, tasks, places, facts)
 
     def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
         """Check the files of the results and remove those of other attempts."""

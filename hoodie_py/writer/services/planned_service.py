@@ -34,7 +34,7 @@ from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.rollback.rollback import rollback
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.runner import LocalRunner, Runner
-from hoodie_py.writer.services.service_run import Done, Found, Opened, Piece, Plan
+from hoodie_py.writer.services.service_run import Done, Found, Opened, Piece, Plan, Saved
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import (
     begin_instant,
@@ -259,9 +259,8 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
                 return None
             self._check(session, snapshot, instant)
             MetadataTable.check(snapshot, session.settings.metadata_mode)
-            found = self.find(session, snapshot, plan, instant)
-            opened = self.open(session, snapshot, pending, plan, found, merger)
-            opened = replace(opened, instant=replace(pending, state=REQUESTED), began=began)
+            saved = Saved(session, snapshot, replace(pending, state=REQUESTED), plan)
+            opened = replace(self.open(saved, self.find(saved), merger), began=began)
             if self.writes_files:
                 opened = replace(opened, known_rollbacks=_list_known_rollbacks(snapshot, instant))
                 self._remove_attempt(opened, snapshot, pending, alive, holding)
@@ -346,7 +345,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         if later:
             raise ConflictError(f"Another writer rolled the {self.name} back.", instant=instant, rollback=min(later))
         self._check(opened.session, now, instant)
-        self.find(opened.session, now, opened.plan, instant, opened.found)
+        self.find(Saved(opened.session, now, found, opened.plan), opened.found)
         return found
 
     def settle(
@@ -410,9 +409,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         """Return a pending plan; None if its file is empty. Raises CorruptFileError or InvalidTableError."""
 
     @abstractmethod
-    def find(
-        self, session: WriteSession, snapshot: Snapshot, plan: Plan, instant: str, earlier: Found | None = None
-    ) -> Found:
+    def find(self, saved: Saved[Plan], earlier: Found | None = None) -> Found:
         """Return what the plan names, as it is in the table. ``earlier``: what was found when the run began.
 
         Raises:
@@ -422,15 +419,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         """
 
     @abstractmethod
-    def open(
-        self,
-        session: WriteSession,
-        snapshot: Snapshot,
-        pending: Instant,
-        plan: Plan,
-        found: Found,
-        merger: Merger | None,
-    ) -> Opened[Plan, Found, Piece]:
+    def open(self, saved: Saved[Plan], found: Found, merger: Merger | None) -> Opened[Plan, Found, Piece]:
         """Make the tasks of a run. Raises MergeError if the table needs a merger that was not supplied."""
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from hoodie_py.formats.timeline.instants import Instant
@@ -28,14 +28,32 @@ Piece = TypeVar("Piece", bound=Task[Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Opened(Generic[Plan, Found, Piece]):
-    """A run of a plan that has begun.
+class Saved(Generic[Plan]):
+    """A saved plan, and the table at a look.
 
     Attributes:
         session: of the call.
-        snapshot: the table at the beginning, with the schema that it had when the plan was made.
+        snapshot: the table.
         instant: the plan's instant.
         plan: the plan.
+    """
+
+    session: WriteSession
+    snapshot: Snapshot
+    instant: Instant
+    plan: Plan
+
+    @property
+    def time(self) -> str:
+        """Request time."""
+        return self.instant.request_time
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Saved[Plan], Generic[Plan, Found, Piece]):
+    """A run of a plan that has begun; ``snapshot`` has the schema that the table had when the plan was made.
+
+    Attributes:
         found: what the plan names, as it is in the table.
         tasks: the work.
         places: file groups that get new files; one without file id stands for all groups of its partition.
@@ -44,21 +62,12 @@ class Opened(Generic[Plan, Found, Piece]):
         began: ``time.monotonic()`` at the beginning of the run.
     """
 
-    session: WriteSession
-    snapshot: Snapshot
-    instant: Instant
-    plan: Plan
     found: Found
     tasks: tuple[Piece, ...] = ()
     places: tuple[GroupKey, ...] = ()
     made_by: CommitFacts | None = None
     known_rollbacks: frozenset[str] = frozenset()
     began: float = 0.0
-
-    @property
-    def time(self) -> str:
-        """Request time."""
-        return self.instant.request_time
 
     @property
     def facts(self) -> CommitFacts:
@@ -78,17 +87,18 @@ class Done(Generic[Plan, Found, Piece]):
     seconds: float
 
 
-def with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
-    """Return the table with the columns that it had at a service's instant, where files are matched by theirs.
+def with_schema_of(saved: Saved[Plan]) -> Saved[Plan]:
+    """Return the plan with the columns that the table had at its instant, where files are matched by theirs.
 
     Columns may have been altered since the service was planned (Hudi ``InternalSchemaCache``).
     """
+    snapshot = saved.snapshot
     if snapshot.schema.latest_schema is None:
-        return snapshot
-    schema = resolve_schema(snapshot.timeline, instant)
+        return saved
+    schema = resolve_schema(snapshot.timeline, saved.time)
     if schema.latest_schema == snapshot.schema.latest_schema:
-        return snapshot
-    return Snapshot(
+        return saved
+    then = Snapshot(
         snapshot.files,
         snapshot.config,
         snapshot.timeline,
@@ -96,20 +106,20 @@ def with_schema_of(snapshot: Snapshot, instant: str) -> Snapshot:
         view=snapshot.view,
         schema=schema,
     )
+    return replace(saved, snapshot=then)
 
 
-def make_facts(
-    session: WriteSession, snapshot: Snapshot, pending: Instant, slices: Sequence[FileSlice] | None
-) -> CommitFacts:
+def make_facts(saved: Saved[Any], slices: Sequence[FileSlice] | None) -> CommitFacts:
     """Return what all files of a run have in common, with a new run id. New base files are compressed as those of
     ``slices``; None: the run writes none.
     """
-    schema, settings = load_output_schema(snapshot), session.settings
+    snapshot, settings = saved.snapshot, saved.session.settings
+    schema = load_output_schema(snapshot)
     return CommitFacts(
         files=snapshot.files,
         config=snapshot.bare_config,
-        instant=pending.request_time,
-        action=pending.action,
+        instant=saved.time,
+        action=saved.instant.action,
         run_id=make_run_id(),
         schema=schema,
         file=settings.file if slices is None else choose_codec(settings.file, snapshot, slices),

@@ -23,7 +23,6 @@ from hoodie_py.errors import (
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import make_marker_folder
 from hoodie_py.formats.timeline.instants import ROLLBACK, Instant
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan, RolledBackInstant
 from hoodie_py.formats.timeline.writers import write_rollback_metadata, write_rollback_plan
@@ -274,16 +273,24 @@ class PlannedServiceTests(ABC):
 
         assert "removed or changed" in self.interfere(base, remove)
 
-    def test_a_file_that_nobody_announced_goes(self, base: Path) -> None:
-        """Markers of an attempt are removed beside its file: the run that completes has neither."""
+    def test_a_file_that_an_earlier_run_s_engine_writes_late_goes(self, base: Path) -> None:
         self.needs_tasks()
         before, instant, late = self.rows(base), self.schedule(base), Late()
+        written: list[str] = []
 
-        def again() -> None:
-            late.tasks[0].run()
-            assert (base / make_marker_folder(instant)).exists()
+        def die() -> None:
+            raise Killed
 
-        self.meddling(again).run(self.open_session(base), instant, runner=late)
+        def write() -> None:
+            _, results = self.service.split(late.tasks[0].run())
+            written.extend(each.path for each in results)
+            assert all((base / path).exists() for path in written)
+
+        with pytest.raises(Killed):
+            self.meddling(die).run(self.open_session(base), instant, runner=late)
+        assert self.meddling(write).run(self.open_session(base), instant).instant == instant
+        assert written
+        assert not any((base / path).exists() for path in written)
         self.check_whole(base, before)
 
     # Lock and heartbeat
