@@ -7,7 +7,7 @@ rows of a job only when the whole job is done, so several jobs give results, err
 runs. Only DataFrames are used, so classic and Connect sessions behave alike.
 
 Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and reports it. The driver
-commits the reported files and removes the others (``writer.compaction``).
+commits the reported files and removes the others (``PlannedService``).
 """
 
 from __future__ import annotations
