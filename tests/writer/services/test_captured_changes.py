@@ -15,7 +15,7 @@ from hoodie_py.formats.timeline.writers import write_compaction_plan
 from tests.corpus import corpus_names
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers, orphans, rows, writable
-from tests.writer.services.test_compaction import Repeated
+from tests.writer.services.engines import Repeated
 from tests.writer.written_tables import Kind, contents, put, records, row
 
 KINDS = [Kind(version, merge_on_read=True, partitioned=False, captures=True) for version in (9, 8, 6)]
