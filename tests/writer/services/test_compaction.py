@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,13 +14,9 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder
-from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.rollback.attempt import remove_files
-from hoodie_py.writer.services import planned_service
 from hoodie_py.writer.services.compaction_report import CompactionResult, Progress
-from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
-from hoodie_py.writer.services.runner import LocalRunner
 from tests.writer.compaction_tables import QUICK, leftovers, orphans, rows, writable
+from tests.writer.services.engines import Late
 
 V9 = "basic_mor_v9_part"
 VERSIONS = ["basic_mor_v6_part", "basic_mor_v8_part", V9]
@@ -102,18 +97,6 @@ def test_a_plan_of_java_s_is_carried_out(tmp_path: Path) -> None:
     assert rows(HoodieTable.open(base), "read_optimized") == before
 
 
-class Late(LocalRunner):
-    """Keeps its tasks, for attempts after its run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tasks: list[CompactionTask] = []
-
-    def run(self, tasks: Sequence[CompactionTask], on_rows: OnRows) -> Iterator[TaskResult]:
-        self.tasks.extend(tasks)
-        return super().run(tasks, on_rows)
-
-
 def test_an_attempt_that_outlives_its_run_leaves_nothing(tmp_path: Path) -> None:
     base = writable(V9, tmp_path)
     late = Late()
@@ -127,20 +110,3 @@ def test_an_attempt_that_outlives_its_run_leaves_nothing(tmp_path: Path) -> None
         late.tasks[0].run(remove_markers)
     assert orphans(base) == []
     assert files.exists("p0")
-
-
-def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(tmp_path: Path) -> None:
-    base = writable(V9, tmp_path)
-    late = Late()
-
-    def another(files: object, instant: str, groups: object, keep: object = (), check: object = None) -> int:
-        count = remove_files(files, instant, groups, keep, check)  # type: ignore[arg-type]
-        if keep:
-            late.tasks[0].run()
-        return count
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(planned_service, "remove_files", another)
-        HoodieTable.open(base).compact(late, options=QUICK)
-    assert len(late.tasks) > 0
-    assert (orphans(base), leftovers(base)) == ([], [])

@@ -87,18 +87,18 @@ class PlannedServiceTests(ABC):
     def list_pending(self, base: Path) -> list[Instant]:
         return list(self.service.list_pending(HoodieTable.open(base)._snapshot))
 
-    def meddling(self, act: Callable[[], object]) -> AnyService:
-        """Return the service, in whose runs something happens when all tasks are done."""
-        service = self.service
+    def meddling(self, act: Callable[[], object], step: str = "run_tasks") -> AnyService:
+        """Return the service, in whose runs something happens right after a step: when all tasks are done."""
+        kind = type(self.service)
+        plain = getattr(kind, step)
 
-        class Meddling(type(service)):  # type: ignore[misc]
-            def run_tasks(self, *args: Any) -> Any:
-                results = super().run_tasks(*args)
-                act()
-                return results
+        def changed(service: AnyService, *args: Any) -> Any:
+            answer = plain(service, *args)
+            act()
+            return answer
 
-        changed: AnyService = Meddling()
-        return changed
+        meddled: AnyService = type("Meddling", (kind,), {step: changed})()
+        return meddled
 
     def check_whole(self, base: Path, before: Any) -> None:
         """Check that the rows are those before, and that nothing is left over."""
@@ -289,6 +289,20 @@ class PlannedServiceTests(ABC):
         with pytest.raises(Killed):
             self.meddling(die).run(self.open_session(base), instant, runner=late)
         assert self.meddling(write).run(self.open_session(base), instant).instant == instant
+        assert written
+        assert not any((base / path).exists() for path in written)
+        self.check_whole(base, before)
+
+    def test_an_attempt_that_publishes_while_the_commit_is_made_leaves_nothing(self, base: Path) -> None:
+        self.needs_tasks()
+        before, instant, late = self.rows(base), self.schedule(base), Late()
+        written: list[str] = []
+
+        def write() -> None:
+            _, results = self.service.split(late.tasks[0].run())
+            written.extend(each.path for each in results)
+
+        self.meddling(write, "settle").run(self.open_session(base), instant, runner=late)
         assert written
         assert not any((base / path).exists() for path in written)
         self.check_whole(base, before)
