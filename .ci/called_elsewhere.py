@@ -52,6 +52,8 @@ _.getDefaultReadLimit
 _.prepareForTriggerAvailableNow
 
 # Fields of Hudi's formats that are carried through records as a whole: they are read, and written again, by their names
+_.start_clean_time
+_.total_files_deleted
 _.min_time
 _.num_updates
 _.total_write_errors

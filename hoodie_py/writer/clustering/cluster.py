@@ -91,7 +91,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         figures: dict[str, int | float | str] = {"commits": commits}
         if commits < least:
             return DueService(self.name, "not due", since, figures)
-        instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.peek(find_newest_time(snapshot.timeline))
         report = make_plan(chosen, snapshot, instant, settings).report
         small = sum(len(each.file_ids) for each in report.groups)
         new = sum(each.new_files for each in report.groups)
@@ -156,7 +156,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
 
     def list_pending(self, snapshot: Snapshot) -> list[Instant]:
         """Return the pending clusterings, oldest first."""
-        pending = snapshot.timeline.timeline.select_pending_replacements()
+        pending = snapshot.timeline.select_pending_replacements()
         return [each for each in pending if is_clustering(snapshot, each)]
 
     def read_plan(self, snapshot: Snapshot, instant: Instant) -> RequestedReplace:

@@ -110,7 +110,7 @@ class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
         size = sum(each.size for each in report.removed)
         by_commits = report.policy == "KEEP_LATEST_COMMITS"
         kept = f"{settings.commits} commits" if by_commits else f"{settings.versions} versions"
-        commits = len(snapshot.timeline.timeline.select_writes())
+        commits = len(snapshot.timeline.select_writes())
         figures = {"files": files, "bytes": size, "commits": commits}
         if not files:
             return DueService(self.name, "not due", f"no file is older than the {kept} retained, of {commits}", figures)
@@ -131,7 +131,7 @@ class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
 
     def list_pending(self, snapshot: Snapshot) -> Sequence[Instant]:
         """Return the pending cleans, oldest first."""
-        return snapshot.timeline.timeline.select_pending().select_actions(CLEAN).instants
+        return snapshot.timeline.select_pending().select_actions(CLEAN).instants
 
     def read_plan(self, snapshot: Snapshot, instant: Instant) -> CleanPlan | None:
         """Return a pending plan; None if its file is empty."""
@@ -154,7 +154,7 @@ class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
 
     def check_still_ours(self, opened: _Opened, now: Snapshot) -> Instant:
         """Check that no other writer finished the clean or took it back."""
-        found = now.timeline.timeline.find(opened.time, CLEAN)
+        found = now.timeline.find(opened.time, CLEAN)
         if found is None or found.is_completed:
             raise ConflictError("Another writer finished the clean, or took it back.", instant=opened.time)
         if found.state != INFLIGHT:

@@ -63,9 +63,9 @@ class Compaction(PlannedService[CompactionPlan, list[FileSlice], CompactionTask,
         if not snapshot.config.is_merge_on_read:
             return DueService(self.name, "not due", "a copy-on-write table has no log files")
         check_compactable(snapshot)
-        instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.peek(find_newest_time(snapshot.timeline))
         settings = self.with_upkeep_options(session).settings.plan
-        trigger = judge_trigger(snapshot.timeline.timeline, instant, settings)
+        trigger = judge_trigger(snapshot.timeline, instant, settings)
         if trigger is None:
             return DueService(self.name, "not due", "nothing was written yet")
         figures: dict[str, int | float | str] = {"delta commits": trigger.commits, "seconds": trigger.seconds}
@@ -100,7 +100,7 @@ class Compaction(PlannedService[CompactionPlan, list[FileSlice], CompactionTask,
 
     def list_pending(self, snapshot: Snapshot) -> Sequence[Instant]:
         """Return the pending compactions, oldest first."""
-        return snapshot.timeline.timeline.select_pending_compactions().instants
+        return snapshot.timeline.select_pending_compactions().instants
 
     def read_plan(self, snapshot: Snapshot, instant: Instant) -> CompactionPlan:
         """Return a pending plan."""

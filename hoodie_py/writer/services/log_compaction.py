@@ -76,7 +76,7 @@ class LogCompaction(PlannedService[CompactionPlan, list[FileSlice], LogCompactio
         if compaction is not None and compaction.is_due:
             return DueService(self.name, "not due", "the compaction takes all log files")
         least = BLOCKS_THRESHOLD.read(session.settings.options)
-        instant = session.clock.peek(find_newest_time(snapshot.timeline.timeline))
+        instant = session.clock.peek(find_newest_time(snapshot.timeline))
         taken = _plan(session, snapshot, instant).operations
         files = sum(len(each.delta_files) for each in taken)
         figures = {"file slices": len(taken), "log files": files, "threshold": least}
@@ -101,7 +101,7 @@ class LogCompaction(PlannedService[CompactionPlan, list[FileSlice], LogCompactio
 
     def list_pending(self, snapshot: Snapshot) -> Sequence[Instant]:
         """Return the pending log compactions, oldest first."""
-        return snapshot.timeline.timeline.select_pending_log_compactions().instants
+        return snapshot.timeline.select_pending_log_compactions().instants
 
     def read_plan(self, snapshot: Snapshot, instant: Instant) -> CompactionPlan:
         """Return a pending plan; an empty one if it was rolled back since the listing."""

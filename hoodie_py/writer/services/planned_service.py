@@ -91,7 +91,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
                 return None
             if self.writes_files:
                 forget_finished(session, snapshot)
-            instant = session.clock.take(find_newest_time(snapshot.timeline.timeline))
+            instant = session.clock.take(find_newest_time(snapshot.timeline))
             planned = self.make_plan(session, snapshot, instant)
             if planned is None:
                 return None
@@ -192,7 +192,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             remove_files_of_run(session.files, opened.time, opened.facts.run_id)
             with session.hold_lock() as holding:
                 snapshot = session.look()
-                found = snapshot.timeline.timeline.find(opened.time, opened.instant.comparable_action)
+                found = snapshot.timeline.find(opened.time, opened.instant.comparable_action)
                 if found is not None and found.action == opened.instant.action and found.state == INFLIGHT:
                     self.undo(session, snapshot, found, opened.places, partial(alive.ensure_own, holding))
         except HoodieError as problem:
@@ -235,7 +235,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             return pending[0] if pending else None
         found = next((each for each in pending if each.request_time == instant), None)
         if found is None:
-            other = snapshot.timeline.timeline.find(instant)
+            other = snapshot.timeline.find(instant)
             state = (
                 f"There is no {self.name}" if other is None else f"A {other.action} is {other.state}, no pending plan,"
             )
@@ -335,7 +335,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         Return the inflight instant. Raises ConflictError if one did.
         """
         begun, instant = opened.instant, opened.time
-        found = now.timeline.timeline.find(instant, begun.comparable_action)
+        found = now.timeline.find(instant, begun.comparable_action)
         if found is None or found.action != begun.action or found.state != INFLIGHT:
             state = "gone" if found is None else found.state
             raise ConflictError(f"Another writer changed the {self.name} while it ran: it is {state}.", instant=instant)

@@ -98,14 +98,7 @@ def with_schema_of(saved: Saved[Plan]) -> Saved[Plan]:
     schema = resolve_schema(snapshot.timeline, saved.time)
     if schema.latest_schema == snapshot.schema.latest_schema:
         return saved
-    then = Snapshot(
-        snapshot.files,
-        snapshot.config,
-        snapshot.timeline,
-        timezone=snapshot.timezone,
-        view=snapshot.view,
-        schema=schema,
-    )
+    then = snapshot.evolve(view=snapshot.view, schema=schema)
     return replace(saved, snapshot=then)
 
 

@@ -230,14 +230,7 @@ SERVICES = tuple(each.name for each in _SERVICES)
 
 def _list_once(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with one view for all judgements: the metadata table lists the files, where there is one."""
-    return Snapshot(
-        snapshot.files,
-        snapshot.config,
-        snapshot.timeline,
-        timezone=snapshot.timezone,
-        view=snapshot.choose_view(),
-        metadata=snapshot.metadata,
-    )
+    return snapshot.evolve(view=snapshot.choose_view())
 
 
 def _find(name: str) -> _Service:

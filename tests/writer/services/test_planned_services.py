@@ -245,7 +245,7 @@ class PlannedServiceTests(ABC):
             session = self.open_session(base)
             now = session.look()
             timeline, uri = session.open_timeline(now), session.files.java_uri
-            time = session.clock.take(now.timeline.timeline.newest_time)
+            time = session.clock.take(now.timeline.newest_time)
             plan = write_rollback_plan(RollbackPlan(RolledBackInstant("commit", instant)), uri)
             inflight = timeline.begin(timeline.request(time, ROLLBACK, plan))
             done = RollbackMetadata(start_rollback_time=time, commits_rolled_back=(instant,))
