@@ -38,7 +38,9 @@ RULES: dict[str, tuple[str, ...]] = {
     "hoodie_py/writer/savepoint/restore_plan.py": (f"{_WRITER}/savepoint",),
     "hoodie_py/writer/savepoint/restore.py": (f"{_WRITER}/savepoint", f"{_WRITER}/transaction/test_lost_lock.py"),
     "hoodie_py/writer/transaction/second_look.py": (f"{_WRITER}/transaction/test_second_look.py",),
-    "hoodie_py/writer/transaction/pending.py": (_CLEAN_PLAN, f"{_WRITER}/savepoint"),
+    "hoodie_py/writer/transaction/pending.py": (
+        f"{_WRITER}/transaction/test_pending.py", _CLEAN_PLAN, f"{_WRITER}/savepoint",
+    ),
     "hoodie_py/writer/services/clean_plan.py": (f"{_WRITER}/services/test_clean.py", _CLEAN_PLAN),
     "hoodie_py/writer/archival/choice.py": (f"{_WRITER}/archival/test_choice.py",),
     "hoodie_py/writer/archival/barriers.py": (f"{_WRITER}/archival/test_choice.py",),

@@ -7,6 +7,12 @@ from typing import Any
 
 from hoodie_py.formats.avro.container import write_single
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
+from hoodie_py.formats.timeline.replace_plan import (
+    ClusteringGroup,
+    ClusteringSlice,
+    RequestedReplace,
+    write_clustering_plan,
+)
 from hoodie_py.formats.timeline.writers import write_compaction_plan
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from tests.table.tables import V6, V9, make_table
@@ -75,6 +81,14 @@ class Names:
             {"TOTAL_LOG_FILES_SIZE": 1.0},
         )  # fmt: skip
         self.pending(number, "compaction", "requested", write_compaction_plan(CompactionPlan((operation,), version=2)))
+
+    def clustering(self, number: int, *groups: str, base: str | None = None, logs: tuple[str, ...] = ()) -> None:
+        """A pending clustering of groups in ``p``, one output group each; the files are those of each slice."""
+        names = None if base is None else Path(base).name, tuple(Path(log).name for log in logs)
+        planned = tuple(ClusteringGroup((ClusteringSlice(group, "p", *names),), 1) for group in groups)
+        action = "clustering" if self.version == 9 else "replacecommit"
+        content = write_clustering_plan(RequestedReplace("CLUSTER", planned), f"file://{self.root}")
+        self.pending(number, action, "requested", content)
 
     def saved(self, number: int, *paths: str) -> None:
         names = [Path(path).name for path in paths]

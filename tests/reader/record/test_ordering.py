@@ -73,6 +73,57 @@ def test_foreign_values_compare_within_their_class_only() -> None:
     assert older.get_value(0) == ForeignValue("int", 3)
 
 
+@pytest.mark.parametrize("value", [3, None, ForeignValue("long", 3)], ids=str)
+def test_a_foreign_value_compares_with_no_other_on_either_side(value: Any) -> None:
+    foreign, other = column([ForeignValue("int", 3)], pa.int64()), column([value], pa.int64())
+    for older, newer in ((foreign, other), (other, foreign)):
+        assert compare(older, newer)[1].tolist() == [True]
+        assert classes_differ(older, newer).tolist() == [True]
+    assert classes_differ(foreign, foreign).tolist() == [False]
+
+
+def test_foreign_values_move_with_their_entries() -> None:
+    foreign, plain = column([ForeignValue("int", 3), 7], pa.int64()), column([8], pa.int64())
+    for columns in ([foreign, plain], [plain, foreign], [foreign, foreign], [plain, plain]):
+        values = [value for each in columns for value in each.to_pylist()]
+        joined = OrderingColumn.concat(columns)
+        assert joined.to_pylist() == values
+        assert joined.take(np.array([1, 0])).to_pylist() == [values[1], values[0]]
+
+
+def test_classes_differ_between_the_default_and_a_value_whichever_is_older() -> None:
+    for types, values, differ in (
+        ((pa.int64(),), (None, 5), True),
+        ((pa.string(),), (None, "a"), True),
+        ((pa.int32(),), (0, 5), False),
+        ((pa.int32(),), (None, 5), False),
+        ((pa.int64(), pa.int64()), ((1, None), (1, 5)), True),
+        ((pa.int64(), pa.int32()), ((1, None), (1, 5)), False),
+        ((pa.int64(), pa.int64()), (DEFAULT_ORDERING, (1, 5)), True),
+        ((pa.int32(), pa.int32()), (DEFAULT_ORDERING, (1, 5)), True),
+    ):
+        one, other = (column([value], *types) for value in values)
+        assert classes_differ(one, other).tolist() == classes_differ(other, one).tolist() == [differ]
+        assert classes_differ(one, one).tolist() == classes_differ(other, other).tolist() == [False]
+
+
+def test_a_whole_default_compares_with_itself_alone() -> None:
+    types = (pa.int32(), pa.int32())
+    none, some = column([DEFAULT_ORDERING], *types), column([(0, 0)], *types)
+    for older, newer, is_mixed in ((none, some, True), (some, none, True), (none, none, False), (some, some, False)):
+        sign, mixed = compare(older, newer)
+        assert mixed.tolist() == [is_mixed]
+        assert is_mixed or sign.tolist() == [0]
+
+
+def test_a_delete_without_any_value_has_the_default() -> None:
+    parts = [pa.array([1, None, None]), pa.array(["a", "b", None])]
+    assert OrderingColumn.of_deletes(parts, 3).to_pylist() == [(1, "a"), (DEFAULT_ORDERING, "b"), DEFAULT_ORDERING]
+    assert OrderingColumn.from_columns(parts, 3).default.tolist() == [False, False, False]
+    assert OrderingColumn.of_deletes(parts[:1], 3).to_pylist() == [1, DEFAULT_ORDERING, DEFAULT_ORDERING]
+    assert OrderingColumn.of_deletes([], 3).to_pylist() == [DEFAULT_ORDERING] * 3
+
+
 def test_several_fields_compare_field_by_field() -> None:
     types = (pa.int64(), pa.string())
     sign, mixed = compare(

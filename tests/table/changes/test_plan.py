@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import resolve_range
+from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.writer.services import clean
 from tests.table.changes.change_lakes import changes, make, row, times
 from tests.writer.clean_tables import Names, at
@@ -23,6 +26,19 @@ from tests.writer.clean_tables import Names, at
 def list_steps(table: HoodieTable, *span: str) -> list[Step]:
     found = ChangesPlan(table._snapshot, resolve_range(table._snapshot.timeline, *span))
     return [step for _, steps in found.make_steps() for step in steps]
+
+
+def list_named_steps(names: Names, *span: str, options: Mapping[str, str] | None = None) -> list[Step]:
+    snapshot = names.snapshot()
+    found = ChangesPlan(snapshot, resolve_range(snapshot.timeline, *span, options=options))
+    return [step for _, steps in found.make_steps() for step in steps]
+
+
+def describe(names: Names, number: int, operation: str = "UPSERT", **more: Any) -> bytes:
+    """The metadata of a commit that writes the first base file of a group."""
+    stat = {"fileId": f"g{number}-0", "partitionPath": "p", "prevCommit": "null"}
+    stat["path"] = names.base(stat["fileId"], number)
+    return json.dumps({"operationType": operation, "partitionToWriteStats": {"p": [stat]}, **more}).encode()
 
 
 def test_copy_on_write(tmp_path: Path) -> None:
@@ -116,6 +132,66 @@ def test_a_change_of_the_number_of_buckets_only_moves_rows(tmp_path: Path, opera
         step for _, some in ChangesPlan(snapshot, resolve_range(snapshot.timeline, at(2))).make_steps() for step in some
     ]
     assert [type(each) for each in steps] == ([WholeSlice, WholeSlice] if changes_rows else [])
+
+
+@pytest.mark.parametrize(
+    ("table_type", "action", "operation", "changes_rows"),
+    [
+        ("MERGE_ON_READ", "commit", "UNKNOWN", False),  # a compaction of Java
+        ("MERGE_ON_READ", "deltacommit", "UNKNOWN", True),
+        ("MERGE_ON_READ", "deltacommit", "UPSERT", True),
+        ("COPY_ON_WRITE", "commit", "UNKNOWN", True),
+        ("COPY_ON_WRITE", "commit", "UPSERT", True),
+    ],
+)
+def test_a_commit_whose_operation_is_unknown_is_a_compaction_only_on_merge_on_read(
+    tmp_path: Path, table_type: str, action: str, operation: str, changes_rows: bool
+) -> None:
+    names = Names(tmp_path / "t", **{"hoodie.table.cdc.enabled": "true", "hoodie.table.type": table_type})
+    names.done(1, action, describe(names, 1, operation))
+    assert len(list_named_steps(names)) == changes_rows
+
+
+def test_changes_end_before_a_hole(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t", 6, **{"hoodie.table.cdc.enabled": "true"})
+    names.done(1, content=describe(names, 1))
+    names.pending(2)
+    names.done(3, content=describe(names, 3))
+    blocked = {"hoodie.read.timeline.holes.resolution.policy": "BLOCK"}
+    found = list_named_steps(names, "000", options=blocked)
+    assert [each.instant for each in found if isinstance(each, WholeSlice)] == [at(1)]
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "last"),
+    [(0, None, 2), (1, None, 2), (0, 1, 1), (2, None, None), (3, None, None), (2, 3, None), (4, 6, None)],
+)
+def test_changes_of_request_times_are_archived_if_a_commit_of_the_range_is(
+    tmp_path: Path, start: int, end: int | None, last: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commit 6 was archived after the timeline was listed: its file is known."""
+    names = Names(tmp_path / "t", 6, **{"hoodie.table.cdc.enabled": "true"})
+    for number in (5, 6):
+        names.done(number, content=describe(names, number))
+    archive = SimpleNamespace(completion_times={at(number): at(number) for number in (1, 2, 6)})
+    monkeypatch.setattr(TableTimeline, "read_archive", lambda _: archive)
+    span = (at(start),) if end is None else (at(start), at(end))
+    if last is None:
+        assert len(list_named_steps(names, *span)) == (2 if end != 3 else 0)
+    else:
+        with pytest.raises(InvalidQueryError, match=f"archived, up to {at(last)}"):
+            list_named_steps(names, *span)
+
+
+@pytest.mark.parametrize(("partition", "path"), [("p", "p/old-0"), ("", "old-0")])
+def test_a_replaced_group_without_files_is_named(tmp_path: Path, partition: str, path: str) -> None:
+    names = Names(tmp_path / "t", **{"hoodie.table.cdc.enabled": "true"})
+    names.done(1)
+    names.done(2, "replacecommit", describe(names, 2, partitionToReplaceFileIds={partition: ["old-0"]}))
+    with pytest.raises(InvalidQueryError, match="are gone") as caught:
+        list_named_steps(names, at(1))
+    assert caught.value.where["path"] == path
 
 
 def test_rows_of_a_log_that_a_clean_is_removing_are_not_taken_for_inserts(

@@ -111,7 +111,12 @@ def test_an_end_before_the_start_names_what_can_be_had(v9: TableTimeline) -> Non
         resolve_range(v9, at("100005"), at("100001"))
 
 
-@pytest.mark.parametrize("time", ["yesterday", "2026-13-01", "-1", "1" * 40, ""])
+def test_digits_stay_as_they_are(v9: TableTimeline) -> None:
+    for time in ("1", "1" * 32):
+        assert resolve_range(v9, time).start == time
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-13-01", "-1", "1" * 33, ""])
 def test_what_is_no_time_is_refused(v9: TableTimeline, time: str) -> None:
     with pytest.raises(InvalidQueryError, match="is not an instant"):
         resolve_range(v9, time)
@@ -120,8 +125,17 @@ def test_what_is_no_time_is_refused(v9: TableTimeline, time: str) -> None:
 def test_options_choose_the_times(v9: TableTimeline, v6: TableTimeline) -> None:
     key = "hoodie.datasource.read.incr.table.version"
     assert numbers(v9, at("100001"), at("100004"), {key: "6"}) == [1, 2]
-    with pytest.raises(UnsupportedFeatureError, match="does not store"):
-        resolve_range(v6, options={key: "8"})
+    for version in ("8", "9"):
+        assert numbers(v9, at("100001"), at("100004"), {key: version}) == []
+        with pytest.raises(UnsupportedFeatureError, match="does not store"):
+            resolve_range(v6, options={key: version})
+    assert numbers(v6, at("100001"), at("100004"), {key: "6"}) == [1, 2]
+
+
+@pytest.mark.parametrize(("version", "by_request_time"), [("6", True), ("8", False), ("9", False)])
+def test_which_times_a_table_compares(tmp_path: Path, version: str, by_request_time: bool) -> None:
+    layout = {"hoodie.table.version": version, "hoodie.timeline.layout.version": "1" if version == "6" else "2"}
+    assert resolve_range(open_timeline(make_table(tmp_path, **layout))).by_request_time == by_request_time
 
 
 def test_compactions_are_left_out_on_demand(tmp_path: Path) -> None:
@@ -214,6 +228,17 @@ def test_a_pending_clustering_of_version_6_is_no_hole(tmp_path: Path, is_cluster
     else:
         with pytest.raises(InvalidQueryError, match=f"{second} has not finished"):
             resolve_range(timeline, "000")
+
+
+def test_a_pending_clustering_of_version_6_hides_no_later_hole(tmp_path: Path) -> None:
+    first, second, third = (times[0] for times in V9_TIMES)
+    group = ClusteringGroup((ClusteringSlice("f-0", "p", "f-0_0-0-0_1.parquet", ()),), 1)
+    plan = write_clustering_plan(RequestedReplace("CLUSTER", (group,)), "file:///t")
+    names = {f".hoodie/{first}.replacecommit.requested": plan, f".hoodie/{second}.deltacommit.requested": b""}
+    timeline = open_timeline(make_table(tmp_path, {**names, f".hoodie/{third}.deltacommit": b"{}"}, **V6))
+    assert find_first_pending(timeline) == second
+    with pytest.raises(InvalidQueryError, match=f"{second} has not finished"):
+        resolve_range(timeline, "000")
 
 
 def test_pending_compactions_are_no_holes(tmp_path: Path) -> None:

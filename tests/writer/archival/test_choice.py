@@ -90,6 +90,38 @@ def test_commits_that_count_for_the_next_compaction_stay(names: Names) -> None:
     assert chosen(names, replace(SETTINGS, delta_commits=8)) == list(range(1, 9))
 
 
+def test_only_delta_commits_since_the_last_compaction_count_for_the_next_one(names: Names) -> None:
+    commits(names, 1, 2, 3)
+    names.done(4, "commit")
+    commits(names, *range(5, 10))
+    assert chosen(names, replace(SETTINGS, delta_commits=4)) == [1, 2, 3, 4, 5]
+    assert chosen(names, replace(SETTINGS, delta_commits=5)) == [1, 2, 3, 4]
+    assert chosen(names, replace(SETTINGS, delta_commits=6)) == [1, 2, 3]
+
+
+def test_a_pending_delta_commit_counts_as_well(names: Names) -> None:
+    """As in Java (``findInstantsModifiedAfterByCompletionTime``), although it may be rolled back."""
+    commits(names, 1, 2, 3)
+    names.done(4, "commit")
+    commits(names, 5, 6, 7, 9)
+    names.pending(8)
+    by_versions = replace(SETTINGS, clean_policy="KEEP_LATEST_FILE_VERSIONS")
+    assert chosen(names, replace(by_versions, delta_commits=4)) == [1, 2, 3, 4, 5]
+    assert chosen(names, replace(by_versions, delta_commits=5)) == [1, 2, 3, 4]
+
+
+def test_a_delta_commit_that_completed_after_the_compaction_was_planned_counts(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    commits(names, 1, 2, 3)
+    names.done(4, "commit")
+    commits(names, *range(5, 10))
+    (names.timeline / f"{at(2)}_{int(at(2)) + 5}.deltacommit").rename(
+        names.timeline / f"{at(2)}_{int(at(4)) + 1}.deltacommit"
+    )
+    assert chosen(names, replace(SETTINGS, delta_commits=6)) == [1]
+    assert chosen(names, replace(SETTINGS, delta_commits=5)) == [1, 2, 3, 4]
+
+
 def test_a_savepoint_stops_archival_unless_it_is_said_otherwise(names: Names) -> None:
     commits(names, *range(1, 10))
     names.saved(3)
@@ -159,6 +191,8 @@ def test_in_layout_1_cleans_are_counted_by_themselves(tmp_path: Path) -> None:
     for number in range(10, 17):
         cleaned(names, number, earliest=1)
     assert chosen(names) == [10, 11, 12, 13]
+    cleaned(names, 17, earliest=1)
+    assert chosen(names) == [10, 11, 12, 13, 14]
 
 
 @pytest.mark.parametrize("layout", [1, 2])

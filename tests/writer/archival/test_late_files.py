@@ -9,9 +9,12 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
+from hoodie_py.formats.timeline.plans import RollbackMetadata
+from hoodie_py.formats.timeline.writers import write_rollback_metadata
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.archival import late_files
 from tests.writer.archival.test_archive import QUICK, SOON
+from tests.writer.clean_tables import Names, at
 from tests.writer.written_tables import Kind, row
 
 KINDS = [Kind(9, False), Kind(9, True), Kind(8, True), Kind(6, False), Kind(6, True)]
@@ -77,6 +80,24 @@ def test_files_of_completed_instants_stay_whatever_rollbacks_say(
     table = HoodieTable.open(base)
     assert any(table.timeline.is_archived_before(time) for time in times)
     assert [each["ts"] for each in table.scan(["ts"], integrity="strict").to_arrow().to_pylist()] == [7] * 4
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_only_files_that_the_archival_makes_count_go(version: int, tmp_path: Path) -> None:
+    """Files of older instants count already. Files of later ones do not count after this archival either."""
+    names = Names(tmp_path / "t", version)
+    for number in (2, 4, 6):
+        names.done(number)
+    paths = {number: names.base("f-0", number) for number in (1, 3, 5)}
+    for number in paths:
+        undone = RollbackMetadata(at(number + 6), commits_rolled_back=(at(number),))
+        names.done(number + 6, "rollback", write_rollback_metadata(undone, f"file://{names.root}"))
+    now = names.snapshot()
+    writes = now.timeline.select_writes().instants
+    assert late_files.remove_late_files(now, (), lambda: None) == []
+    assert late_files.remove_late_files(now, writes[1:], lambda: None) == []
+    assert late_files.remove_late_files(now, writes[:1], lambda: None) == [paths[3]]
+    assert names.files() == {paths[1], paths[5]}
 
 
 @pytest.mark.parametrize("kind", KINDS[:2], ids=str)

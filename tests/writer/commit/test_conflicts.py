@@ -152,6 +152,38 @@ def test_groups_of_a_pending_compaction_are_not_replaced(tmp_path: Path) -> None
     assert table.run_compaction(options=QUICK).instant == planned
 
 
+@pytest.mark.parametrize("version", [9, 6])
+def test_groups_of_a_pending_clustering_are_not_changed(version: int, tmp_path: Path) -> None:
+    """Whenever it was planned: its new base files lack what the write adds to the old ones."""
+    names = Names(tmp_path / "t", version)
+    names.done(1)
+    before = names.snapshot()
+    check_conflicts(Claims(frozenset({("p", "f-0")})), before, names.snapshot())
+    names.clustering(2, "e-0", "f-0")
+    names.pending(3, "replacecommit", "requested")  # an insert overwrite
+    for known in (before, names.snapshot()):
+        for claims in (Claims(frozenset({("p", "f-0")})), Claims(replaced={"p": ("f-0",)})):
+            with pytest.raises(ConflictError, match="is about to rewrite a file group of this write") as caught:
+                check_conflicts(claims, known, names.snapshot())
+            where = caught.value.where
+            assert (where["instant"], where["partition"], where["file_group"]) == (at(2), "p", "f-0")
+        check_conflicts(Claims(frozenset({("p", "g-0"), ("q", "f-0")})), known, names.snapshot())
+
+
+def test_log_files_for_a_compaction_that_the_write_knew_are_in_its_new_slice(tmp_path: Path) -> None:
+    """In version 6: they carry the instant of the plan. A plan that is newer lacks them."""
+    names = Names(tmp_path / "t", 6)
+    names.done(1)
+    before = names.snapshot()
+    names.planned(2, "f-0", None, f"p/.f-0_{at(1)}.log.1_0-0-0")
+    adds, replaces = Claims(frozenset({("p", "f-0")})), Claims(replaced={"p": ("f-0",)})
+    check_conflicts(adds, names.snapshot(), names.snapshot())
+    for claims, known in ((adds, before), (replaces, names.snapshot())):
+        with pytest.raises(ConflictError, match="is about to rewrite") as caught:
+            check_conflicts(claims, known, names.snapshot())
+        assert caught.value.where["instant"] == at(2)
+
+
 @pytest.mark.parametrize(
     ("name", "more", "conflicts"),
     [

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hoodie_py.errors import ConflictError
+from hoodie_py.errors import ConflictError, HoodieWarning, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.lock.heartbeat import (
     ENDED,
     HEARTBEAT_FOLDER,
@@ -16,7 +18,9 @@ from hoodie_py.writer.lock.heartbeat import (
     is_alive,
     leave_heartbeats,
     read_life,
+    remove_finished,
 )
+from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
 INSTANT = "20260101000000000"
 NOW = 1_800_000_000.0  # a clock of their own, as a busy machine may stop a test for longer than an age differs
@@ -94,6 +98,66 @@ def test_who_has_stopped(files: TableFiles) -> None:
     assert (found.is_alive, found.is_over, found.until) == (True, False, NOW)
     age(files, 121)
     assert read_life(files, INSTANT, begun, now=now).is_over
+
+
+def test_a_store_whose_clock_is_ahead_has_fresh_files(files: TableFiles) -> None:
+    begun = f".hoodie/timeline/{INSTANT}.commit.inflight"
+    files.put(begun, b"")
+    age(files, -60, begun)
+    assert read_life(files, INSTANT, begun, now=now).may_live
+    files.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", b"")
+    age(files, -60)
+    assert read_life(files, INSTANT, begun, now=now).is_alive
+
+
+def test_a_writer_without_any_file_is_dead(files: TableFiles) -> None:
+    """Another writer has rolled the instant back since the listing."""
+    found = read_life(files, INSTANT, f".hoodie/timeline/{INSTANT}.commit.inflight", now=now)
+    assert (found.is_over, found.until) == (True, 120)
+
+
+def test_a_file_of_this_process_that_no_heartbeat_keeps_is_no_sign_of_life(files: TableFiles) -> None:
+    own = ProcessIdentity.read_own()
+    for writer, alive in ((own, False), (replace(own, host="another machine"), True)):
+        files.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", writer.to_bytes("earlier"))
+        age(files, 0)
+        assert is_alive(files, INSTANT, now=now) == alive
+        assert read_life(files, INSTANT, "none", now=now).is_alive == alive
+
+
+@pytest.mark.parametrize(("stays", "ends_at_once"), [(False, False), (False, True), (True, True), (True, False)])
+def test_a_file_that_the_store_left_counts_as_ended_unless_it_has_to_grow_old(
+    files: TableFiles, stays: bool, ends_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Heartbeat) -> None:
+        raise StorageError("not now")
+
+    monkeypatch.setattr(Heartbeat, "_leave_file", refuse)
+    with pytest.warns(HoodieWarning, match="not removed"), Heartbeat(files, INSTANT, now=now) as beat:
+        beat.stays, beat.ends_at_once = stays, ends_at_once
+    age(files, 0)
+    assert is_alive(files, INSTANT, now=now) == (stays and not ends_at_once)
+
+
+def test_which_files_finished_writers_left(files: TableFiles) -> None:
+    """A writer beats before its instant is on the timeline, so only an old file without an instant goes."""
+    instants = [f"2026010100000{number}000" for number in range(5)]
+    completed, pending, fresh, old, aged = instants
+    for instant in (*instants, "notes"):
+        files.put(f"{HEARTBEAT_FOLDER}/{instant}", b"")
+    for instant in (pending, old, "notes"):
+        place = files.local_path(f"{HEARTBEAT_FOLDER}/{instant}")
+        assert place is not None
+        os.utime(place, (0, 0))
+    timeline = Timeline(
+        [
+            Instant(completed, completed, "commit", "completed"),
+            Instant(pending, None, "commit", "inflight"),
+            Instant(aged, None, "deltacommit", "requested"),
+        ]
+    )
+    remove_finished(files, timeline)
+    assert {info.name for info in files.list(HEARTBEAT_FOLDER)} == {pending, fresh, aged, "notes"}
 
 
 def test_a_writer_that_was_taken_for_dead(files: TableFiles) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, RestorePlan
+from hoodie_py.writer.savepoint.restore import RestoreResult
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.transaction.test_second_look import before_the_completed_file
@@ -120,6 +122,14 @@ def test_nothing_came_after(tmp_path: Path) -> None:
     assert result.instant is None
     assert "Nothing came after" in str(result)
     assert not len(table.timeline.select_actions("restore"))
+
+
+def test_what_a_result_says() -> None:
+    done = RestoreResult("20260101", "20260103", ("20260102",), 1234, seconds=0.26)
+    removed = "The table is as it was at 20260101: 1 later instants and 1,234 files were removed"
+    assert str(done) == f"{removed}, in 0.3 s."
+    built = replace(done, metadata_partitions=("files", "column_stats"))
+    assert str(built) == f"{removed}, and the metadata table was built anew (files, column_stats), in 0.3 s."
 
 
 def test_what_cannot_be_restored_is_refused(tmp_path: Path) -> None:

@@ -59,7 +59,18 @@ def test_the_report_tells_why(names: Names) -> None:
     assert "would remove 1 of 3 file slices (2 files, 8 bytes)" in str(report)
     assert f"retain what commit {at(5)} and later ones read" in str(report)
     assert f"- p/f-0 of {at(1)}: it is older than what is retained; 2 files, 8 bytes" in repr(report)
-    assert "still reads it" in report._repr_html_()
+    page = report._repr_html_()
+    assert "goes: it is older than what is retained" in page
+    assert f"stays: commit {at(5)} still reads it" in page
+
+
+def test_the_report_shows_twenty_slices(tmp_path: Path) -> None:
+    names = Names(tmp_path / "t")
+    for number in range(1, 26):
+        names.base("f-0", number)
+        names.done(number, "commit")
+    lines = repr(make_plan(names.snapshot(), CleanSettings.of({}, 1)).report).splitlines()
+    assert (len(lines), lines[-1]) == (22, "  ... and 5 more")
 
 
 def test_file_versions(names: Names) -> None:
@@ -95,6 +106,17 @@ def test_what_a_pending_compaction_names_stays(names: Names) -> None:
         fates = make_plan(names.snapshot(), CleanSettings.of(options, 1)).report.slices
         assert [each.removed for each in fates] == [True, True, False, False]
         assert fates[2].reason == f"compaction {at(7)} is pending"
+
+
+def test_what_a_pending_clustering_names_stays(names: Names) -> None:
+    """Its slice is not the newest one: a write since has started another slice."""
+    names.clustering(7, "f-0", base=names.base("f-0", 3), logs=(names.log("f-0", 4 if names.version == 9 else 3),))
+    names.done(8)
+    for options in ({}, BY_VERSIONS):
+        fates = make_plan(names.snapshot(), CleanSettings.of(options, 1)).report.slices
+        assert [each.removed for each in fates] == [True, False, False]
+        action = "clustering" if names.version == 9 else "replacecommit"
+        assert fates[1].reason == f"{action} {at(7)} is pending"
 
 
 def test_what_a_savepoint_names_stays(names: Names) -> None:
@@ -163,6 +185,9 @@ def test_one_clean_takes_at_most_as_many_commits_as_asked(tmp_path: Path) -> Non
     assert make_plan(names.snapshot(), CleanSettings.of(most, 1)).report.earliest == at(7)  # there was no clean
     names.done(5, "clean", write_clean_metadata(CleanMetadata(at(5), 0, at(2), at(4))))
     assert make_plan(names.snapshot(), CleanSettings.of(most, 1)).report.earliest == at(4)
+    for most_commits, earliest in ((3, 6), (4, 7), (5, 7)):  # the commits from the last clean's up to 7 are 2, 3, 4, 6
+        more = {"hoodie.clean.max.commits.to.clean": str(most_commits)}
+        assert make_plan(names.snapshot(), CleanSettings.of(more, 1)).report.earliest == at(earliest)
     assert make_plan(names.snapshot(), CleanSettings.of({}, 1)).report.earliest == at(7)
 
 
@@ -230,6 +255,15 @@ def test_a_saved_plan_that_removes_what_another_plan_names_is_refused(names: Nam
     names.planned(7, "f-0", old, log)
     for path in (old, log):
         with pytest.raises(InvalidTableError, match=f"compaction {at(7)} is pending"):
+            check_plan(names.snapshot(), CleanPlan(files={"p": (Path(path).name,)}))
+
+
+def test_a_saved_plan_that_removes_what_a_pending_clustering_names_is_refused(names: Names) -> None:
+    old = names.base("f-0", 1)
+    log = names.log("f-0", 2 if names.version == 9 else 1)
+    names.clustering(7, "f-0", base=old, logs=(log,))
+    for path in (old, log):
+        with pytest.raises(InvalidTableError, match=f"{at(7)} is pending"):
             check_plan(names.snapshot(), CleanPlan(files={"p": (Path(path).name,)}))
 
 
