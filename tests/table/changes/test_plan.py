@@ -170,11 +170,11 @@ def test_changes_end_before_a_hole(tmp_path: Path) -> None:
 def test_changes_of_request_times_are_archived_if_a_commit_of_the_range_is(
     tmp_path: Path, start: int, end: int | None, last: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commit 6 was archived after the timeline was listed: its file is known."""
+    """Commits 5 and 6 were archived after the timeline was listed, so their files are known."""
     names = Names(tmp_path / "t", 6, **{"hoodie.table.cdc.enabled": "true"})
     for number in (5, 6):
         names.done(number, content=describe(names, number))
-    archive = SimpleNamespace(completion_times={at(number): at(number) for number in (1, 2, 6)})
+    archive = SimpleNamespace(completion_times={at(number): at(number) for number in (1, 2, 5, 6)})
     monkeypatch.setattr(TableTimeline, "read_archive", lambda _: archive)
     span = (at(start),) if end is None else (at(start), at(end))
     if last is None:
