@@ -158,8 +158,34 @@ def test_an_unfinished_commit_before_completed_ones_is_a_hole_of_request_times(t
     blocked = resolve_range(timeline, "000", None, {HOLES: "BLOCK"})
     assert (blocked.hole, blocked.position) == (second, first)
     assert numbers(timeline, "000", None, {HOLES: "USE_TRANSITION_TIME"}) == [0, 2]
-    with pytest.raises(UnsupportedFeatureError, match="USE_TRANSITION_TIME"):
-        resolve_range(timeline, "000", third, {HOLES: "USE_TRANSITION_TIME"})
+    for span in (("000", third), (first, None), (at("100001"), None)):
+        with pytest.raises(UnsupportedFeatureError, match="USE_TRANSITION_TIME"):
+            resolve_range(timeline, *span, {HOLES: "USE_TRANSITION_TIME"})
+
+
+@pytest.mark.parametrize("done", [0, 1])
+def test_an_unfinished_commit_after_all_completed_ones_is_no_hole(tmp_path: Path, done: int) -> None:
+    first, second, _ = (times[0] for times in V9_TIMES)
+    names = {f".hoodie/{first}.deltacommit": b"{}"} if done else {}
+    timeline = open_timeline(make_table(tmp_path, {**names, f".hoodie/{second}.deltacommit.requested": b""}, **V6))
+    found = resolve_range(timeline, "000")
+    assert (len(found.commits), found.hole) == (done, None)
+
+
+def test_which_ends_lie_before_the_active_timeline(v6: TableTimeline) -> None:
+    first = V9_TIMES[0][0]
+    for start, end, archived in (
+        (at("095959"), at("095959"), (True, True)),
+        (at("095959"), first, (True, False)),
+        (first, None, (False, False)),
+    ):
+        found = resolve_range(v6, start, end)
+        assert (found.starts_archived, found.ends_archived) == archived
+
+
+def test_a_range_as_text(v6: TableTimeline) -> None:
+    assert str(resolve_range(v6)) == "(earliest, now]"
+    assert str(resolve_range(v6, "1", "2")) == "(1, 2]"
 
 
 def test_an_unfinished_commit_is_no_hole_of_completion_times(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
@@ -204,6 +205,28 @@ def test_the_metadata_table_keeps_what_is_active_in_the_table(layout: int) -> No
     pending = timeline(layout, (5, "deltacommit.inflight"), *((number, "deltacommit") for number in range(8, 20)))
     found = choose_metadata_instants(own, pending, SETTINGS).instants
     assert [int(each.request_time[8:14]) for each in found] == list(range(1, 5))
+
+
+@pytest.mark.parametrize(("beyond", "last"), [(False, 7), (True, 8)])
+def test_a_commit_with_a_savepoint_holds_the_metadata_table_back_unless_it_is_said_otherwise(
+    beyond: bool, last: int
+) -> None:
+    own = timeline(2, *((number, "deltacommit") for number in range(1, 20)), (20, "commit"))
+    data = timeline(2, (8, "savepoint"), *((number, "deltacommit") for number in range(8, 20)))
+    found = choose_metadata_instants(own, data, replace(SETTINGS, beyond_savepoint=beyond)).instants
+    assert [int(each.request_time[8:14]) for each in found] == list(range(1, last + 1))
+
+
+def test_a_damaged_plan_of_a_clean_is_named(names: Names) -> None:
+    commits(names, 1, 2)
+    names.done(3, "replacecommit", b"")
+    commits(names, *range(4, 10))
+    cleaned(names, 11, earliest=4)
+    names.pending(11, "clean", "requested", b"Obj")
+    with pytest.raises(CorruptFileError) as caught:
+        choose(names)
+    where = caught.value.where
+    assert (where["instant"], str(where["path"]).rpartition("/")[2]) == (at(11), f"{at(11)}.clean.requested")
 
 
 def test_without_a_compaction_of_the_metadata_table_nothing_goes(tmp_path: Path) -> None:
