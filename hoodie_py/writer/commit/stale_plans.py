@@ -22,8 +22,8 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.index.delete_filter import make_deletes
-from hoodie_py.writer.indexes.group_changes import SliceRows
 from hoodie_py.writer.indexes.returning_keys import StalePlanError
+from hoodie_py.writer.indexes.slice_rows import SliceRows
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
 from hoodie_py.writer.records import WriteOperation

@@ -16,18 +16,21 @@ partitions anew after the table's files have changed under the metadata table (H
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie_py.errors import (
     CommitStateUnknownError,
     FileMissingError,
     HoodieError,
+    InvalidQueryError,
     InvalidTableError,
     TableNotFoundError,
     UnsupportedFeatureError,
@@ -46,6 +49,7 @@ from hoodie_py.formats.indexes.own_instants import creates_partition
 from hoodie_py.formats.indexes.record_schema import make_record_schema
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Timeline
+from hoodie_py.options import indexes as options_of_indexes
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.grouped import GroupedRows, divide, keep_last
 from hoodie_py.reader.read_info import ReadOptions
@@ -56,11 +60,10 @@ from hoodie_py.table.timeline.loader import load_config, load_timeline
 from hoodie_py.writer.handles.markers import Markers, remove_finished
 from hoodie_py.writer.index_jobs.requests import check_nothing_pending, check_possible, check_same_table
 from hoodie_py.writer.indexes.commit import InitialCommit, choose_instant, create_metadata_table, encode_entries
-from hoodie_py.writer.indexes.group_counts import count_fixed_groups, estimate_groups, make_group_ids
 from hoodie_py.writer.indexes.index import GroupPlan
 from hoodie_py.writer.indexes.metadata_table import write_definition
 from hoodie_py.writer.indexes.partition_files import PartitionFiles
-from hoodie_py.writer.indexes.registry import find_portion_maker
+from hoodie_py.writer.indexes.registry import get_index
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.lock.lock import HeldLock
@@ -146,7 +149,7 @@ def build_index(
         CommitStateUnknownError: the store did not say whether a file was written.
         StorageError: the store refused; readers see nothing of the build.
     """
-    find_portion_maker(partition)  # an index that cannot be built here is refused before anything is written
+    get_index(partition)  # an index that cannot be built here is refused before anything is written
     undo_failed_writes(session)
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -199,6 +202,7 @@ class _Build:
         self._session = session
         self._snapshot = snapshot
         self._partition = partition
+        self._index = get_index(partition)
         self._definition = definition
         self._holding = holding
         self._on_records = on_records
@@ -270,7 +274,7 @@ class _Build:
         while True:
             with GroupedRows[int](budget, order=_ORDER) as records:
                 done = 0
-                for portion in find_portion_maker(self._partition)(source, plan):
+                for portion in self._index.portions(source, plan):
                     keys, values = encode_entries(portion.records, schema)
                     entries = pa.RecordBatch.from_arrays([keys.cast(pa.large_binary()), values], [*_ORDER, "value"])
                     for number, some in divide(entries, portion.groups):
@@ -288,18 +292,18 @@ class _Build:
         self, source: IndexSource, counts: Mapping[int, int], before: GroupPlan | None = None
     ) -> GroupPlan:
         """Plan the file groups. ``counts``: the number of records in each file group of the plan ``before``."""
-        fixed = count_fixed_groups(self._partition, self._options)
+        fixed = self._index.count_groups(self._options)
         if fixed is not None:
-            return GroupPlan(tuple(make_group_ids(self._partition, fixed)), {})
+            return GroupPlan(self._index.make_group_ids(fixed), {})
         if self._definition is None or not self._definition.is_partitioned:
-            number = estimate_groups(sum(counts.values()), self._options, partitioned=False)
-            return GroupPlan(tuple(make_group_ids(self._partition, number)), {})
+            number = _estimate_groups(sum(counts.values()), self._options, partitioned=False)
+            return GroupPlan(self._index.make_group_ids(number), {})
         file_ids: list[str] = []
         places: dict[str, tuple[int, int]] = {}
         for path in sorted({each.partition_path for each in source.slices}):
             first, many = (0, 0) if before is None else before.by_partition[path]
             some = sum(counts.get(number, 0) for number in range(first, first + many))
-            number = estimate_groups(some, self._options, partitioned=True)
+            number = _estimate_groups(some, self._options, partitioned=True)
             places[path] = (len(file_ids), number)
             file_ids += [make_group_id(each, path) for each in range(number)]
         return GroupPlan(tuple(file_ids), places)
@@ -322,6 +326,34 @@ class _Build:
                 if not self.stays_noted:
                     self._state.give_up(self._partition)
             raise
+
+
+_RECORD_BYTES = 48  # Java's estimate for one record of a record index
+
+
+def _estimate_groups(records: int, options: Mapping[str, str], *, partitioned: bool) -> int:
+    """Return the number of file groups for ``records`` record keys (Hudi
+    ``HoodieTableMetadataUtil.estimateFileGroupCount``).
+
+    The number never changes later, as it decides which group contains a key. So the groups should stay below a size
+    limit even after the table has grown by a factor. ``partitioned``: the keys are of one partition of the table.
+
+    Raises InvalidQueryError if an option is bad.
+    """
+    least = (
+        options_of_indexes.PARTITIONED_LEAST_GROUPS if partitioned else options_of_indexes.RECORD_LEAST_GROUPS
+    ).read(options)
+    most = (options_of_indexes.PARTITIONED_MOST_GROUPS if partitioned else options_of_indexes.RECORD_MOST_GROUPS).read(
+        options
+    )
+    if least > most:
+        raise InvalidQueryError(f"A record index cannot have at least {least} and at most {most} file groups.")
+    if least == most:
+        return most
+    # In single precision, as in Java: the number must be the same.
+    expected = math.ceil(float(np.float32(records) * np.float32(options_of_indexes.RECORD_GROWTH.read(options))))
+    wanted = expected // (options_of_indexes.RECORD_GROUP_BYTES.read(options) // _RECORD_BYTES)
+    return max(1, min(max(wanted, least), most))
 
 
 def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
@@ -352,7 +384,7 @@ def check_rebuildable(snapshot: Snapshot) -> None:
     """
     for name in (*snapshot.config.metadata_partitions, *snapshot.config.metadata_partitions_inflight):
         try:
-            find_portion_maker(name)
+            get_index(name)
         except UnsupportedFeatureError as error:
             raise UnsupportedFeatureError(
                 f"Building the index {name!r} anew: {error.message}", hint="Drop that index first."

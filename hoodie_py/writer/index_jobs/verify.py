@@ -31,13 +31,14 @@ from hoodie_py.errors import (
 from hoodie_py.formats.indexes.definitions import FILES_PARTITION, IndexDefinition
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups
 from hoodie_py.table.indexes.source import open_metadata_view
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.indexes.entry_checks import check_partition
 from hoodie_py.writer.indexes.files import find_leftovers
+from hoodie_py.writer.indexes.registry import get_index
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import Finding, OnEntries, PartReport, VerifyReport
 
@@ -301,7 +302,7 @@ class _Check:
                 warnings.simplefilter("ignore", HoodieWarning)  # the check of the data reports what a read skips
                 if name == FILES_PARTITION:
                     source = replace(source, left_out=find_leftovers(self.snapshot, view))
-                return check_partition(source, name, view, self.on_progress)
+                return _check_partition(source, name, view, self.on_progress)
         except UnsupportedFeatureError as error:
             return PartReport(name, unchecked=error.message)
         except HoodieError as error:
@@ -321,6 +322,30 @@ class _Check:
         report = check()
         self.progress.save(part, report, place)
         return report
+
+
+def _check_partition(
+    source: IndexSource, partition: str, view: MetadataView, on_entries: OnEntries | None
+) -> PartReport:
+    """Check a partition, which must have file groups of its own, unless it rightly has none yet.
+
+    File groups of another index are wrong: look-ups by key count them, and so miss entries. Java 1.2.0 creates such
+    groups: its clean writes the deletes of an expression index into ``column_stats`` or ``bloom_filters``
+    (``ExpressionIndexer``).
+    """
+    groups = view.list_groups(partition)
+    if not groups and not may_have_no_groups(view, partition):
+        report = PartReport(partition)
+        lost = make_lost_groups(view, partition)
+        report.note("missing", partition, lost.message if lost.hint is None else f"{lost.message} {lost.hint}")
+        return report
+    index = get_index(partition)
+    report = index.check(source, view, on_entries)
+    for group in groups:
+        if not group.file_id.startswith(index.group_prefix):
+            text = "the file group is of another index, so look-ups miss entries; drop and build the partition anew"
+            report.note("foreign", group.file_id, text)
+    return report
 
 
 def _check_slice(task: ScanTask, place: str) -> PartReport:

@@ -7,15 +7,17 @@ and readers look into the file itself. Log files have no filters. The records of
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_texts, repeat_value
+from hoodie_py.arrow.arrays import from_texts, join_chunks, repeat_value
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.indexes.keys import (
     BLOOM_FILTER_TYPE,
@@ -26,16 +28,20 @@ from hoodie_py.formats.indexes.keys import (
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN
 from hoodie_py.formats.parquet.bloom import SIMPLE
 from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.options.indexes import BLOOM_GROUPS
 from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.indexes.view import MetadataView
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.entry_checks import Facts
+from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
+from hoodie_py.writer.indexes.table_source import IndexSource
 
 BLOOM_TYPE: Final = pa.struct(
     [("type", pa.string()), ("timestamp", pa.string()), ("bloomFilter", pa.binary()), ("isDeleted", pa.bool_())]
 )
 _AT_ONCE = 16
+_BUILT_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,50 @@ class FileBloom:
     text: bytes
 
 
-def read_commit_blooms(commit: MetadataCommit, _partition: str) -> tuple[FileBloom, ...]:
-    """Read the filters of an instant's new base files; errors as ``read_blooms``."""
-    paths = ((result.stat.partition_path, result.path.rpartition("/")[2]) for result in commit.results)
-    return tuple(read_blooms(commit.session.files, paths))
+@dataclass(frozen=True, slots=True)
+class Blooms(Index):
+    """The partition ``bloom_filters``. A check compares each filter with the one in the footer of its base file."""
+
+    _prefix = "bloom-filters-"
+    extra_is_stale = True
+
+    blooms: tuple[FileBloom, ...] = ()
+    """The filters of an instant's new base files."""
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Read the filters of an instant's new base files; errors as ``read_blooms``."""
+        paths = ((result.stat.partition_path, result.path.rpartition("/")[2]) for result in change.results)
+        return replace(self, blooms=tuple(read_blooms(change.session.files, paths)))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant: filters of its new base files, and deletes for the files that it removes."""
+        del view
+        deleted = list_deleted_keys(change.deleted)
+        made = make_bloom_records(self.blooms, change.instant)
+        return PartitionRecords(self.partition, made, deleted if len(deleted) else None)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the filters of all base files, including old versions; errors as ``read_blooms``."""
+        instant = source.last_instant
+        blooms = read_blooms(source.snapshot.files, source.list_places())
+        while some := list(islice(blooms, _BUILT_AT_ONCE)):
+            yield place_records(make_bloom_records(some, instant), groups)
+
+    def count_groups(self, options: Mapping[str, str]) -> int:
+        """Return the number that the options say."""
+        return BLOOM_GROUPS.read(options)
+
+    def describe(self, source: IndexSource, rows: pa.Table, owner: str | None) -> Facts:
+        """Describe each filter by its type and a hash of its text."""
+        del source, owner
+        blooms = join_chunks(rows[BLOOM_COLUMN])
+        texts = (
+            hashlib.sha256(each or b"").hexdigest()[:16] for each in pc.struct_field(blooms, "bloomFilter").to_pylist()
+        )
+        kinds = pc.struct_field(blooms, "type")
+        values = pc.binary_join_element_wise(kinds, from_texts(list(texts), pa.string()), " ")
+        kept = pc.invert(pc.fill_null(pc.struct_field(blooms, "isDeleted"), False))
+        return Facts(join_chunks(rows["key"]).cast(pa.string()).filter(kept), values.filter(kept))
 
 
 def read_blooms(files: TableFiles, paths: Iterable[tuple[str, str]]) -> Iterator[FileBloom]:
@@ -78,14 +124,6 @@ def _read_bloom(files: TableFiles, partition_path: str, name: str) -> FileBloom 
     if text is None:
         return None
     return FileBloom(partition_path, name, facts.get(BLOOM_TYPE_KEY.encode(), SIMPLE.encode()).decode(), text)
-
-
-def make_bloom_filters(commit: MetadataCommit, partition: str, _view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant: filters of its new base files, and deletes for the files that it removes."""
-    prepared = commit.prepared.get(partition)
-    blooms = prepared if isinstance(prepared, tuple) else ()
-    deleted = list_deleted_keys(commit.deleted)
-    return PartitionRecords(partition, make_bloom_records(blooms, commit.instant), deleted if len(deleted) else None)
 
 
 def make_bloom_records(blooms: Sequence[FileBloom], instant: str) -> pa.Table:

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, repeat_value
+from hoodie_py.arrow.arrays import from_numpy, from_texts, repeat_value, to_booleans
 from hoodie_py.arrow.compute import take
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import TableFiles
@@ -28,6 +30,7 @@ from hoodie_py.formats.indexes.definitions import (
     COLUMN_STATS,
     META_COLUMNS,
     PARTITION_STATS,
+    IndexDefinition,
     IndexDefinitions,
     IndexedColumns,
     choose_columns,
@@ -42,7 +45,7 @@ from hoodie_py.formats.indexes.keys import (
     encode_partitions,
     make_column_keys,
 )
-from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds, read_footer_ranges
+from hoodie_py.formats.indexes.measure import RecordRanges, find_field, find_kinds, read_footer_ranges
 from hoodie_py.formats.indexes.ranges import (
     ColumnRange,
     FileRanges,
@@ -54,17 +57,24 @@ from hoodie_py.formats.indexes.ranges import (
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
+from hoodie_py.options.indexes import COLUMN_STATS_GROUPS
 from hoodie_py.options.write import STATISTICS_COLUMNS, STATISTICS_MOST_COLUMNS
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
+from hoodie_py.writer.indexes.range_checks import check_range, read_ranges
+from hoodie_py.writer.indexes.table_source import FilePlace, IndexSource
+from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
+from hoodie_py.writer.output_schema import load_output_schema
 
 _PARQUET = ".parquet"
 _BATCH_ROWS = 64 * 1024
 _AT_ONCE = 16
+_FILES_AT_ONCE = 256
+_CHECKED_AT_ONCE = 128
 
 
 def measure_files(
@@ -175,6 +185,23 @@ def choose_indexed_columns(
     return IndexedColumns(names, version)
 
 
+def choose_new_columns(snapshot: Snapshot, options: dict[str, str] | None = None) -> IndexedColumns:
+    """Return the columns of a new index of column statistics, by the options.
+
+    Raises InvalidQueryError if an option is bad.
+    """
+    schema = load_output_schema(snapshot).avro
+    return choose_indexed_columns(snapshot.config, IndexDefinitions(), schema, options or {})
+
+
+def read_indexed_columns(source: IndexSource) -> IndexedColumns:
+    """Return the columns of the table's column statistics, existing or being built."""
+    definition = source.definition or read_definitions(source.snapshot.files, source.snapshot.config).get(COLUMN_STATS)
+    if definition is None:
+        return choose_new_columns(source.snapshot, dict(source.options))
+    return IndexedColumns(definition.columns, definition.version or 1)
+
+
 def list_known_columns(snapshot: Snapshot) -> tuple[str, ...]:
     """Return all columns that files may have records of: the columns of the definition, and the first of the schema.
 
@@ -218,23 +245,114 @@ class MeasuredCommit:
     bare: tuple[tuple[str, str], ...] = ()
 
 
-def measure_commit(commit: MetadataCommit, _partition: str) -> MeasuredCommit | None:
+@dataclass(frozen=True, slots=True)
+class ColumnRanges(Index):
+    """The partition ``column_stats``.
+
+    A check finds a file without any entry right, as readers always read it: Java writes no entries for log files whose
+    records were rolled back. A file with entries needs one for each column, as Java reads a missing one as "only
+    nulls". Once schema-on-read has renamed or retyped columns, older files lack entries for new names; readers use no
+    statistics then, so no entry counts as missing. Entries of deleted files are stale.
+    """
+
+    _prefix = "col-stats-"
+
+    measured: MeasuredCommit | None = None
+    """The ranges of an instant's new files; None if it writes no records."""
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Find the ranges of an instant's new files; errors as ``measure_commit``."""
+        return replace(self, measured=measure_commit(change))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant: ranges of its new files, and deletes for the files that it removes."""
+        del view
+        measured = self.measured
+        files, version = ((), 1) if measured is None else (measured.files, measured.indexed.version)
+        deleted = list_deleted_keys(change.deleted, list_known_columns(change.snapshot)) if change.deleted else None
+        return PartitionRecords(self.partition, make_file_records(files, version), deleted)
+
+    def redefine(self, change: MetadataCommit) -> IndexDefinition | None:
+        """Return the definition with the new columns of a write that it has statistics of; None if there are none.
+
+        By the definition the next write knows that no list chose the columns, so that it measures them as well.
+        """
+        before = change.snapshot.schema.text
+        if self.measured is None or before is None:
+            return None
+        known = parse_record(before)
+        names = (name for name in self.measured.indexed.names if name not in META_COLUMNS)
+        new = [name for name in names if find_field(known, name) is None]
+        if not new:
+            return None
+        defined = read_definitions(change.session.files, change.snapshot.config).get(COLUMN_STATS)
+        if defined is None or set(new) <= set(defined.columns):
+            return None
+        return replace(defined, columns=tuple(dict.fromkeys((*defined.columns, *new))))
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the range of each indexed column in each file, including old versions; errors as ``measure_file``."""
+        indexed = read_indexed_columns(source)
+        remaining = source.list_places()
+        while some := list(islice(remaining, _FILES_AT_ONCE)):
+            measured = measure_files(source.snapshot.files, [each.path for each in some], indexed)
+            files = [
+                MeasuredFile(*place, found.ranges)
+                for place, (_, found) in zip(some, measured, strict=True)
+                if found is not None
+            ]
+            yield place_records(make_file_records(files, indexed.version), groups)
+
+    def count_groups(self, options: Mapping[str, str]) -> int:
+        """Return the number that the options say."""
+        return COLUMN_STATS_GROUPS.read(options)
+
+    def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
+        """Compare each range with the file's values.
+
+        Raises:
+            HoodieError: a file cannot be read.
+        """
+        report = PartReport(self.partition)
+        altered = source.snapshot.schema.mappings is not None
+        indexed = read_indexed_columns(source)
+        remaining = source.list_places()
+        while some := list(islice(remaining, _CHECKED_AT_ONCE)):
+            true = _measure_by_column(source, some, indexed, as_java=False)
+            java = _measure_by_column(source, some, indexed, as_java=True)
+            keys, places = _make_file_keys(some, indexed)
+            found = read_ranges(view, self.partition, keys, indexed.version)
+            indexed_places = {place for key, (place, _) in zip(keys, places, strict=True) if key in found}
+            for key, (place, column) in zip(keys, places, strict=True):
+                measured = (true[place], java[place])
+                if altered and key not in found:
+                    continue
+                if measured[0] is not None and place in indexed_places:
+                    expected = [ranges[column] for ranges in measured if ranges is not None and column in ranges]
+                    check_range(report, f"{place.path} {column}", found.get(key), expected, indexed.version)
+            if on_entries is not None:
+                on_entries(self.partition, report.checked, None)
+        report.stale = _count_stale(view, self.partition, {name for _, name in source.list_places()})
+        return report
+
+
+def measure_commit(change: MetadataCommit) -> MeasuredCommit | None:
     """Find the ranges of an instant's new files; None if the instant writes no records.
 
     Raises:
         CorruptFileError, FileMissingError: a new file cannot be read.
         StorageError: the store refused.
     """
-    if commit.schema is None:
+    if change.schema is None:
         return None
-    indexed = find_indexed_columns(commit.snapshot, commit.schema, commit.session.settings.options)
+    indexed = find_indexed_columns(change.snapshot, change.schema, change.session.settings.options)
     if indexed is None:
         return None
     files: list[MeasuredFile] = []
     bare: list[tuple[str, str]] = []
-    for result in commit.results:
+    for result in change.results:
         name, path = result.path.rpartition("/")[2], result.stat.partition_path
-        found = _find_ranges(commit.session.files, result.path, result.ranges, indexed)
+        found = _find_ranges(change.session.files, result.path, result.ranges, indexed)
         if found is None:
             bare.append((path, name))
         else:
@@ -246,15 +364,6 @@ def _find_ranges(files: TableFiles, path: str, ranges: FileRanges | None, indexe
     if ranges is None:  # the table had no statistics when the write began
         return measure_file(files, path, indexed)
     return complete_ranges(files, path, ranges)
-
-
-def make_column_statistics(commit: MetadataCommit, partition: str, _view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant: ranges of its new files, and deletes for the files that it removes."""
-    measured = commit.prepared.get(partition)
-    files = measured.files if isinstance(measured, MeasuredCommit) else ()
-    version = measured.indexed.version if isinstance(measured, MeasuredCommit) else 1
-    deleted = list_deleted_keys(commit.deleted, list_known_columns(commit.snapshot)) if commit.deleted else None
-    return PartitionRecords(partition, make_file_records(files, version), deleted)
 
 
 def make_file_records(files: Iterable[MeasuredFile], version: int) -> pa.Table:
@@ -290,3 +399,37 @@ def _encode_each(values: Sequence[str], encode: Callable[[Iterable[str]], pa.Arr
     """Encode values; each distinct value is encoded once."""
     numbers = {value: at for at, value in enumerate(dict.fromkeys(values))}
     return take(encode(numbers), from_numpy(np.array([numbers[value] for value in values], np.int64)))
+
+
+def _measure_by_column(
+    source: IndexSource, places: Sequence[FilePlace], indexed: IndexedColumns, *, as_java: bool
+) -> Mapping[FilePlace, Mapping[str, ColumnRange] | None]:
+    measured = measure_files(source.snapshot.files, [each.path for each in places], indexed, as_java=as_java)
+    return {
+        place: None if found is None else {each.column: each for each in found.ranges}
+        for place, (_, found) in zip(places, measured, strict=True)
+    }
+
+
+def _make_file_keys(
+    places: Sequence[FilePlace], indexed: IndexedColumns
+) -> tuple[list[str], list[tuple[FilePlace, str]]]:
+    pairs = [(place, column) for place in places for column in indexed.names]
+    keys = make_column_keys(
+        encode_names(column for _, column in pairs),
+        encode_partitions(place.partition_path for place, _ in pairs),
+        encode_file_names(place.name for place, _ in pairs),
+    )
+    return keys.to_pylist(), pairs
+
+
+def _count_stale(view: MetadataView, partition: str, known: set[str]) -> int:
+    """Count the entries of deleted files."""
+    names = from_texts(sorted(known), pa.string())
+    stale = 0
+    for batch in view.read_all(partition):
+        statistics = batch.column(STATISTICS_COLUMN)
+        deleted = pc.fill_null(pc.struct_field(statistics, "isDeleted"), False)
+        there = pc.is_in(pc.struct_field(statistics, "fileName"), names)
+        stale += int((~(to_booleans(there) | to_booleans(deleted))).sum())
+    return stale

@@ -243,15 +243,16 @@ def make_file_bloom(files: TableFiles, partition_path: str, name: str, definitio
     return FileBloom(partition_path, name, SIMPLE, make_bloom(files, path, definition).to_text().encode())
 
 
-def make_expression_records(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
+def make_expression_records(
+    commit: MetadataCommit, partition: str, view: MetadataView, prepared: Prepared | None
+) -> PartitionRecords:
     """Make the records of an instant: for its new files and their partitions, and deletes for removed files.
 
     Raises:
         CorruptFileError: the metadata table is damaged.
         StorageError: the store refused.
     """
-    found = commit.prepared.get(partition)
-    prepared = found if isinstance(found, Prepared) else Prepared(_find_definition(commit.snapshot, partition))
+    prepared = prepared or Prepared(_find_definition(commit.snapshot, partition))
     definition = prepared.definition
     if definition.kind == BLOOM_FILTERS:
         gone = list_bloom_keys(commit.deleted)

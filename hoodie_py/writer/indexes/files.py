@@ -11,11 +11,13 @@ Readers merge the maps of all records of a key, so a file that a record does not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hoodie_py.arrow.arrays import from_texts, join_chunks
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.indexes.record_schema import FILES_COLUMN
@@ -26,9 +28,21 @@ from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.indexes.file_lists import read_file_lists
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.indexes.index import MetadataCommit, Names, PartitionRecords, Sizes
+from hoodie_py.writer.indexes.entry_checks import Facts
+from hoodie_py.writer.indexes.index import (
+    GroupPlan,
+    Index,
+    MetadataCommit,
+    Names,
+    PartitionRecords,
+    Portion,
+    Sizes,
+    place_records,
+)
+from hoodie_py.writer.indexes.table_source import IndexSource
 
 PARTITION_LIST, FILE_LIST = 1, 2
+_FILES_AT_ONCE = 50_000
 _FILE = pa.struct([pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)])
 _SCHEMA = pa.schema(
     {"key": pa.string(), "type": pa.int32(), FILES_COLUMN: pa.map_(pa.string(), pa.field("value", _FILE))}
@@ -37,19 +51,59 @@ _SCHEMA = pa.schema(
 File = tuple[str, dict[str, Any]]
 
 
-def make_file_lists(commit: MetadataCommit, partition: str, _view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant.
+class Files(Index):
+    """The partition ``files``. A check compares each data file of the listing with its size, and each partition."""
+
+    _prefix = "files-"
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant; errors as ``list_files``."""
+        del view
+        rows = list_files(change.added, change.deleted)
+        # The first record lists all partitions, and these operations add none.
+        some = rows.slice(1) if change.kind in ("clean", "rollback", "restore") else rows
+        return PartitionRecords(self.partition, some)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the files of each partition, and last the table's partitions."""
+        every = sorted(source.files)
+        some: dict[str, Mapping[str, int]] = {}
+        for number, path in enumerate(every, 1):
+            some[path] = source.files[path]
+            if number == len(every) or sum(map(len, some.values())) >= _FILES_AT_ONCE:
+                yield place_records(list_files(some, {}).slice(1), groups)
+                some = {}
+        yield place_records(list_files({path: {} for path in every}, {}).slice(0, 1), groups)
+
+    def count_groups(self, options: Mapping[str, str]) -> int:
+        """Return 1: Java looks for all records in one file group."""
+        del options
+        return 1
+
+    def describe(self, source: IndexSource, rows: pa.Table, owner: str | None) -> Facts:
+        """Describe each file by its size, and each partition that has files."""
+        del owner
+        files = join_chunks(rows[FILES_COLUMN])
+        entry = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", files.type.item_type)])
+        lists = files.cast(pa.list_(entry))
+        owners = join_chunks(rows["key"]).cast(pa.string()).take(pc.list_parent_indices(lists))
+        names, facts = pc.struct_field(lists.flatten(), "key"), pc.struct_field(lists.flatten(), "value")
+        there = pc.invert(pc.fill_null(pc.struct_field(facts, "isDeleted"), False))
+        sizes = pc.binary_join_element_wise(pc.struct_field(facts, "size").cast(pa.string()), "bytes", " ")
+        values = pc.if_else(pc.equal(owners, ALL_PARTITIONS), "a partition", sizes)
+        keys = pc.binary_join_element_wise(owners, names, "\0")
+        # Readers lose nothing, whether a partition without files is listed or not.
+        empty = [f"{ALL_PARTITIONS}\0{path or NO_PARTITION}" for path in source.empty_partitions]
+        counts = pc.and_(there, pc.invert(pc.is_in(keys, from_texts(empty, pa.string()))))
+        return Facts(keys.filter(counts), values.filter(counts))
+
+
+def list_files(added: Sizes, deleted: Names) -> pa.Table:
+    """Make the records of files that come and go, the record of all partitions first.
 
     Raises:
         InvalidTableError: a path leads out of the table, a file name is a path, or a size is not positive.
     """
-    rows = list_files(commit.added, commit.deleted)
-    # The first record lists all partitions, and these operations add none.
-    return PartitionRecords(partition, rows.slice(1) if commit.kind in ("clean", "rollback", "restore") else rows)
-
-
-def list_files(added: Sizes, deleted: Names) -> pa.Table:
-    """Make the records of files that come and go, the record of all partitions first; errors as ``make_file_lists``."""
     partitions = sorted({*added, *deleted})
     keys = [check_inside(path) or NO_PARTITION for path in partitions]
     files = [list(_iterate_files(added, deleted, path)) for path in partitions]

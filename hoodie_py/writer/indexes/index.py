@@ -1,26 +1,41 @@
-"""The change one instant makes, and the metadata records derived from it (Hudi ``HoodieTableMetadataWriter.update``).
+"""Index: one partition of the metadata table, and the change of one instant that it follows (Hudi
+``HoodieTableMetadataWriter.update``, ``MetadataPartitionType``).
 
-Each partition of the metadata table has a maker (``registry``), which turns the change into records. Makers read data
-in ``prepare``, before the table's lock is taken where possible, so that the lock is held briefly. A build makes records
-portion by portion, for the file groups of a plan.
+An index turns the change into records. It reads data in ``prepare``, before the table's lock is taken where possible,
+so that the lock is held briefly. A build makes records portion by portion, for the file groups of a plan. A check
+compares the stored entries with those of a build, unless the index has a rule of its own (Hudi
+``HoodieMetadataTableValidator``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.arrow.arrays import from_numpy, join_chunks
+from hoodie_py.formats.indexes.definitions import IndexDefinition
+from hoodie_py.formats.indexes.keys import find_file_groups
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
+from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.reader.memory.budget import MemoryBudget
+from hoodie_py.reader.memory.grouped import SortedRecords
 from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.indexes.entry_checks import Facts, add_facts, compare, note_difference
 from hoodie_py.writer.indexes.kept_indexes import KeptIndexes
+from hoodie_py.writer.indexes.table_source import IndexSource
+from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 from hoodie_py.writer.timeline.session import WriteSession
 
 Kind = Literal["write", "compaction", "clustering", "clean", "rollback", "restore"]
@@ -47,8 +62,8 @@ class MetadataCommit:
         results: results of the operation's tasks, of the attempts that count.
         schema: Avro schema (JSON) of the records that the operation wrote, meta columns first; None if it wrote none.
         merger: the table's own merger, if the caller gave it.
-        kept: the indexes that ``prepared`` is for.
-        prepared: the result of each maker's ``prepare``, by name of the partition.
+        kept: the indexes of the table that ``indexes`` were prepared for.
+        indexes: the prepared indexes, by name of the partition.
     """
 
     session: WriteSession
@@ -65,7 +80,7 @@ class MetadataCommit:
     schema: str | None = None
     merger: Merger | None = None
     kept: KeptIndexes = field(default_factory=KeptIndexes)
-    prepared: Mapping[str, object] = field(default_factory=dict)
+    indexes: Mapping[str, Index] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +131,168 @@ class GroupPlan(NamedTuple):
 
     file_ids: tuple[str, ...]
     by_partition: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Index(ABC):
+    """One partition of the metadata table: what an instant adds to it, how it is built, and how it is checked.
+
+    Each commit, build and check has objects of its own: ``prepare`` returns an index with what it has read, and
+    ``records`` uses that. An index that was not prepared for an instant makes the records of one without new files.
+
+    Attributes:
+        partition: its name.
+    """
+
+    partition: str
+
+    _prefix: ClassVar[str | None] = None
+
+    extra_is_stale: ClassVar[bool] = False
+    """Whether an entry without a counterpart in the table does no harm, as no reader asks for it."""
+
+    @property
+    def group_prefix(self) -> str:
+        """The beginning of the file ids in the partition (Hudi ``HoodieTableMetadataUtil.getFileIDForFileGroup``)."""
+        return self._prefix or f"{self.partition.replace('_', '-')}-"
+
+    def make_group_ids(self, count: int) -> tuple[str, ...]:
+        """Return the file ids of the file groups, except for a partitioned record index."""
+        return tuple(f"{self.group_prefix}{number:04d}-0" for number in range(count))
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Read, before the lock, what depends only on the operation's own files and on slices that no other writer
+        may change.
+
+        Raises:
+            HoodieError: a data file cannot be read, or the index cannot be kept up.
+        """
+        del change
+        return self
+
+    @abstractmethod
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant, under the lock. ``view`` shows the metadata table before the instant.
+
+        Raises:
+            HoodieError: the metadata table or a data file cannot be read, or the instant must not complete.
+        """
+
+    @abstractmethod
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the records of a new partition: those that the writers of all commits would have left by now.
+
+        A key that comes again replaces the earlier one.
+
+        Raises:
+            HoodieError: a file cannot be read, or the index cannot be built.
+        """
+
+    def redefine(self, change: MetadataCommit) -> IndexDefinition | None:
+        """Return the definition of the index after the instant; None if it stays. Errors as ``read_definitions``."""
+        del change
+        return None
+
+    def count_groups(self, options: Mapping[str, str]) -> int | None:
+        """Return the number of file groups of a new partition; None if it depends on the number of records.
+
+        Raises InvalidQueryError if an option is bad.
+        """
+        del options
+        return None
+
+    def find_groups(self, source: IndexSource, keys: pa.Array, count: int) -> Groups:
+        """Return, for each key, which of ``count`` file groups a look-up reads."""
+        del source
+        return find_file_groups(keys, count)
+
+    def find_owner(self, group: FileSlice) -> str | None:
+        """Return the partition of the table that a file group is for; None if it is for all."""
+        del group
+        return None
+
+    def describe(self, source: IndexSource, rows: pa.Table, owner: str | None) -> Facts:
+        """Return what a check compares: only the parts of an entry that locate rows or files, not when it was written.
+
+        ``owner``: the partition of the table whose file group has the rows (``find_owner``).
+        """
+        del source, owner
+        keys = join_chunks(rows["key"]).cast(pa.string())
+        return Facts(keys, pa.array([""] * len(keys), pa.string()))
+
+    def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
+        """Compare the entries with those of a build, and their file groups with those that look-ups read.
+
+        Expected and stored entries are sorted on disk and compared window by window, so memory stays bounded.
+
+        Raises:
+            HoodieError: a file cannot be read.
+        """
+        report = PartReport(self.partition)
+        budget = MemoryBudget.from_options(ReadOptions(options=source.options))
+        with SortedRecords(budget) as expected, SortedRecords(budget) as found:
+            plan = self._read_plan(view.list_groups(self.partition))
+            for portion in self.portions(source, plan):
+                for owner, rows in _split_by_owner(portion, plan):
+                    add_facts(expected, self.describe(source, rows, owner))
+            read = 0
+            for number, group in enumerate(view.list_groups(self.partition)):
+                owner = self.find_owner(group)
+                for batch in view.read_all(self.partition, groups=[group]):
+                    rows = pa.Table.from_batches([batch])
+                    self._check_places(report, source, rows, number, plan, owner)
+                    add_facts(found, self.describe(source, rows, owner))
+                    read += batch.num_rows
+                    if on_entries is not None:
+                        on_entries(self.partition, read, None)
+            astray = report.wrong
+            counts = compare(expected, found, partial(note_difference, report))
+        report.wrong = astray + counts.missing + counts.extra + counts.wrong  # only the first of them were noted
+        if self.extra_is_stale:
+            report.stale, report.wrong = counts.extra, report.wrong - counts.extra
+            report.findings = [each for each in report.findings if each.problem != "extra"]
+        report.checked = counts.right + counts.missing + counts.extra + counts.wrong
+        return report
+
+    def _read_plan(self, groups: Sequence[FileSlice]) -> GroupPlan:
+        """Return the plan of the file groups, as a builder makes it: groups of one partition of the table adjoin."""
+        places: dict[str, tuple[int, int]] = {}
+        for number, group in enumerate(groups):
+            owner = self.find_owner(group)
+            if owner is not None:
+                first, count = places.get(owner, (number, 0))
+                places[owner] = (first, count + 1)
+        return GroupPlan(tuple(each.file_id for each in groups), places)
+
+    def _check_places(
+        self, report: PartReport, source: IndexSource, rows: pa.Table, number: int, plan: GroupPlan, owner: str | None
+    ) -> None:
+        """Check that a look-up finds each entry in the file group that contains it."""
+        keys = join_chunks(rows["key"]).cast(pa.string())
+        first, count = (0, len(plan.file_ids)) if owner is None else plan.by_partition[owner]
+        at = self.find_groups(source, keys, count)
+        astray = np.flatnonzero(first + at != number)
+        for place in astray[:10].tolist():
+            wanted = plan.file_ids[first + int(at[place])]
+            report.note(
+                "misplaced", keys[place].as_py(), f"it is in {plan.file_ids[number]}, and look-ups read {wanted}", 0
+            )
+        report.wrong += len(astray)
+
+
+def _split_by_owner(portion: Portion, plan: GroupPlan) -> Iterator[tuple[str | None, pa.Table]]:
+    if not plan.by_partition:
+        yield None, portion.records
+        return
+    for path, (first, count) in plan.by_partition.items():
+        at = np.flatnonzero((portion.groups >= first) & (portion.groups < first + count))
+        if len(at):
+            yield path, portion.records.take(from_numpy(at))
+
+
+def place_records(records: pa.Table, groups: GroupPlan) -> Portion:
+    """Put records into the file groups that the hashes of their keys choose."""
+    keys = join_chunks(records["key"])
+    count = len(groups.file_ids)
+    numbers: Groups = find_file_groups(keys, count) if len(keys) else np.empty(0, np.int64)
+    return Portion(records, numbers)

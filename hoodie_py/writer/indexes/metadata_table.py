@@ -29,7 +29,6 @@ from hoodie_py.errors import (
     UnsupportedFeatureError,
 )
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.config.table_config import (
     INDEX_DEFINITIONS_PATH,
     METADATA_PARTITIONS,
@@ -37,15 +36,12 @@ from hoodie_py.formats.config.table_config import (
     TableConfig,
 )
 from hoodie_py.formats.indexes.definitions import (
-    COLUMN_STATS,
     FILES_PARTITION,
     INDEX_DEFINITIONS_FILE,
-    META_COLUMNS,
     IndexDefinition,
     IndexDefinitions,
     find_definitions_path,
 )
-from hoodie_py.formats.indexes.measure import find_field
 from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT, Instant
 from hoodie_py.options.write import METADATA_MODE
 from hoodie_py.table.indexes.soundness import make_lost_groups
@@ -54,13 +50,12 @@ from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.writer.handles.markers import remove_finished
-from hoodie_py.writer.indexes.column_ranges import MeasuredCommit
 from hoodie_py.writer.indexes.commit import DeltaCommit
 from hoodie_py.writer.indexes.expressions import find_expression_problem
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.index import Index, MetadataCommit, PartitionRecords
 from hoodie_py.writer.indexes.kept_indexes import KeptIndexes, list_kept_partitions, list_planned_partitions
 from hoodie_py.writer.indexes.partition_files import PartitionFiles
-from hoodie_py.writer.indexes.registry import Maker, find_maker, prepare_records
+from hoodie_py.writer.indexes.registry import find_index, prepare_indexes
 from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.settings import MetadataMode
 from hoodie_py.writer.timeline.folder_tree import remove_tree
@@ -88,26 +83,6 @@ def write_definitions(files: TableFiles, config: TableConfig, definitions: Index
     files.put(place, definitions.to_bytes())
     if path is None:
         change_properties(files, {INDEX_DEFINITIONS_PATH: place})
-
-
-def define_new_columns(commit: MetadataCommit) -> None:
-    """Add the new columns of a write that it has statistics of to the definition of ``column_stats``.
-
-    By the definition the next write knows that no list chose the columns, so that it measures them as well. Errors as
-    for ``write_definition``.
-    """
-    measured, before = commit.prepared.get(COLUMN_STATS), commit.snapshot.schema.text
-    if not isinstance(measured, MeasuredCommit) or before is None:
-        return
-    known = parse_record(before)
-    names = (name for name in measured.indexed.names if name not in META_COLUMNS)
-    new = [name for name in names if find_field(known, name) is None]
-    if not new:
-        return
-    defined = read_definitions(commit.session.files, commit.snapshot.config).get(COLUMN_STATS)
-    if defined is not None and not set(new) <= set(defined.columns):
-        columns = tuple(dict.fromkeys((*defined.columns, *new)))
-        write_definition(commit.session.files, commit.snapshot.config, replace(defined, columns=columns))
 
 
 _LOST = "the table's properties name it, and its files are not there"
@@ -152,14 +127,14 @@ class MetadataTable:
 
     @staticmethod
     def prepare(commit: MetadataCommit) -> MetadataCommit:
-        """Read, before the lock, as much as possible of what the commit's records need. Errors are the makers'."""
+        """Read, before the lock, as much as possible of what the commit's records need; errors as ``Index.prepare``."""
         if commit.session.settings.metadata_mode == "disable":
             return commit
         kept = KeptIndexes.read(commit.snapshot)
-        return prepare_records(replace(commit, kept=kept), kept.partitions)
+        return prepare_indexes(replace(commit, kept=kept), kept.partitions)
 
     def bring_up_to_date(self, commit: MetadataCommit) -> MetadataCommit:
-        """Prepare the commit for the partitions built or changed since ``prepare``. Errors are the makers'."""
+        """Prepare the commit for the partitions built or changed since ``prepare``; errors as ``Index.prepare``."""
         if self._mode == "disable":
             return commit
         # A partition that was not prepared would get no records of the commit, and its index would lack them for ever:
@@ -169,7 +144,7 @@ class MetadataTable:
         if not changed:
             return commit
         found = replace(commit, snapshot=commit.snapshot.take_over(self._snapshot), kept=kept)
-        return prepare_records(found, changed)
+        return prepare_indexes(found, changed)
 
     def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
         """Write an instant's change to the metadata table. The instant must complete right after.
@@ -199,7 +174,8 @@ class MetadataTable:
         if timeline.find(commit.instant) is not None:
             raise ConflictError("The metadata table has a commit of this instant already.", instant=commit.instant)
         pending = _find_pending_compaction(view.timeline)
-        every = [maker.make_records(commit, name, view) for name, maker in self._list_makers()]
+        indexes = self._list_indexes(commit)
+        every = [each.records(commit, view) for each in indexes]
         made = [each for each in every if not each.is_empty]
         places = {each.partition: self._open_partition_of(view, each, pending) for each in made}
         delta = DeltaCommit(self._files, view.config, commit.instant, self._read_schema(view, places))
@@ -207,7 +183,10 @@ class MetadataTable:
         remove_finished(self._files, timeline)  # markers that killed writers left
         delta.begin()  # before the files: by a pending instant a rollback finds what a killed process left
         delta.write([(records, places[records.partition]) for records in made])
-        define_new_columns(commit)
+        for each in indexes:
+            definition = each.redefine(commit)
+            if definition is not None:
+                write_definition(self._session.files, self._snapshot.config, definition)
         beyond = max(find_newest_time(timeline), find_newest_time(self._snapshot.timeline))
         completion_time = self._session.clock.take(beyond)
         if check is not None:
@@ -217,7 +196,7 @@ class MetadataTable:
     def _open_partition_of(
         self, view: MetadataView, records: PartitionRecords, pending: PendingCompaction
     ) -> PartitionFiles:
-        """Open the partition that gets records. It may lack file groups only if its maker names them."""
+        """Open the partition that gets records. It may lack file groups only if its records name them."""
         place = self._open_partition(view, records.partition, pending)
         if records.groups is None and not place.file_ids:
             raise make_lost_groups(view, records.partition)
@@ -233,10 +212,10 @@ class MetadataTable:
             raise InvalidTableError("No file of the metadata table has a schema.", path=FILES_PARTITION)
         return schema
 
-    def _list_makers(self) -> list[tuple[str, Maker]]:
-        """Return the partitions that get records, with their makers."""
-        found = ((name, find_maker(name)) for name in list_kept_partitions(self._snapshot))
-        return [(name, maker) for name, maker in found if maker is not None]
+    def _list_indexes(self, commit: MetadataCommit) -> list[Index]:
+        """Return the indexes that get records, prepared for the commit if they were there then."""
+        found = (commit.indexes.get(name) or find_index(name) for name in list_kept_partitions(self._snapshot))
+        return [each for each in found if each is not None]
 
     def forget_own(self) -> None:
         """Remove the files that ``commit`` wrote, but no files of another run of the same instant."""
@@ -261,7 +240,7 @@ def _find_problem(snapshot: Snapshot, mode: MetadataMode) -> tuple[str | None, s
         )
     if FILES_PARTITION not in config.metadata_partitions:
         return f"it has no partition {FILES_PARTITION!r}", disable
-    unknown = [name for name in config.metadata_partitions if find_maker(name) is None]
+    unknown = [name for name in config.metadata_partitions if find_index(name) is None]
     if unknown:
         return f"its partition {unknown[0]!r} is not known", disable
     return _find_missing_parts(snapshot) or find_expression_problem(snapshot), disable
@@ -283,7 +262,7 @@ def _find_part_without_groups(snapshot: Snapshot) -> str | None:
     files = snapshot.files.sub(METADATA_TABLE)
     for name in inflight:
         try:
-            known = name != FILES_PARTITION and find_maker(name) is not None
+            known = name != FILES_PARTITION and find_index(name) is not None
             if known and PartitionFiles(files, load_config(files), name).file_ids:
                 continue
         except (TableNotFoundError, FileMissingError, InvalidTableError):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +28,7 @@ from hoodie_py.arrow.arrays import from_texts, join_chunks, to_booleans
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
-from hoodie_py.formats.indexes.definitions import COLUMN_STATS
+from hoodie_py.formats.indexes.definitions import COLUMN_STATS, NO_PARTITION, IndexedColumns
 from hoodie_py.formats.indexes.keys import (
     PARTITION_STATS_TYPE,
     encode_names,
@@ -48,10 +49,21 @@ from hoodie_py.formats.indexes.ranges import (
 )
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, RESTORE, ROLLBACK, SAVEPOINT
+from hoodie_py.options.indexes import PARTITION_STATS_GROUPS
 from hoodie_py.table.indexes.view import MetadataView
-from hoodie_py.writer.indexes.column_ranges import MeasuredCommit, make_records, measure_files
+from hoodie_py.writer.indexes.column_ranges import (
+    MeasuredCommit,
+    make_records,
+    measure_commit,
+    measure_files,
+    read_indexed_columns,
+)
 from hoodie_py.writer.indexes.group_changes import find_files_after
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
+from hoodie_py.writer.indexes.range_checks import check_range, is_known, read_ranges
+from hoodie_py.writer.indexes.table_source import IndexSource
+from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
+from hoodie_py.writer.output_schema import load_output_schema
 
 _WITHOUT_DATA = {CLEAN, ROLLBACK, RESTORE, SAVEPOINT, INDEXING}
 
@@ -158,23 +170,91 @@ _AT_ONCE = 256  # partitions whose records are read together
 Parts = dict[str, list[ColumnRange | None]]  # ranges to merge, by column; None: an unknown range
 
 
-def make_partition_statistics(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
-    """Make the records of an instant.
+@dataclass(frozen=True, slots=True)
+class PartitionRanges(Index):
+    """The partition ``partition_stats``.
 
-    Raises:
-        CorruptFileError, FileMissingError: a file, or the metadata table, cannot be read.
-        StorageError: the store refused.
+    A check requires ranges that hold for all files that readers see. Once schema-on-read has renamed or retyped
+    columns, the ranges describe other columns than the files'; readers do not use them then, and nothing is checked.
     """
-    measured = commit.prepared.get(partition)
-    if not isinstance(measured, MeasuredCommit) or commit.schema is None:
-        return PartitionRecords(partition, make_partition_records({}, 1))
-    kinds = find_kinds(measured.indexed.names, parse_record(commit.schema))
-    found = dict(_Maker(commit, partition, view, measured, kinds, find_overlap(commit)).iterate_partitions())
-    gone = [(path, name) for path in commit.replaced if path not in found for name in kinds]
-    gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
-    return PartitionRecords(
-        partition, make_partition_records(found, measured.indexed.version), _make_keys(gone) if gone else None
-    )
+
+    _prefix = "partition-stats-"
+
+    measured: MeasuredCommit | None = None
+    """The ranges of an instant's new files; None if it writes no records."""
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Find the ranges of an instant's new files; errors as ``measure_commit``."""
+        return replace(self, measured=measure_commit(change))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant.
+
+        Raises:
+            ConflictError: a record of a later instant hides a range that is wider.
+            CorruptFileError, FileMissingError: a file, or the metadata table, cannot be read.
+            StorageError: the store refused.
+        """
+        measured = self.measured
+        if measured is None or change.schema is None:
+            return PartitionRecords(self.partition, make_partition_records({}, 1))
+        kinds = find_kinds(measured.indexed.names, parse_record(change.schema))
+        maker = _Maker(change, self.partition, view, measured, kinds, find_overlap(change))
+        found = dict(maker.iterate_partitions())
+        gone = [(path, name) for path in change.replaced if path not in found for name in kinds]
+        gone += [(path, name) for path, ranges in found.items() for name in kinds if name not in ranges]
+        made = make_partition_records(found, measured.indexed.version)
+        return PartitionRecords(self.partition, made, _make_keys(gone) if gone else None)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the range of each indexed column in each partition; errors as ``measure_file``."""
+        indexed = read_indexed_columns(source)
+        for path, ranges in _iterate_partition_ranges(source, indexed):
+            yield place_records(make_partition_records({path: tighten(ranges)}, indexed.version), groups)
+
+    def count_groups(self, options: Mapping[str, str]) -> int:
+        """Return the number that the options say."""
+        return PARTITION_STATS_GROUPS.read(options)
+
+    def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
+        """Compare each range with the values of the partition's files.
+
+        Raises:
+            HoodieError: a file cannot be read.
+        """
+        report = PartReport(self.partition)
+        if source.snapshot.schema.mappings is not None:
+            return report
+        indexed = read_indexed_columns(source)
+        pairs = zip(
+            _iterate_partition_ranges(source, indexed),
+            _iterate_partition_ranges(source, indexed, as_java=True),
+            strict=True,
+        )
+        for (path, true), (_, java) in pairs:
+            parts = encode_names(indexed.names), encode_partitions([path] * len(indexed.names))
+            keys = make_partition_keys(*parts).to_pylist()
+            found = read_ranges(view, self.partition, keys, indexed.version)
+            for key, column in zip(keys, indexed.names, strict=True):
+                expected = [
+                    each for each in (true.get(column), java.get(column)) if each is not None and is_known(each)
+                ]
+                check_range(report, f"{path or NO_PARTITION} {column}", found.get(key), expected, indexed.version)
+            if on_entries is not None:
+                on_entries(self.partition, report.checked, None)
+        return report
+
+
+def _iterate_partition_ranges(
+    source: IndexSource, indexed: IndexedColumns, *, as_java: bool = False
+) -> Iterator[tuple[str, dict[str, ColumnRange]]]:
+    """Yield each partition of the table with the ranges of the files that readers see."""
+    kinds = find_kinds(indexed.names, parse_record(load_output_schema(source.snapshot).avro))
+    for path, files in source.visible_files.items():
+        parts: Parts = {}
+        for _, found in measure_files(source.snapshot.files, files, indexed, as_java=as_java):
+            add_file(parts, () if found is None else found.ranges, kinds, indexed.version)
+        yield path, merge_parts(parts, kinds, indexed.version)
 
 
 def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> dict[str, ColumnRange]:

@@ -18,14 +18,16 @@ partitions of the table get file groups here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks
+from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.indexes.definitions import RECORD_INDEX
 from hoodie_py.formats.indexes.keys import (
@@ -35,24 +37,25 @@ from hoodie_py.formats.indexes.keys import (
     make_group_id,
     make_locations,
     parse_group_id,
+    read_file_ids,
 )
 from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
+from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.indexes.keys import find_record_locations
 from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.indexes.entry_checks import Facts
 from hoodie_py.writer.indexes.group_changes import (
-    KEY,
     GroupChange,
-    SliceRows,
     join_keys,
     list_group_changes,
     subtract,
     take_last_of_each,
 )
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion
 from hoodie_py.writer.indexes.returning_keys import (
     KeyComparison,
     LogDeletes,
@@ -60,6 +63,8 @@ from hoodie_py.writer.indexes.returning_keys import (
     compare_write,
     make_plan_conflict,
 )
+from hoodie_py.writer.indexes.slice_rows import KEY, SliceRows
+from hoodie_py.writer.indexes.table_source import IndexSource
 
 _TIME_FORMAT = "%Y%m%d%H%M%S"
 
@@ -88,24 +93,89 @@ class KeyChanges:
         return cls(tuple(groups), new, next(numbers), gone, next(numbers))
 
 
-def prepare_record_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
-    """Find the keys that a commit of records adds and removes; None for instants that change no records.
+@dataclass(frozen=True, slots=True)
+class RecordKeys(Index):
+    """The partition ``record_index``. A check compares the file group of each record key.
 
-    Raises:
-        HoodieError: a data file cannot be read, or a merger is missing.
+    A build numbers the file groups of a partitioned index across all partitions of the table.
     """
-    del partition
-    if commit.kind == "compaction":
-        return compare_compaction(commit, find_key_changes)
-    if commit.kind not in ("write", "clustering"):
+
+    _prefix = "record-index-"
+
+    compared: KeyComparison | None = None
+    """The keys that an instant adds and removes; None if it changes no keys, as a rollback."""
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Find the keys that a commit of records adds and removes.
+
+        Raises:
+            HoodieError: a data file cannot be read, or a merger is missing.
+        """
+        return replace(self, compared=_compare_keys(change))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of a commit.
+
+        Raises:
+            ConflictError: a compaction brings back a key that another file group has by now.
+            InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
+        """
+        changes = KeyChanges.collect((), ())
+        owners = [parse_group_id(each.file_id) for each in view.list_groups(self.partition)]
+        if not owners and not may_have_no_groups(view, self.partition):
+            raise make_lost_groups(view, self.partition)
+        partitioned = not owners or any(owner is not None for owner, _ in owners)
+        if self.compared is not None:
+            compared = self.compared.bring_up_to_date(change)
+            if change.kind == "compaction":
+                _check_nowhere_else(change, compared, view, partitioned=partitioned)
+            changes = KeyChanges.collect(compared.groups, compared.found)
+        if partitioned:
+            return _PartitionedIndex.of(change, owners).place(changes)
+        (keys, numbers), (deleted, _) = settle_keys(changes, by_partition=False)
+        return PartitionRecords(self.partition, _make_commit_records(change, changes.groups, keys, numbers), deleted)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the file group of each record key of the newest slices."""
+        zone = parse_zone(source.snapshot.timezone, source.snapshot.config.timezone)
+        for file_slice, batch in source.read_records():
+            keys = batch.column(KEY)
+            millis = np.array([_find_slice_millis(file_slice.base_instant, zone)], np.int64)
+            places = [(file_slice.partition_path, file_slice.file_id)]
+            records = make_records(keys, places, np.zeros(len(keys), np.int64), millis)
+            first, count = groups.by_partition.get(file_slice.partition_path, (0, len(groups.file_ids)))
+            yield Portion(records, first + find_file_groups(keys, count))
+
+    def find_owner(self, group: FileSlice) -> str | None:
+        """Return the partition of the table that a file group of a partitioned index is for."""
+        return parse_group_id(group.file_id)[0]
+
+    def describe(self, source: IndexSource, rows: pa.Table, owner: str | None) -> Facts:
+        """Describe each record key by its partition and file id."""
+        del source
+        locations = join_chunks(rows[RECORD_INDEX_COLUMN])
+        file_ids, numbers = read_file_ids(locations)
+        groups = from_texts(file_ids, pa.string()).take(from_numpy(numbers))
+        paths = pc.fill_null(pc.struct_field(locations, "partitionName"), "")
+        values = pc.binary_join_element_wise(paths, groups, "/")
+        keys = join_chunks(rows["key"]).cast(pa.string())
+        if owner is not None:
+            keys = pc.binary_join_element_wise(owner, keys, "\0")
+        return Facts(keys, values)
+
+
+def _compare_keys(change: MetadataCommit) -> KeyComparison | None:
+    if change.kind == "compaction":
+        return compare_compaction(change, find_key_changes)
+    if change.kind not in ("write", "clustering"):
         return None
-    changes = list_group_changes(commit)
-    if commit.kind == "clustering":  # the new files have the same keys as the replaced ones
+    changes = list_group_changes(change)
+    if change.kind == "clustering":  # the new files have the same keys as the replaced ones
         changes = [each for each in changes if each.after is not None]
-    deletes = LogDeletes(commit.snapshot)
-    in_buckets = commit.session.settings.index.is_bucket
+    deletes = LogDeletes(change.snapshot)
+    in_buckets = change.session.settings.index.is_bucket
     chosen = [each for each in changes if _may_change_keys(deletes, each, in_buckets=in_buckets)]
-    return compare_write(commit, find_key_changes, chosen)
+    return compare_write(change, find_key_changes, chosen)
 
 
 def _may_change_keys(deletes: LogDeletes, change: GroupChange, *, in_buckets: bool) -> bool:
@@ -124,30 +194,6 @@ def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa
     before = rows.read_table(change.before, touched)[KEY]
     after = join_keys([]) if change.after is None else rows.read_table(change.after, touched)[KEY]
     return subtract(after, before), subtract(before, after)
-
-
-def make_record_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
-    """Make the records of a commit from what ``prepare_record_index`` found.
-
-    Raises:
-        ConflictError: a compaction brings back a key that another file group has by now.
-        InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
-    """
-    prepared = commit.prepared.get(partition)
-    changes = KeyChanges.collect((), ())  # a rollback, for example, changes no keys
-    owners = [parse_group_id(each.file_id) for each in view.list_groups(partition)]
-    if not owners and not may_have_no_groups(view, partition):
-        raise make_lost_groups(view, partition)
-    partitioned = not owners or any(owner is not None for owner, _ in owners)
-    if isinstance(prepared, KeyComparison):
-        compared = prepared.bring_up_to_date(commit)
-        if commit.kind == "compaction":
-            _check_nowhere_else(commit, compared, view, partitioned=partitioned)
-        changes = KeyChanges.collect(compared.groups, compared.found)
-    if partitioned:
-        return _PartitionedIndex.of(commit, owners).place(changes)
-    (keys, numbers), (deleted, _) = settle_keys(changes, by_partition=False)
-    return PartitionRecords(partition, _make_commit_records(commit, changes.groups, keys, numbers), deleted)
 
 
 def _check_nowhere_else(
@@ -222,6 +268,14 @@ def find_epoch_millis(instant: str, zone: tzinfo) -> int:
         return int(seconds.astimezone(UTC).timestamp()) * 1000 + int(instant[14:17] or "999")
     except ValueError as error:
         raise InvalidTableError(f"The instant {instant[:30]!r} is no time.") from error
+
+
+def _find_slice_millis(instant: str, zone: tzinfo) -> int:
+    """Return a base instant in milliseconds since 1970; 0 if it is no time, such as a bootstrap's."""
+    try:
+        return find_epoch_millis(instant, zone)
+    except InvalidTableError:
+        return 0
 
 
 @dataclass(frozen=True, slots=True)

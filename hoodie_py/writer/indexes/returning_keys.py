@@ -28,8 +28,9 @@ from hoodie_py.table.scan.threads import count_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.indexes.group_changes import GroupChange, SliceRows, list_group_changes
+from hoodie_py.writer.indexes.group_changes import GroupChange, list_group_changes
 from hoodie_py.writer.indexes.index import MetadataCommit
+from hoodie_py.writer.indexes.slice_rows import SliceRows
 
 NewAndGone = tuple[pa.Array, pa.Array]
 FindChanges = Callable[[SliceRows, GroupChange], NewAndGone]

@@ -16,6 +16,10 @@ their rows are deleted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,32 +39,76 @@ from hoodie_py.table.indexes.soundness import make_lost_groups
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.indexes.group_changes import (
-    KEY,
-    VALUE,
     GroupChange,
-    SliceRows,
     join_keys,
     list_group_changes,
     subtract,
 )
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
+from hoodie_py.writer.indexes.index import GroupPlan, Groups, Index, MetadataCommit, PartitionRecords, Portion
 from hoodie_py.writer.indexes.returning_keys import KeyComparison, compare_compaction, compare_write
+from hoodie_py.writer.indexes.slice_rows import KEY, VALUE, SliceRows
+from hoodie_py.writer.indexes.table_source import IndexSource
 
 
-def prepare_secondary_index(commit: MetadataCommit, partition: str) -> KeyComparison | None:
-    """Find the values that a commit of records changes; None for instants that change no records.
+@dataclass(frozen=True, slots=True)
+class SecondaryKeys(Index):
+    """A partition ``secondary_index_*``. A check compares each value with its record key."""
 
-    Raises:
-        InvalidTableError: the index has no definition.
-        UnsupportedFeatureError: the column's type cannot be indexed.
-        HoodieError: a data file cannot be read, or a merger is missing.
-    """
-    if commit.kind == "compaction":
-        return compare_compaction(commit, find_value_changes, find_column(commit.snapshot, partition))
-    if commit.kind != "write":
-        return None
-    column = find_column(commit.snapshot, partition)
-    return compare_write(commit, find_value_changes, list_group_changes(commit), column)
+    compared: KeyComparison | None = None
+    """The values that an instant adds and removes; None if it changes no values, as a rollback."""
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Find the values that a commit of records changes.
+
+        Raises:
+            InvalidTableError: the index has no definition.
+            UnsupportedFeatureError: the column's type cannot be indexed.
+            HoodieError: a data file cannot be read, or a merger is missing.
+        """
+        if change.kind not in ("compaction", "write"):
+            return self
+        column = find_column(change.snapshot, self.partition)
+        if change.kind == "compaction":
+            return replace(self, compared=compare_compaction(change, find_value_changes, column))
+        return replace(self, compared=compare_write(change, find_value_changes, list_group_changes(change), column))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of a commit.
+
+        Raises:
+            InvalidTableError: the index has lost its file groups.
+        """
+        if self.compared is None:
+            return PartitionRecords(self.partition, make_records(join_keys([])))
+        compared = self.compared.bring_up_to_date(change)
+        new = pc.unique(join_keys([each for each, _ in compared.found]))
+        deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
+        config = change.snapshot.config
+        version = find_index_version(self.partition, read_definitions(change.snapshot.files, config), config.version)
+        count = view.count_groups(self.partition)
+        if not count:
+            raise make_lost_groups(view, self.partition)
+        groups = find_secondary_groups(join_keys([new, deleted]), count, version)
+        return PartitionRecords(self.partition, make_records(new), deleted, groups)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the column's value and the key of each record of the newest slices.
+
+        Raises:
+            InvalidTableError: the index has no definition.
+            UnsupportedFeatureError: the column's type cannot be indexed.
+        """
+        definition = source.definition
+        if definition is None or len(definition.columns) != 1:
+            raise InvalidTableError("A secondary index needs the definition that names its column.")
+        for _, batch in source.read_records(definition.columns[0]):
+            found = make_index_keys(pa.Table.from_batches([batch]))
+            yield Portion(make_records(found), self.find_groups(source, found, len(groups.file_ids)))
+
+    def find_groups(self, source: IndexSource, keys: pa.Array, count: int) -> Groups:
+        """Return, for each key, which of ``count`` file groups a look-up reads."""
+        version = 1 if source.definition is None else source.definition.version or 1
+        return find_secondary_groups(keys, count, version)
 
 
 def find_column(snapshot: Snapshot, partition: str) -> str:
@@ -95,27 +143,6 @@ def make_index_keys(rows: pa.Table) -> pa.Array:
             for batch in rows.to_batches()
         ]
     )
-
-
-def make_secondary_index(commit: MetadataCommit, partition: str, view: MetadataView) -> PartitionRecords:
-    """Make the records of a commit from what ``prepare_secondary_index`` found.
-
-    Raises:
-        InvalidTableError: the index has lost its file groups.
-    """
-    prepared = commit.prepared.get(partition)
-    if not isinstance(prepared, KeyComparison):  # a rollback, for example, changes no values
-        return PartitionRecords(partition, make_records(join_keys([])))
-    compared = prepared.bring_up_to_date(commit)
-    new = pc.unique(join_keys([each for each, _ in compared.found]))
-    deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
-    config = commit.snapshot.config
-    version = find_index_version(partition, read_definitions(commit.snapshot.files, config), config.version)
-    count = view.count_groups(partition)
-    if not count:
-        raise make_lost_groups(view, partition)
-    groups = find_secondary_groups(join_keys([new, deleted]), count, version)
-    return PartitionRecords(partition, make_records(new), deleted, groups)
 
 
 def make_records(keys: pa.Array) -> pa.Table:

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,11 +19,23 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.indexes.group_changes import SliceRows
+from hoodie_py.writer.indexes.slice_rows import SliceRows
 
 Sizes = Mapping[str, Mapping[str, int]]
 
 _WITHOUT_FILES = (INDEXING, SAVEPOINT)  # a savepoint has the time of a commit, whose files count
+
+
+class FilePlace(NamedTuple):
+    """Partition path and name of a data file."""
+
+    partition_path: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Path relative to the table."""
+        return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
 
 
 @dataclass(frozen=True)
@@ -48,9 +61,7 @@ class IndexSource:
         instant, possibly a pending compaction's: it is included. In all versions a log file named after a
         pending clustering is included: a write that goes to old and new buckets wrote it.
         """
-        timeline = self.snapshot.timeline
-        last = timeline.select_completed().last
-        newest = "" if last is None else last.request_time
+        timeline, newest = self.snapshot.timeline, self.last_instant
         unfinished = (each for each in timeline.select_pending() if each.action not in _WITHOUT_FILES)
         pending = {each.request_time: each.action for each in unfinished}
         named_by_base = not self.snapshot.config.has_logs_named_by_commit
@@ -68,6 +79,22 @@ class IndexSource:
                 if stays or (action is None and timeline.is_committed(instant)):
                     sizes[info.name] = info.size
         return found
+
+    @cached_property
+    def empty_partitions(self) -> Sequence[str]:
+        """The paths of the partitions without files, such as a failed write leaves of a new partition."""
+        return [path for path, files in self.files.items() if not files]
+
+    def list_places(self) -> Iterator[FilePlace]:
+        """Yield all data files of the table."""
+        for path in sorted(self.files):
+            yield from (FilePlace(path, name) for name in sorted(self.files[path]))
+
+    @property
+    def last_instant(self) -> str:
+        """The request time of the last completed instant; "" if there is none."""
+        last = self.snapshot.timeline.select_completed().last
+        return "" if last is None else last.request_time
 
     @cached_property
     def slices(self) -> Sequence[FileSlice]:

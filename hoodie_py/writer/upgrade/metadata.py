@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import tzinfo
 
-from hoodie_py.errors import FileMissingError, InvalidTableError, TableNotFoundError, UnsupportedFeatureError
+from hoodie_py.errors import FileMissingError, InvalidTableError, TableNotFoundError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.indexes import definitions as names
@@ -24,7 +24,7 @@ from hoodie_py.writer.index_jobs.services import compact_metadata_table
 from hoodie_py.writer.indexes.commit import DeltaCommit
 from hoodie_py.writer.indexes.metadata_table import write_definitions
 from hoodie_py.writer.indexes.partition_files import PartitionFiles
-from hoodie_py.writer.indexes.registry import find_portion_maker
+from hoodie_py.writer.indexes.registry import find_index
 from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.timeline.folder_tree import remove_tree
@@ -140,7 +140,7 @@ def finish_metadata_table(session: WriteSession, holding: HeldLock) -> list[str]
     if config.metadata_partitions and not left and _is_behind(snapshot):
         left = list(config.metadata_partitions)
         change_properties(session.files, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ",".join(left)})
-    unknown = [name for name in left if not _can_build(name)]
+    unknown = [name for name in left if find_index(name) is None]
     if unknown:
         _forget(session, unknown)
         told.append(f"The indexes {', '.join(unknown)} are dropped: they cannot be built here.")
@@ -157,14 +157,6 @@ def _is_behind(snapshot: Snapshot) -> bool:
     except (FileMissingError, InvalidTableError, TableNotFoundError):
         return True
     return view is not None and bool(view.unlisted)
-
-
-def _can_build(name: str) -> bool:
-    try:
-        find_portion_maker(name)
-    except UnsupportedFeatureError:
-        return False
-    return True
 
 
 def _forget(session: WriteSession, partitions: list[str]) -> None:
