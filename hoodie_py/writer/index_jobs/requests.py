@@ -22,7 +22,7 @@ from hoodie_py.formats.timeline.instants import INDEXING, INFLIGHT
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.indexes.column_ranges import choose_new_columns
-from hoodie_py.writer.indexes.expressions import find_kind, make_texts
+from hoodie_py.writer.indexes.expression_values import find_kind, make_texts
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.same_properties import check_same_properties

@@ -12,8 +12,12 @@ contains all keys: readers then open these files, and Java's records are narrowe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +25,6 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import join_chunks
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
 from hoodie_py.formats.indexes.definitions import (
     BLOOM_FILTERS,
@@ -29,7 +32,6 @@ from hoodie_py.formats.indexes.definitions import (
     EXPRESSION_PREFIX,
     IndexDefinition,
 )
-from hoodie_py.formats.indexes.expressions import apply_function, find_result_kind
 from hoodie_py.formats.indexes.keys import (
     COLUMN_STATS_TYPE,
     PARTITION_STATS_TYPE,
@@ -40,134 +42,81 @@ from hoodie_py.formats.indexes.keys import (
     make_column_partition_prefixes,
     make_expression_partition_keys,
 )
-from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds
 from hoodie_py.formats.indexes.ranges import (
     ColumnRange,
     make_statistics,
     make_widest_range,
-    merge_ranges,
     read_statistics,
-    simplify_range,
 )
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
-from hoodie_py.formats.log.blocks import decode_records
-from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet.bloom import SIMPLE, BloomBuilder, BloomFilter, BloomSettings
-from hoodie_py.reader.base.file_formats import open_by_extension
-from hoodie_py.reader.file_slice import BaseFile
+from hoodie_py.options.indexes import EXPRESSION_GROUPS
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.indexes.blooms import FileBloom, make_bloom_records
 from hoodie_py.writer.indexes.blooms import list_deleted_keys as list_bloom_keys
 from hoodie_py.writer.indexes.column_ranges import list_deleted_keys, make_records
+from hoodie_py.writer.indexes.expression_checks import check_expression_index
+from hoodie_py.writer.indexes.expression_values import (
+    find_definition,
+    find_exact_range,
+    find_kind,
+    iterate_results,
+    make_texts,
+    merge_file_ranges,
+)
 from hoodie_py.writer.indexes.group_changes import find_files_after
-from hoodie_py.writer.indexes.index import MetadataCommit, PartitionRecords
-from hoodie_py.writer.indexes.partition_ranges import StoredRange, find_overlap, read_stored_ranges
-
-_BATCH_ROWS = 64 * 1024
+from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
+from hoodie_py.writer.indexes.partition_ranges import StoredRange, find_overlap, read_stored_ranges, tighten
+from hoodie_py.writer.indexes.table_source import IndexSource
+from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
+from hoodie_py.writer.output_schema import load_output_schema
 
 _WHOLE = BloomFilter(8, 1, [np.full(1, 0xFF, np.uint8)], per_row=None, in_last_row=0)
+_AT_ONCE = 4  # columns of files that are read side by side
+_BLOOMS_AT_ONCE = 32
 
 
-def find_kind(definition: IndexDefinition, schema: str) -> ValueKind | None:
-    """Return the kind of an index's values on a table with a schema (Avro, JSON); None if they can have no ranges."""
-    kinds = find_kinds(definition.columns, parse_record(schema))
-    kind = find_result_kind(definition, kinds.get(definition.columns[0]))
-    if kind is None or make_widest_range("", kind) is None:
-        return None
-    return kind
+class Expressions(Index):
+    """A partition ``expr_index_*``: by its definition an index of ranges, or of bloom filters."""
 
+    def prepare(self, change: MetadataCommit) -> Index:
+        """Find the ranges, or the bloom filters, of an instant's new files.
 
-def iterate_results(files: TableFiles, path: str, definition: IndexDefinition) -> Iterator[pa.Array | None]:
-    """Yield expression results per batch of a data file; None where they cannot be computed.
+        Raises:
+            InvalidTableError: the index has no definition.
+            UnsupportedFeatureError: the index's function is not handled.
+            CorruptFileError, FileMissingError: a new file cannot be read.
+            StorageError: the store refused.
+        """
+        return self._choose(_read_definition(change.snapshot, self.partition)).prepare(change)
 
-    Raises:
-        CorruptFileError, FileMissingError: the file cannot be read.
-        StorageError: the store refused.
-    """
-    [column] = definition.columns
-    for batch in _read_column(files, path, column):
-        place = batch.schema.get_field_index(column)
-        yield None if place < 0 else apply_function(definition, batch.column(place))
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant without new files: deletes for removed files."""
+        return self._choose(_read_definition(change.snapshot, self.partition)).records(change, view)
 
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the records of the files that readers see, as Java.
 
-def make_bloom(files: TableFiles, path: str, definition: IndexDefinition) -> BloomFilter:
-    """Make the filter of a base file. Errors as for ``iterate_results``."""
-    builder = BloomBuilder(BloomSettings(dynamic=False, fitted=True))
-    for results in iterate_results(files, path, definition):
-        texts = None if results is None else make_texts(results)
-        if texts is None:
-            return _WHOLE
-        builder.add(texts)
-    return builder.finish()
+        Raises:
+            InvalidTableError: the index has no definition, or nothing can be computed by it.
+            CorruptFileError, FileMissingError: a file cannot be read.
+        """
+        return self._choose(find_definition(source)).portions(source, groups)
 
+    def count_groups(self, options: Mapping[str, str]) -> int:
+        """Return the number that the options say."""
+        return EXPRESSION_GROUPS.read(options)
 
-def make_texts(results: pa.Array) -> pa.Array | None:
-    """Return results as Java adds them to a bloom filter, without nulls; None for types whose texts are unknown."""
-    if not (pa.types.is_string(results.type) or pa.types.is_integer(results.type)):
-        return None
-    return results.drop_null().cast(pa.string())
+    def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
+        """Compare each range or bloom filter with the files' values; errors as ``check_expression_index``."""
+        return check_expression_index(source, self.partition, view, on_entries)
 
-
-def measure_results(
-    files: TableFiles, path: str, size: int, definition: IndexDefinition, kind: ValueKind
-) -> ColumnRange:
-    """Return the range of a data file of ``size`` bytes. Errors as for ``iterate_results``."""
-    found = find_exact_range(files, path, definition, kind)
-    if found is None:
-        found = make_widest_range(definition.columns[0], kind)
-    if found is None:
-        raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
-    # As in Java: ranges of one kind, which it needs to merge them; nulls do not count as values; sizes are the file's.
-    return replace(found, kind=kind, values=found.values - found.nulls, size=size, uncompressed=2 * size)
-
-
-def find_exact_range(files: TableFiles, path: str, definition: IndexDefinition, kind: ValueKind) -> ColumnRange | None:
-    """Return the range of a file's results, nulls counted as values; None where they cannot be computed."""
-    [column] = definition.columns
-    collected = RecordRanges({column: kind})
-    for results in iterate_results(files, path, definition):
-        if results is None:
-            return None
-        collected.add(pa.RecordBatch.from_arrays([results], names=[column]))
-    return collected.finish()[0]
-
-
-def _read_column(files: TableFiles, path: str, column: str) -> Iterator[pa.RecordBatch]:
-    if path.rpartition("/")[2].startswith("."):
-        for block in iterate_blocks(files.read(path)):
-            if isinstance(block, LogBlock) and block.is_data:
-                yield decode_records(block, [column])
-        return
-    reader = open_by_extension(files, BaseFile(path, 0, "", ""))
-    yield from reader.read_batches(pa.schema([f for f in reader.schema if f.name == column]), _BATCH_ROWS)
-
-
-@dataclass(frozen=True, slots=True)
-class FileRange:
-    """The range of an expression in one data file."""
-
-    partition_path: str
-    name: str
-    range: ColumnRange
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether the file has rows."""
-        return self.range.values > 0 or self.range.nulls > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The definition of an index, and the ranges or bloom filters of the instant's new files."""
-
-    definition: IndexDefinition
-    kind: ValueKind = NO_VALUES
-    measured: tuple[FileRange, ...] = ()
-    blooms: tuple[FileBloom, ...] = ()
+    def _choose(self, definition: IndexDefinition) -> Index:
+        kind = _Blooms if definition.kind == BLOOM_FILTERS else _Ranges
+        return kind(self.partition, definition)
 
 
 def find_expression_problem(snapshot: Snapshot) -> str | None:
@@ -188,83 +137,191 @@ def find_expression_problem(snapshot: Snapshot) -> str | None:
     return None
 
 
-def _find_definition(snapshot: Snapshot, partition: str) -> IndexDefinition:
+def _read_definition(snapshot: Snapshot, partition: str) -> IndexDefinition:
     definition = read_definitions(snapshot.files, snapshot.config).get(partition)
     if definition is None or len(definition.columns) != 1:
         raise InvalidTableError("An expression index has no definition.", index=partition)
     return definition
 
 
-def measure_expression(commit: MetadataCommit, partition: str) -> Prepared:
-    """Find the ranges, or the bloom filters, of an instant's new files.
+@dataclass(frozen=True, slots=True)
+class _Blooms(Index):
+    """An index of bloom filters of base files; log files have none."""
 
-    Raises:
-        UnsupportedFeatureError: the index's function is not handled.
-        CorruptFileError, FileMissingError: a new file cannot be read.
-        StorageError: the store refused.
-    """
-    definition = _find_definition(commit.snapshot, partition)
-    if commit.schema is None or not commit.results:
-        return Prepared(definition)
-    files = commit.session.files
-    if definition.kind == BLOOM_FILTERS:
-        return Prepared(definition, blooms=tuple(_iterate_blooms(files, commit.results, definition)))
-    kind = find_kind(definition, commit.schema)
-    if kind is None:
-        raise UnsupportedFeatureError(
-            f"Expression indexes of the function {definition.function[:40]!r}.",
-            hint="Drop the index with Java Hudi; it can be made again later.",
-            index=partition,
-        )
-    measured = (
-        FileRange(
-            result.stat.partition_path,
-            result.path.rpartition("/")[2],
-            measure_results(files, result.path, result.stat.file_size_in_bytes, definition, kind),
-        )
-        for result in commit.results
-    )
-    return Prepared(definition, kind, tuple(each for each in measured if each.has_rows))
+    definition: IndexDefinition
+    blooms: tuple[FileBloom, ...] = ()
 
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Make the filters of an instant's new base files."""
+        if change.schema is None:
+            return self
+        places = ((each.stat.partition_path, each.path.rpartition("/")[2]) for each in change.results)
+        make = partial(_make_file_bloom, change.session.files, self.definition)
+        return replace(self, blooms=tuple(make(place) for place in places if not place[1].startswith(".")))
 
-def _iterate_blooms(
-    files: TableFiles, results: Sequence[TaskResult], definition: IndexDefinition
-) -> Iterator[FileBloom]:
-    """Yield the filters of base files; log files have none."""
-    for result in results:
-        name = result.path.rpartition("/")[2]
-        if not name.startswith("."):
-            yield make_file_bloom(files, result.stat.partition_path, name, definition)
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant: filters of its new base files, and deletes for the files that it removes."""
+        del view
+        gone = list_bloom_keys(change.deleted)
+        made = make_bloom_records(self.blooms, change.instant)
+        return PartitionRecords(self.partition, made, gone if len(gone) else None)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the filters of the base files that readers see."""
+        every = (path.rpartition("/") for files in source.visible_files.values() for path in files)
+        bases = ((folder, name) for folder, _, name in every if not name.startswith("."))
+        make = partial(_make_file_bloom, source.snapshot.files, self.definition)
+        with ThreadPoolExecutor(_AT_ONCE, "hoodie-expressions") as pool:
+            while some := list(islice(bases, _BLOOMS_AT_ONCE)):
+                made = make_bloom_records(list(pool.map(make, some)), source.last_instant)
+                yield place_records(made, groups)
 
 
-def make_file_bloom(files: TableFiles, partition_path: str, name: str, definition: IndexDefinition) -> FileBloom:
-    """Make the filter of a base file. Errors as for ``measure_expression``."""
+def _make_file_bloom(files: TableFiles, definition: IndexDefinition, place: tuple[str, str]) -> FileBloom:
+    """Make the filter of a base file, given its partition path and name. Errors as for ``iterate_results``."""
+    partition_path, name = place
     path = f"{partition_path}/{name}" if partition_path else name
-    return FileBloom(partition_path, name, SIMPLE, make_bloom(files, path, definition).to_text().encode())
+    return FileBloom(partition_path, name, SIMPLE, _make_bloom(files, path, definition).to_text().encode())
 
 
-def make_expression_records(
-    commit: MetadataCommit, partition: str, view: MetadataView, prepared: Prepared | None
-) -> PartitionRecords:
-    """Make the records of an instant: for its new files and their partitions, and deletes for removed files.
+def _make_bloom(files: TableFiles, path: str, definition: IndexDefinition) -> BloomFilter:
+    """Make the filter of a base file. Errors as for ``iterate_results``."""
+    builder = BloomBuilder(BloomSettings(dynamic=False, fitted=True))
+    for results in iterate_results(files, path, definition):
+        texts = None if results is None else make_texts(results)
+        if texts is None:
+            return _WHOLE
+        builder.add(texts)
+    return builder.finish()
 
-    Raises:
-        CorruptFileError: the metadata table is damaged.
-        StorageError: the store refused.
-    """
-    prepared = prepared or Prepared(_find_definition(commit.snapshot, partition))
-    definition = prepared.definition
-    if definition.kind == BLOOM_FILTERS:
-        gone = list_bloom_keys(commit.deleted)
-        return PartitionRecords(
-            partition, make_bloom_records(prepared.blooms, commit.instant), gone if len(gone) else None
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """The range of an expression in one data file."""
+
+    partition_path: str
+    name: str
+    range: ColumnRange
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the file has rows."""
+        return self.range.values > 0 or self.range.nulls > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges(Index):
+    """An index of the ranges of files and partitions."""
+
+    definition: IndexDefinition
+    kind: ValueKind = NO_VALUES
+    measured: tuple[FileRange, ...] = ()
+
+    def prepare(self, change: MetadataCommit) -> Self:
+        """Find the ranges of an instant's new files."""
+        if change.schema is None or not change.results:
+            return self
+        kind = find_kind(self.definition, change.schema)
+        if kind is None:
+            raise UnsupportedFeatureError(
+                f"Expression indexes of the function {self.definition.function[:40]!r}.",
+                hint="Drop the index with Java Hudi; it can be made again later.",
+                index=self.partition,
+            )
+        files = change.session.files
+        measured = (
+            FileRange(
+                each.stat.partition_path,
+                each.path.rpartition("/")[2],
+                _measure_results(files, each.path, each.stat.file_size_in_bytes, self.definition, kind),
+            )
+            for each in change.results
         )
-    deleted = list_deleted_keys(commit.deleted, definition.columns) if commit.deleted else None
-    merged = _merge_partitions(commit, partition, view, prepared)
-    return PartitionRecords(partition, make_range_records(prepared.measured, merged, definition), deleted)
+        return replace(self, kind=kind, measured=tuple(each for each in measured if each.has_rows))
+
+    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
+        """Make the records of an instant: for its new files and their partitions, and deletes for removed files."""
+        deleted = list_deleted_keys(change.deleted, self.definition.columns) if change.deleted else None
+        made = _make_range_records(self.measured, self._merge_partitions(change, view), self.definition)
+        return PartitionRecords(self.partition, made, deleted)
+
+    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
+        """Yield the ranges of the files that readers see, and of each partition."""
+        definition, files = self.definition, source.snapshot.files
+        kind = find_kind(definition, load_output_schema(source.snapshot).avro)
+        if kind is None:
+            raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
+
+        def measure(path: str) -> FileRange:
+            folder, _, name = path.rpartition("/")
+            return FileRange(folder, name, _measure_results(files, path, source.files[folder][name], definition, kind))
+
+        with ThreadPoolExecutor(_AT_ONCE, "hoodie-expressions") as pool:
+            for path, paths in source.visible_files.items():
+                found: list[FileRange] = []
+                remaining = iter(paths)
+                while some := list(islice(remaining, 4 * _AT_ONCE)):
+                    found += (each for each in pool.map(measure, some) if each.has_rows)
+                partitions = {path: whole} if (whole := _join_files(found, definition)) is not None else {}
+                yield place_records(_make_range_records(found, tighten(partitions), definition), groups)
+
+    def _merge_partitions(self, change: MetadataCommit, view: MetadataView) -> Mapping[str, StoredRange]:
+        """Return the range of each partition that the instant changes, from the records of its files."""
+        new: dict[str, list[ColumnRange]] = {}
+        for each in self.measured:
+            new.setdefault(each.partition_path, []).append(each.range)
+        if not new:
+            return {}
+        definition = self.definition
+        version = definition.version or 1
+        after = find_files_after(change, sorted(new))
+        overlap = find_overlap(change)
+        known = self._read_partitions(view, sorted(new)) if overlap.has_older or overlap.later else {}
+        merged: dict[str, StoredRange] = {}
+        for path, ranges in new.items():
+            records = view.read_prefixes(self.partition, make_column_partition_prefixes(definition.columns, [path]))
+            rows = join_chunks(records[STATISTICS_COLUMN])
+            stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
+            old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
+            # A file without rows has no record. If one is missing for another reason, the range is not known.
+            is_whole = all(_has_no_rows(change.snapshot.timeline, path, name) for name in after[path] - old.keys())
+            whole = merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
+            whole = whole or make_widest_range(definition.columns[0], self.kind)
+            if whole is not None:
+                merged |= overlap.settle(path, {path: whole}, known)
+        return merged
+
+    def _read_partitions(self, view: MetadataView, paths: Sequence[str]) -> dict[str, StoredRange]:
+        """Read the records of partitions, by path."""
+        keys = _make_partition_keys(self.definition, paths).to_pylist()
+        records = view.read_keys(self.partition, keys)
+        stored = read_stored_ranges(join_chunks(records[STATISTICS_COLUMN]), self.definition.version or 1)
+        by_key = dict(zip(records["key"].to_pylist(), stored, strict=True))
+        return {path: by_key[key] for path, key in zip(paths, keys, strict=True) if key in by_key}
 
 
-def make_range_records(
+def _measure_results(
+    files: TableFiles, path: str, size: int, definition: IndexDefinition, kind: ValueKind
+) -> ColumnRange:
+    """Return the range of a data file of ``size`` bytes. Errors as for ``iterate_results``."""
+    found = find_exact_range(files, path, definition, kind)
+    if found is None:
+        found = make_widest_range(definition.columns[0], kind)
+    if found is None:
+        raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
+    # As in Java: ranges of one kind, which it needs to merge them; nulls do not count as values; sizes are the file's.
+    return replace(found, kind=kind, values=found.values - found.nulls, size=size, uncompressed=2 * size)
+
+
+def _join_files(found: Sequence[FileRange], definition: IndexDefinition) -> ColumnRange | None:
+    """Return the common range of the files of a partition; None without files."""
+    if not found:
+        return None
+    ranges = [each.range for each in found]
+    return merge_file_ranges(ranges, definition) or make_widest_range(definition.columns[0], ranges[0].kind)
+
+
+def _make_range_records(
     files: Sequence[FileRange], partitions: Mapping[str, StoredRange], definition: IndexDefinition
 ) -> pa.Table:
     """Make the records of files and, by path, of partitions."""
@@ -285,52 +342,6 @@ def make_range_records(
 def _make_partition_keys(definition: IndexDefinition, paths: Collection[str]) -> pa.Array:
     column = encode_names(definition.columns)[0]
     return make_expression_partition_keys(pa.repeat(column, len(paths)), encode_partitions(paths))
-
-
-def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition) -> ColumnRange | None:
-    """Return the common range of one or more files; None if their values are of different kinds."""
-    every = [simplify_range(each, definition.version or 1) for each in ranges]
-    return merge_ranges(every) if len({each.kind for each in every} - {NO_VALUES}) <= 1 else None
-
-
-def _merge_partitions(
-    commit: MetadataCommit, partition: str, view: MetadataView, prepared: Prepared
-) -> Mapping[str, StoredRange]:
-    """Return the range of each partition that the instant changes, from the records of its files."""
-    new: dict[str, list[ColumnRange]] = {}
-    for each in prepared.measured:
-        new.setdefault(each.partition_path, []).append(each.range)
-    if not new:
-        return {}
-    definition = prepared.definition
-    version = definition.version or 1
-    after = find_files_after(commit, sorted(new))
-    overlap = find_overlap(commit)
-    known = _read_partitions(view, partition, definition, sorted(new)) if overlap.has_older or overlap.later else {}
-    merged: dict[str, StoredRange] = {}
-    for path, ranges in new.items():
-        records = view.read_prefixes(partition, make_column_partition_prefixes(definition.columns, [path]))
-        rows = join_chunks(records[STATISTICS_COLUMN])
-        stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
-        old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
-        # A file without rows has no record. If one is missing for another reason, the range is not known.
-        is_whole = all(_has_no_rows(commit.snapshot.timeline, path, name) for name in after[path] - old.keys())
-        whole = merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
-        whole = whole or make_widest_range(definition.columns[0], prepared.kind)
-        if whole is not None:
-            merged |= overlap.settle(path, {path: whole}, known)
-    return merged
-
-
-def _read_partitions(
-    view: MetadataView, partition: str, definition: IndexDefinition, paths: Sequence[str]
-) -> dict[str, StoredRange]:
-    """Read the records of partitions, by path."""
-    keys = _make_partition_keys(definition, paths).to_pylist()
-    records = view.read_keys(partition, keys)
-    stored = read_stored_ranges(join_chunks(records[STATISTICS_COLUMN]), definition.version or 1)
-    by_key = dict(zip(records["key"].to_pylist(), stored, strict=True))
-    return {path: by_key[key] for path, key in zip(paths, keys, strict=True) if key in by_key}
 
 
 def _has_no_rows(timeline: TableTimeline, partition_path: str, name: str) -> bool:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -160,7 +160,7 @@ class Index(ABC):
         """Return the file ids of the file groups, except for a partitioned record index."""
         return tuple(f"{self.group_prefix}{number:04d}-0" for number in range(count))
 
-    def prepare(self, change: MetadataCommit) -> Self:
+    def prepare(self, change: MetadataCommit) -> Index:
         """Read, before the lock, what depends only on the operation's own files and on slices that no other writer
         may change.
 

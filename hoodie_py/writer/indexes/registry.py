@@ -20,12 +20,12 @@ from hoodie_py.formats.indexes.definitions import (
 )
 from hoodie_py.writer.indexes.blooms import Blooms
 from hoodie_py.writer.indexes.column_ranges import ColumnRanges
+from hoodie_py.writer.indexes.expressions import Expressions
 from hoodie_py.writer.indexes.files import Files
 from hoodie_py.writer.indexes.index import Index, MetadataCommit
 from hoodie_py.writer.indexes.partition_ranges import PartitionRanges
 from hoodie_py.writer.indexes.record_keys import RecordKeys
 from hoodie_py.writer.indexes.secondary_keys import SecondaryKeys
-from hoodie_py.writer.indexes.table_expressions import Expressions
 
 _INDEXES: Mapping[str, type[Index]] = {
     FILES_PARTITION: Files,

@@ -1,25 +1,23 @@
-"""The index of an expression: a function's results in each file (Hudi ``ExpressionIndexRecordGenerationUtils``).
+"""The check of an expression index: each range or bloom filter against the files' values (Hudi
+``HoodieMetadataTableValidator``).
 
-As in Java, the records of a new index describe the files that readers see: ranges of base and log files and of each
-partition, or bloom filters of base files. In a check, a filter is right if it contains all values. Results that depend
-on Spark cannot be computed here; the report gives the number of entries not checked for that reason.
+A range is right if it holds for the data (``range_checks``), a filter if it contains all values. Results that depend on
+Spark cannot be computed here; the report gives the number of entries not checked for that reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import join_chunks, to_booleans
-from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, NO_PARTITION, IndexDefinition
 from hoodie_py.formats.indexes.keys import (
@@ -31,126 +29,24 @@ from hoodie_py.formats.indexes.keys import (
     make_column_keys,
     make_expression_partition_keys,
 )
-from hoodie_py.formats.indexes.ranges import ColumnRange, make_avro_key, make_widest_range, read_statistics
+from hoodie_py.formats.indexes.ranges import ColumnRange, make_avro_key, read_statistics
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.parquet.bloom import BloomFilter
-from hoodie_py.options.indexes import EXPRESSION_GROUPS
 from hoodie_py.table.indexes.view import MetadataView
-from hoodie_py.writer.indexes.blooms import make_bloom_records
-from hoodie_py.writer.indexes.expressions import (
-    FileRange,
-    Prepared,
+from hoodie_py.writer.indexes.expression_values import (
+    find_definition,
     find_exact_range,
     find_kind,
     iterate_results,
-    make_expression_records,
-    make_file_bloom,
-    make_range_records,
     make_texts,
-    measure_expression,
-    measure_results,
     merge_file_ranges,
 )
-from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
-from hoodie_py.writer.indexes.partition_ranges import tighten
 from hoodie_py.writer.indexes.range_checks import format_range, holds, holds_shifted, note_wrong_range
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 from hoodie_py.writer.output_schema import load_output_schema
 
-_AT_ONCE = 4  # columns of files that are read side by side
-_BLOOMS_AT_ONCE = 32
-_CHECKED_AT_ONCE = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Expressions(Index):
-    """A partition ``expr_index_*``."""
-
-    prepared: Prepared | None = None
-
-    def prepare(self, change: MetadataCommit) -> Self:
-        """Find the ranges, or the bloom filters, of an instant's new files; errors as ``measure_expression``."""
-        return replace(self, prepared=measure_expression(change, self.partition))
-
-    def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
-        """Make the records of an instant; errors as ``make_expression_records``."""
-        return make_expression_records(change, self.partition, view, self.prepared)
-
-    def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
-        """Yield the records of a new index; errors as ``make_expressions``."""
-        return make_expressions(source, groups)
-
-    def count_groups(self, options: Mapping[str, str]) -> int:
-        """Return the number that the options say."""
-        return EXPRESSION_GROUPS.read(options)
-
-    def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
-        """Check the index; errors as ``check_expression_index``."""
-        return check_expression_index(source, self.partition, view, on_entries)
-
-
-def make_expressions(source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
-    """Yield the records of an expression index.
-
-    Raises:
-        InvalidTableError: the index has no definition, or nothing can be computed by it.
-        CorruptFileError, FileMissingError: a file cannot be read.
-    """
-    definition = find_definition(source)
-    with ThreadPoolExecutor(_AT_ONCE, "hoodie-expressions") as pool:
-        if definition.kind == BLOOM_FILTERS:
-            yield from _make_blooms(source, groups, definition, pool)
-            return
-        measure = _make_measure(source, definition)
-        for path, files in source.visible_files.items():
-            found: list[FileRange] = []
-            remaining = iter(files)
-            while some := list(islice(remaining, 4 * _AT_ONCE)):
-                found += (each for each in pool.map(measure, some) if each.has_rows)
-            partitions = {path: whole} if (whole := join_files(found, definition)) is not None else {}
-            yield place_records(make_range_records(found, tighten(partitions), definition), groups)
-
-
-def find_definition(source: IndexSource) -> IndexDefinition:
-    """Return the definition of the source's index. Raises InvalidTableError if it names no column."""
-    definition = source.definition
-    if definition is None or len(definition.columns) != 1:
-        raise InvalidTableError("An expression index needs the definition that names its column.")
-    return definition
-
-
-def join_files(found: Sequence[FileRange], definition: IndexDefinition) -> ColumnRange | None:
-    """Return the common range of the files of a partition; None without files."""
-    if not found:
-        return None
-    ranges = [each.range for each in found]
-    return merge_file_ranges(ranges, definition) or make_widest_range(definition.columns[0], ranges[0].kind)
-
-
-def _make_measure(source: IndexSource, definition: IndexDefinition) -> Callable[[str], FileRange]:
-    kind = find_kind(definition, load_output_schema(source.snapshot).avro)
-    if kind is None:
-        raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
-    files = source.snapshot.files
-
-    def measure(path: str) -> FileRange:
-        folder, _, name = path.rpartition("/")
-        return FileRange(folder, name, measure_results(files, path, source.files[folder][name], definition, kind))
-
-    return measure
-
-
-def _make_blooms(
-    source: IndexSource, groups: GroupPlan, definition: IndexDefinition, pool: ThreadPoolExecutor
-) -> Iterator[Portion]:
-    instant = source.last_instant
-    every = (path.rpartition("/") for files in source.visible_files.values() for path in files)
-    bases = ((folder, name) for folder, _, name in every if not name.startswith("."))
-    files = source.snapshot.files
-    while some := list(islice(bases, _BLOOMS_AT_ONCE)):
-        blooms = list(pool.map(lambda place: make_file_bloom(files, place[0], place[1], definition), some))
-        yield place_records(make_bloom_records(blooms, instant), groups)
+_AT_ONCE = 128
 
 
 def check_expression_index(
@@ -205,7 +101,7 @@ class _Check:
         """Check the ranges of the files of a partition, and the range of the partition."""
         every: list[ColumnRange | None] = []
         remaining = iter(files)
-        while some := list(islice(remaining, _CHECKED_AT_ONCE)):
+        while some := list(islice(remaining, _AT_ONCE)):
             names = [each.rpartition("/")[2] for each in some]
             stored = self._read_ranges(self._make_file_keys(path, names))
             for file, found in zip(some, stored, strict=True):
@@ -236,7 +132,7 @@ class _Check:
     def check_blooms(self, path: str, files: Sequence[str]) -> None:
         """Check the filters of the base files of a partition."""
         bases = iter([each for each in files if not each.rpartition("/")[2].startswith(".")])
-        while some := list(islice(bases, _CHECKED_AT_ONCE)):
+        while some := list(islice(bases, _AT_ONCE)):
             keys = self._make_file_keys(path, [each.rpartition("/")[2] for each in some]).to_pylist()
             records = self.view.read_keys(self.partition, keys, [BLOOM_COLUMN])
             stored = dict(zip(records["key"].to_pylist(), records[BLOOM_COLUMN].to_pylist(), strict=True))
