@@ -1,6 +1,6 @@
 """Comparison of expected with stored entries of the metadata table.
 
-Both sides are sorted on disk (``SortedRecords``) and compared window by window, so memory stays bounded.
+Both sides are sorted together by key, on disk if they are many, so memory stays bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, join_batches, join_chunks, to_booleans
+from hoodie_py.arrow.arrays import from_numpy, join_batches, to_booleans
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.grouped import GroupedRows, keep_last
 from hoodie_py.writer.indexes.verify_report import PartReport

@@ -25,14 +25,13 @@ from hoodie_py.formats.indexes.keys import find_file_groups
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.memory.budget import MemoryBudget
-from hoodie_py.reader.memory.grouped import SortedRecords
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.indexes.entry_checks import Facts, add_facts, compare, note_difference
+from hoodie_py.writer.indexes.entry_checks import Comparison, Facts, note_difference
 from hoodie_py.writer.indexes.kept_indexes import KeptIndexes
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
@@ -223,30 +222,30 @@ class Index(ABC):
     def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
         """Compare the entries with those of a build, and their file groups with those that look-ups read.
 
-        Expected and stored entries are sorted on disk and compared window by window, so memory stays bounded.
+        Expected and stored entries are sorted together on disk, so memory stays bounded.
 
         Raises:
             HoodieError: a file cannot be read.
         """
         report = PartReport(self.partition)
         budget = MemoryBudget.from_options(ReadOptions(options=source.options))
-        with SortedRecords(budget) as expected, SortedRecords(budget) as found:
+        with Comparison(budget) as comparison:
             plan = self._read_plan(view.list_groups(self.partition))
             for portion in self.portions(source, plan):
                 for owner, rows in _split_by_owner(portion, plan):
-                    add_facts(expected, self.describe(source, rows, owner))
+                    comparison.add(*self.describe(source, rows, owner), is_there=False)
             read = 0
             for number, group in enumerate(view.list_groups(self.partition)):
                 owner = self.find_owner(group)
                 for batch in view.read_all(self.partition, groups=[group]):
                     rows = pa.Table.from_batches([batch])
                     self._check_places(report, source, rows, number, plan, owner)
-                    add_facts(found, self.describe(source, rows, owner))
+                    comparison.add(*self.describe(source, rows, owner), is_there=True)
                     read += batch.num_rows
                     if on_entries is not None:
                         on_entries(self.partition, read, None)
             astray = report.wrong
-            counts = compare(expected, found, partial(note_difference, report))
+            counts = comparison.compare(partial(note_difference, report))
         report.wrong = astray + counts.missing + counts.extra + counts.wrong  # only the first of them were noted
         if self.extra_is_stale:
             report.stale, report.wrong = counts.extra, report.wrong - counts.extra
