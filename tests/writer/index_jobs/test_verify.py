@@ -185,59 +185,11 @@ def test_what_is_wrong_is_found(lie: Callable[[Path], None], part: str, problem:
     assert (part, problem) in {(each.part, each.problem) for each in report.findings}, str(report)
 
 
-def test_an_index_that_missed_writes_is_found(tmp_path: Path) -> None:
-    table = make_indexed(tmp_path / "t")
-    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
-    text = properties.read_text()
-    properties.write_text(text.replace("partitions=files,record_index,secondary_index_by_name", "partitions=files"))
-    table = table.refresh()
-    table.upsert([row(0, 5, "changed"), row(40, 1, "new")], options=QUICK)
-    table.delete(["k7"], options=QUICK)
-    properties.write_text(text)
-    found = {(each.part, each.problem, each.place) for each in table.refresh().verify(data=False).findings}
-    assert found == {
-        ("record_index", "missing", "k40"),
-        ("record_index", "extra", "k7"),
-        ("secondary_index_by_name", "missing", "new$k40"),
-        ("secondary_index_by_name", "missing", "changed$k0"),
-        ("secondary_index_by_name", "extra", "b$k0"),
-        ("secondary_index_by_name", "extra", "a$k7"),
-    }
-
-
 def test_findings_are_bounded() -> None:
     part = PartReport("files")
     for number in range(1000):
         part.note("extra", str(number), "")
     assert (part.wrong, len(part.findings)) == (1000, MOST_FINDINGS)
-
-
-@pytest.mark.parametrize("version", [9, 6])
-def test_statistics_and_blooms_are_right_through_a_tables_life(version: int, tmp_path: Path) -> None:
-    table = make_table(Kind(version, True), tmp_path / "t")
-    for name in ("column_stats", "bloom_filters", *(["partition_stats"] if version > 6 else [])):
-        table.index.build(name, options=FEW)
-    assert table.verify().is_right, str(table.verify())
-    table.upsert([row(i, 5, "zz") for i in (0, 1, 30)], options=QUICK)
-    table.delete(["k7"], options=QUICK)
-    report = table.verify()
-    assert report.is_right, str(report)
-    counts = {part.name: part.checked for part in report.parts}
-    assert counts["bloom_filters"] == 3
-    assert counts["column_stats"] == 7 * (counts["files"] - 2)  # columns of the files
-
-
-def test_statistics_of_partitions_that_missed_a_write_are_found(tmp_path: Path) -> None:
-    table = make_table(Kind(9, True), tmp_path / "t")
-    table.index.build("column_stats", options=FEW)
-    table.index.build("partition_stats", options=FEW)
-    folder = tmp_path / "t/.hoodie/metadata/partition_stats"
-    before = set(folder.iterdir())
-    table.upsert([row(0, 5, "zzz")], options=QUICK)
-    for path in set(folder.iterdir()) - before:
-        path.unlink()
-    found = {str(each).split(": the ")[0] for each in HoodieTable.open(tmp_path / "t").verify(data=False).findings}
-    assert found == {f"partition_stats: wrong p0 {column}" for column in ("ts", "name", "_hoodie_commit_time")}
 
 
 def test_dates_that_java_stores_late_are_said_apart_from_what_is_wrong() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from tests.writer.index_jobs.indexed_tables import make_table
 from tests.writer.written_tables import Kind
 
 
-def change_definition(base: Path, name: str, **values: object) -> None:
-    path = base / ".hoodie/.index_defs/index.json"
-    content = json.loads(path.read_text())
-    content["indexDefinitions"][name].update(values)
-    path.write_text(json.dumps(content))
-
-
 @pytest.mark.parametrize("name", ["global_sql_mor_v9", "global_sql_cow_v8"])
 def test_javas_indexes_are_right(name: str, tmp_path: Path) -> None:
     report = HoodieTable.open(unpack_indexed(name, tmp_path / "t")).verify(data=False)
@@ -29,27 +21,6 @@ def test_javas_indexes_are_right(name: str, tmp_path: Path) -> None:
     found = [part for part in report.parts if part.name.startswith("expr_index_")]
     assert found
     assert all(part.checked and not part.untold and not part.unchecked for part in found)
-
-
-def test_ranges_that_do_not_hold_are_found(tmp_path: Path) -> None:
-    table = make_table(Kind(9, True), tmp_path / "t")
-    table.index.build("up", "name", function="lower", options=QUICK)
-    change_definition(tmp_path / "t", "expr_index_up", indexFunction="upper")
-    report = table.refresh().verify(data=False)
-    [part] = [part for part in report.parts if part.name == "expr_index_up"]
-    assert part.wrong == part.checked
-    assert {each.problem for each in part.findings} == {"wrong"}
-    assert {"p0", "p1"} < {each.place for each in part.findings}
-
-
-def test_filters_that_lack_values_are_found(tmp_path: Path) -> None:
-    table = make_table(Kind(9, False), tmp_path / "t")
-    table.index.build("low", "id", function="lower", kind="bloom_filters", options=QUICK)
-    assert table.verify().is_right
-    change_definition(tmp_path / "t", "expr_index_low", indexFunction="upper")
-    findings = [str(each) for each in table.refresh().verify(data=False).findings]
-    assert len(findings) == 2
-    assert all("the filter lacks" in each for each in findings)
 
 
 def test_entries_that_are_gone_and_misplaced_are_found(tmp_path: Path) -> None:
