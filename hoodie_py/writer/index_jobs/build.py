@@ -63,7 +63,7 @@ from hoodie_py.writer.indexes.commit import InitialCommit, choose_instant, creat
 from hoodie_py.writer.indexes.index import GroupPlan
 from hoodie_py.writer.indexes.metadata_table import write_definition
 from hoodie_py.writer.indexes.partition_files import PartitionFiles
-from hoodie_py.writer.indexes.registry import get_index
+from hoodie_py.writer.indexes.registry import FIXED, get_index
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.undo import METADATA_TABLE
 from hoodie_py.writer.lock.lock import HeldLock
@@ -373,7 +373,6 @@ def remove_leftovers(files: TableFiles, config: TableConfig) -> Timeline:
 
 
 _ORDER = ("key",)  # HFiles are sorted by the keys' bytes
-_FIRST = (names.FILES_PARTITION, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 
 
 def check_rebuildable(snapshot: Snapshot) -> None:
@@ -399,7 +398,7 @@ def rebuild_partitions(session: WriteSession, partitions: Sequence[str], holding
     Raises:
         HoodieError: as ``build_index``.
     """
-    left = sorted(partitions, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+    left = sorted(partitions, key=lambda name: (FIXED.index(name) if name in FIXED else len(FIXED), name))
     for name in left:
         snapshot = session.look()
         definition = read_definitions(session.files, snapshot.config).get(name)

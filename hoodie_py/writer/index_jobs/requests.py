@@ -23,11 +23,11 @@ from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.indexes.column_ranges import choose_new_columns
 from hoodie_py.writer.indexes.expression_values import find_kind, make_texts
+from hoodie_py.writer.indexes.registry import FIXED
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.same_properties import check_same_properties
 
-_FIXED = (names.FILES_PARTITION, names.COLUMN_STATS, names.PARTITION_STATS, names.BLOOM_FILTERS, names.RECORD_INDEX)
 _KINDS = (names.COLUMN_STATS, names.BLOOM_FILTERS)
 _NOT_IN_NAMES = frozenset(",/\\. \t\r\n\0")
 
@@ -54,7 +54,7 @@ def define_index(
     given = [key for key, value in named.items() if value]
     if partitioned and name != names.RECORD_INDEX:
         raise InvalidQueryError(f"Only {names.RECORD_INDEX} can be partitioned.")
-    if name in _FIXED:
+    if name in FIXED:
         if given:
             raise InvalidQueryError(f"The index {name!r} takes no {given[0]}.")
         return name, _define_fixed(snapshot, name, partitioned, options or {})
@@ -93,7 +93,7 @@ def _define_named(
         known = read_definitions(snapshot.files, snapshot.config)
         found = known.get(full) or known.get(names.SECONDARY_PREFIX + name) or known.get(names.EXPRESSION_PREFIX + name)
         if found is None:
-            hint = f"Give column=, or one of {', '.join(_FIXED)} as the name."
+            hint = f"Give column=, or one of {', '.join(FIXED)} as the name."
             raise InvalidQueryError(f"The index {name[:100]!r} needs a column.", hint=hint)
         return found.name, found
     version = snapshot.config.version

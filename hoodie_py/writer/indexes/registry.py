@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.indexes.definitions import (
@@ -29,12 +30,15 @@ from hoodie_py.writer.indexes.secondary_keys import SecondaryKeys
 
 _INDEXES: Mapping[str, type[Index]] = {
     FILES_PARTITION: Files,
-    BLOOM_FILTERS: Blooms,
     COLUMN_STATS: ColumnRanges,
     PARTITION_STATS: PartitionRanges,
+    BLOOM_FILTERS: Blooms,
     RECORD_INDEX: RecordKeys,
 }
 _BY_PREFIX: Mapping[str, type[Index]] = {EXPRESSION_PREFIX: Expressions, SECONDARY_PREFIX: SecondaryKeys}
+
+FIXED: Final = tuple(_INDEXES)
+"""The partitions of which a table has at most one each; an index stands after those that it needs."""
 
 
 def find_index(partition: str) -> Index | None:
