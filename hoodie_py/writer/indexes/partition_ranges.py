@@ -290,19 +290,22 @@ class _Maker:
     overlap: Overlap
 
     def iterate_partitions(self) -> Iterator[tuple[str, dict[str, StoredRange]]]:
-        """Yield each partition path with its ranges by column."""
+        """Yield each partition path with its ranges by column; no path without files."""
         new = self._collect_new()
         version = self.measured.indexed.version
-        paths = sorted(new)
+        # Files that others wrote since the first look stay in a partition whose known file groups are all replaced.
+        paths = sorted({*new, *self.commit.replaced})
         for at in range(0, len(paths), _AT_ONCE):
             some = paths[at : at + _AT_ONCE]
             known = self._read_known([path for path in some if self._only_adds(path) or self._overlaps(path)])
             whole = {path for path in some if self._only_adds(path) and len(known.get(path, ())) == len(self.kinds)}
             after = find_files_after(self.commit, [path for path in some if path not in whole])
             for path in some:
+                if path not in new and not after[path]:
+                    continue
                 stored = known.get(path, {})
                 parts = self._take_known(stored) if path in whole else self._read_files(path, after[path])
-                for name in self.kinds:
+                for name in self.kinds if path in new else ():
                     parts.setdefault(name, []).extend(new[path].get(name, [None]))
                 yield path, self.overlap.settle(path, merge_parts(parts, self.kinds, version), stored)
 

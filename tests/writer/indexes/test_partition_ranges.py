@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind, ValueType
 from hoodie_py.formats.indexes.ranges import ColumnRange
+from hoodie_py.writer import write_client
 from hoodie_py.writer.indexes import partition_ranges
 from hoodie_py.writer.indexes.partition_ranges import Overlap, StoredRange
 from integration.histories.overlapping import Pause, open_paused
@@ -102,6 +104,25 @@ def test_a_partition_whose_record_was_deleted_meanwhile_is_a_conflict(kind: Kind
         land_last(base, lambda table: table.delete_partition([part], BESIDE))
     check(base, "z", [])
     HoodieTable.open(base).insert([row(10, 1, "z")], QUICK)
+    check(base, "z", ["k10"])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_rows_that_came_after_the_look_of_a_partitions_delete_have_a_record(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "t"
+    part = make(base, kind).scan(filter="id = 'k2'").to_arrow()["_hoodie_partition_path"][0].as_py()
+    choose = write_client.choose_partitions
+
+    def insert_then_choose(*given: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        chosen = choose(*given, **more)
+        HoodieTable.open(base).bulk_insert([row(10, 1, "z")], BESIDE)
+        return chosen
+
+    monkeypatch.setattr(write_client, "choose_partitions", insert_then_choose)
+    HoodieTable.open(base).delete_partition([part], BESIDE)
     check(base, "z", ["k10"])
 
 
