@@ -37,7 +37,7 @@ from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.indexes.files import find_leftovers
+from hoodie_py.writer.indexes.files import find_cleaned, find_leftovers
 from hoodie_py.writer.indexes.registry import get_index
 from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import Finding, OnEntries, PartReport, VerifyReport
@@ -301,7 +301,7 @@ class _Check:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", HoodieWarning)  # the check of the data reports what a read skips
                 if name == FILES_PARTITION:
-                    source = replace(source, left_out=find_leftovers(self.snapshot, view))
+                    source = replace(source, left_out=find_leftovers(self.snapshot, view) | find_cleaned(self.snapshot))
                 return _check_partition(source, name, view, self.on_progress)
         except UnsupportedFeatureError as error:
             return PartReport(name, unchecked=error.message)

@@ -12,6 +12,7 @@ Readers merge the maps of all records of a key, so a file that a record does not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,8 @@ from hoodie_py.formats.indexes.definitions import ALL_PARTITIONS, NO_PARTITION
 from hoodie_py.formats.indexes.record_schema import FILES_COLUMN
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import check_file_name, check_inside, parse_log_file_name
-from hoodie_py.formats.timeline.instants import CLUSTERING
+from hoodie_py.formats.timeline.instants import CLEAN, CLUSTERING, REQUESTED
+from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.indexes.file_lists import read_file_lists
 from hoodie_py.table.indexes.view import MetadataView
@@ -93,8 +95,9 @@ class Files(Index):
         values = pc.if_else(pc.equal(owners, ALL_PARTITIONS), "a partition", sizes)
         keys = pc.binary_join_element_wise(owners, names, "\0")
         # Readers lose nothing, whether a partition without files is listed or not.
-        empty = [f"{ALL_PARTITIONS}\0{path or NO_PARTITION}" for path in source.empty_partitions]
-        counts = pc.and_(there, pc.invert(pc.is_in(keys, from_texts(empty, pa.string()))))
+        ignored = [f"{ALL_PARTITIONS}\0{path or NO_PARTITION}" for path in source.empty_partitions]
+        ignored += [f"{path or NO_PARTITION}\0{name}" for path, _, name in (p.rpartition("/") for p in source.left_out)]
+        counts = pc.and_(there, pc.invert(pc.is_in(keys, from_texts(ignored, pa.string()))))
         return Facts(keys.filter(counts), values.filter(counts))
 
 
@@ -157,6 +160,24 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
         if each.path not in known and _may_be_left(each.name, clusterings if named_by_commit else None)
     ]
     return frozenset(path for path in unknown if _is_of(snapshot, path, pending))
+
+
+def find_cleaned(snapshot: Snapshot) -> frozenset[str]:
+    """Return the paths of the files that a clean at work removes: some are gone, and the metadata table has them all.
+
+    Raises:
+        CorruptFileError: the plan of a clean is damaged.
+        StorageError: the store refused.
+    """
+    found: set[str] = set()
+    for each in snapshot.timeline.select_pending().select_actions(CLEAN):
+        try:
+            plan = snapshot.timeline.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+        except InvalidTableError:  # the clean has ended since the listing
+            continue
+        for path, names in plan.files.items():
+            found.update(f"{path}/{name}" if path else name for name in names)
+    return frozenset(found)
 
 
 def _may_be_left(name: str, times: frozenset[str] | None) -> bool:

@@ -22,6 +22,7 @@ from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.writer.index_jobs import verify
 from hoodie_py.writer.indexes.range_checks import holds, holds_shifted, note_wrong_range
 from hoodie_py.writer.indexes.verify_report import MOST_FINDINGS, PartReport, VerifyReport
+from hoodie_py.writer.services import planned_service
 from tests.corpus import unpack
 from tests.writer.compaction_tables import QUICK
 from tests.writer.index_jobs.indexed_tables import make_table
@@ -246,6 +247,33 @@ def test_what_a_range_says_of_nulls_must_hold() -> None:
     assert not holds(ColumnRange("c", kind, 1, 2, nulls=0, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
     assert not holds(ColumnRange("c", kind, None, None, nulls=3, values=3), ColumnRange("c", kind, 1, 2, 1, 3), 2)
     assert holds(ColumnRange("c", kind, 0, 5, nulls=9, values=20), ColumnRange("c", kind, 1, 2, 1, 3), 2)
+
+
+@pytest.mark.parametrize("kind", [Kind(6, True), Kind(9, False)], ids=str)
+def test_files_that_a_clean_at_work_has_removed_are_no_finding(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    table = make_indexed(tmp_path / "t", kind)
+    for ordering in range(5, 8):
+        table.upsert([row(2, ordering, f"n{ordering}")], QUICK)
+        if kind.merge_on_read:
+            table.compact(options=QUICK)
+    assert table.verify().is_right
+    assert table.clean(1, QUICK, dry_run=True).slices
+    with monkeypatch.context() as patch:
+        patch.setattr(planned_service, "complete_instant", die)
+        with pytest.raises(Killed):
+            table.clean(1, QUICK)
+    report = HoodieTable.open(tmp_path / "t").verify()
+    assert report.is_right, str(report)
+    HoodieTable.open(tmp_path / "t").clean(1, QUICK)
+    assert HoodieTable.open(tmp_path / "t").verify().is_right
 
 
 @pytest.mark.parametrize("version", [9, 6])
