@@ -15,6 +15,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.runtime import telemetry
+from hoodie_py.writer.upkeep.judge import PLANNED
 from tests.corpus import ROOT
 
 pytest.importorskip("opentelemetry.sdk", reason="NOT TESTED: opentelemetry-sdk is not installed")
@@ -225,6 +226,7 @@ def test_what_the_page_shows_prints_spans_and_measurements(tmp_path: Path) -> No
 def test_the_page_has_all_spans_and_measurements(watched: Watched) -> None:
     sources = "".join(each.read_text() for each in (ROOT / "hoodie_py").rglob("*.py"))
     operations = set(re.findall(r"""watch(?:_calls|_steps)?\(\s*"(\w+)\"""", sources)) | {"merge_slice", "read_slice"}
+    operations |= {each.name.replace(" ", "_") for each in PLANNED}  # their spans are begun by what they have in common
     metrics = {*telemetry._COUNTERS, telemetry._DURATION}
     page = PAGE.read_text()
     assert set(re.findall(r"`hoodie_py\.([\w.]+)`", page)) == operations | metrics | {"retry"}
