@@ -18,7 +18,7 @@ partitions of the table get file groups here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Self
@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks
-from hoodie_py.errors import InvalidTableError
+from hoodie_py.errors import ConflictError, InvalidTableError
+from hoodie_py.formats.deletes.decoder import decode_deletes
 from hoodie_py.formats.indexes.definitions import RECORD_INDEX
 from hoodie_py.formats.indexes.keys import (
     RECORD_INDEX_TYPE,
@@ -40,8 +41,10 @@ from hoodie_py.formats.indexes.keys import (
     read_file_ids,
 )
 from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
+from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
 from hoodie_py.reader.file_slice import FileSlice
+from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.indexes.keys import find_record_locations
 from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_groups
 from hoodie_py.table.indexes.view import MetadataView
@@ -117,7 +120,8 @@ class RecordKeys(Index):
         """Make the records of a commit.
 
         Raises:
-            ConflictError: a compaction brings back a key that another file group has by now.
+            ConflictError: a compaction brings back a key that another file group has by now, or writes that overlap add
+                and remove one key.
             InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
         """
         changes = KeyChanges.collect((), ())
@@ -130,6 +134,10 @@ class RecordKeys(Index):
             if change.kind == "compaction":
                 _check_nowhere_else(change, compared, view, partitioned=partitioned)
             changes = KeyChanges.collect(compared.groups, compared.found)
+            if change.kind == "write":
+                paths = {path for path, _ in changes.groups} if partitioned else None
+                _check_only_there(change, changes, view, paths)
+                _check_not_hidden(change, changes, view, paths)
         if partitioned:
             return _PartitionedIndex.of(change, owners).place(changes)
         (keys, numbers), (deleted, _) = settle_keys(changes, by_partition=False)
@@ -212,6 +220,61 @@ def _check_nowhere_else(
     text = f"The compaction brings back a key that another file group has by now: {keys[0].as_py()[:100]!r}."
     way_out = "services (`hoodie service --run`) delete the key there, which no read sees, and run it"
     raise make_plan_conflict(text, commit, group, way_out, returning)
+
+
+def _check_only_there(
+    change: MetadataCommit, changes: KeyChanges, view: MetadataView, paths: Collection[str] | None
+) -> None:
+    """Check that no writer has put a key that goes into another file group since the look: it would be left out.
+
+    Only replaced partitions can have such groups: other writes that remove keys look up every new group.
+    """
+    slices = change.snapshot.view.list_slices(None, list(change.replaced)) if change.replaced else ()
+    if all(each.file_id in change.replaced[each.partition_path] for each in slices) or not len(changes.deleted):
+        return
+    found = find_record_locations(view, changes.deleted, paths)
+    own = set(changes.groups)
+    places = found.group_by(["partition_path", "file_id"]).aggregate([("key", "min")])
+    for place in places.to_pylist():
+        if (place["partition_path"], place["file_id"]) not in own:
+            raise _make_overlap(change, place["key_min"])
+
+
+def _check_not_hidden(
+    change: MetadataCommit, changes: KeyChanges, view: MetadataView, paths: Collection[str] | None
+) -> None:
+    """Check that no instant that began later has deleted a new key: records count in the order of request times."""
+    writes = change.snapshot.timeline.select_writes()
+    later = {each.request_time for each in writes if each.request_time > change.instant}
+    if not later or not len(changes.keys):
+        return
+    for deleted in _iterate_deleted(view, later, paths):
+        hidden = changes.keys.filter(pc.is_in(changes.keys, deleted))
+        if len(hidden):
+            raise _make_overlap(change, hidden[0].as_py())
+
+
+def _iterate_deleted(view: MetadataView, times: Collection[str], paths: Collection[str] | None) -> Iterator[pa.Array]:
+    """Yield the keys that instants have deleted from the record index, block by block."""
+    by_commit = view.config.has_logs_named_by_commit
+    for group in view.list_groups(RECORD_INDEX):
+        owner, _ = parse_group_id(group.file_id)
+        if owner is not None and paths is not None and owner not in paths:
+            continue
+        for log in group.log_files:
+            if by_commit and log.name.instant not in times:
+                continue
+            for block in iterate_blocks(read_bounded(view.files, log.path, "log_bytes")):
+                if isinstance(block, LogBlock) and block.type is BlockType.DELETE and block.instant_time in times:
+                    yield decode_deletes(block.content).keys
+
+
+def _make_overlap(change: MetadataCommit, key: str) -> ConflictError:
+    return ConflictError(
+        f"Another writer removed or wrote the key {key[:100]!r} meanwhile, so the record index would lack it.",
+        hint="Write again.",
+        instant=change.instant,
+    )
 
 
 def settle_keys(
