@@ -4,6 +4,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_tables_are_opened(corpus, tmp_path) -> None:
 
 def test_s3_packages_are_needed_for_s3_only(monkeypatch: pytest.MonkeyPatch) -> None:
     found = metadata.version
-    monkeypatch.setattr(checks.importlib, "import_module", lambda name: None)
+    monkeypatch.setattr(checks, "importlib", SimpleNamespace(import_module=lambda name: None))
 
     def version(name: str) -> str:
         if name == "s3fs":
@@ -137,7 +138,7 @@ def test_a_pandas_that_only_spark_does_not_take(
             raise metadata.PackageNotFoundError
         return found
 
-    monkeypatch.setattr(checks.importlib, "import_module", lambda name: None)
+    monkeypatch.setattr(checks, "importlib", SimpleNamespace(import_module=lambda name: None))
     monkeypatch.setattr(metadata, "requires", lambda name: lines)
     monkeypatch.setattr(metadata, "version", version)
     (pandas,) = (check for check in run_checks(None, {}, None) if check.name == "pandas")
