@@ -344,10 +344,17 @@ class TableTimeline(Timeline):
         """Return the parsed content of an instant's file.
 
         Raises:
+            ConflictError: the instant was completed, and is gone since the listing.
             InvalidTableError: the file is gone.
             CorruptFileError: it is damaged.
         """
-        return self._read_file(locate_instant(self.config, instant), instant, parse)
+        path = locate_instant(self.config, instant)
+        try:
+            return self._read_file(path, instant, parse)
+        except InvalidTableError as error:
+            if instant.is_completed and isinstance(error.__cause__, FileMissingError):
+                raise self._make_gone_error(path, instant) from error.__cause__
+            raise
 
     def read_archive(self) -> ArchivedTimeline:
         """Return the archived timeline, which is loaded once."""
@@ -374,9 +381,11 @@ class TableTimeline(Timeline):
 
     def _make_gone_error(self, path: str, instant: Instant) -> HoodieError:
         if self.config.is_metadata_table:  # dropped or built anew: its readers list the folders then
-            return InvalidTableError("A commit of the metadata table is gone.", path=path, instant=instant.request_time)
+            return InvalidTableError(
+                "An instant of the metadata table is gone.", path=path, instant=instant.request_time
+            )
         return ConflictError(
-            "This commit is gone since the timeline was listed: a restore, a rollback or an archival took it.",
+            "This instant is gone since the timeline was listed: a restore, a rollback or an archival took it.",
             hint="Open the table again.",
             path=path,
             instant=instant.request_time,

@@ -24,6 +24,7 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import Instant
+from hoodie_py.formats.timeline.plans import CleanMetadata
 from hoodie_py.table.timeline import loader
 from hoodie_py.table.timeline import loader as timeline_loader
 from hoodie_py.table.timeline.loader import KnownCommits, TableTimeline, load_config, load_timeline
@@ -124,6 +125,14 @@ def test_damaged_metadata_names_file_and_instant(tmp_path: Path):
         timeline.read_metadata(timeline.list_completed_writes()[0])
     assert caught.value.where["path"] == f".hoodie/timeline/{T1}_{T2}.deltacommit"
     assert caught.value.where["instant"] == T1
+
+
+def test_a_clean_that_is_gone(tmp_path: Path):
+    name = f".hoodie/timeline/{T1}_{T2}.clean"
+    timeline = open_view(make_table(tmp_path, {name: b"{}"})).timeline
+    (tmp_path / name).unlink()
+    with pytest.raises(ConflictError, match="is gone since the timeline was listed"):
+        timeline.read_instant_file(timeline.instants[0], CleanMetadata.from_bytes)
 
 
 def test_metadata_that_is_gone(tmp_path: Path):
