@@ -123,10 +123,10 @@ class Snapshot:
     ) -> Snapshot:
         """Return a copy with some parts replaced.
 
-        Other files or another timeline leave behind what was found by the old ones: the view, the columns, the metadata
-        table.
+        With other files, properties or another timeline, what the old ones led to is not kept: the view, the columns,
+        the metadata table.
         """
-        if stays := files is None and timeline is None:
+        if stays := files is None and config is None and timeline is None:
             view = self.view if view is None and self._lists_folders else view
             schema = self._known_schema if schema is None else schema
         return Snapshot(

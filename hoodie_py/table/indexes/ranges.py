@@ -14,7 +14,7 @@ These columns may have any value, whatever the statistics say:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -112,6 +112,19 @@ def _holds(comparison: str, value: Any, bound: pa.Scalar) -> bool:
         return False
 
 
+def _judge_trusted(
+    request: FilterRequest, slices: Sequence[FileSlice], judge: Callable[[Sequence[FileSlice]], Mask]
+) -> Mask | None:
+    """Judge the slices whose statistics can be trusted; the others may hold rows. None if there is no such slice."""
+    trusted = np.array([may_be_judged(request, each) for each in slices], np.bool_)
+    some = [each for each, is_trusted in zip(slices, trusted.tolist(), strict=True) if is_trusted]
+    if not some:
+        return None
+    keep = np.ones(len(slices), np.bool_)
+    keep[trusted] = judge(some)
+    return keep
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnStatsFilter:
     """Leaves out slices by the ranges of ``columns``, which are given with their types."""
@@ -128,21 +141,16 @@ class ColumnStatsFilter:
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
         """Return for each slice whether it may hold rows that pass."""
-        request = self.request
-        trusted = np.array([may_be_judged(request, each) for each in slices], np.bool_)
-        some = [each for each, is_trusted in zip(slices, trusted.tolist(), strict=True) if is_trusted]
-        if not some:
-            return None
-        millis = find_millis(request)
-        bounds = read_bounds(request.view, COLUMN_STATS, list_files(some), self.columns, len(some), millis)
-        keep = np.ones(len(slices), np.bool_)
-        found = find_candidates(request.predicate, bounds, len(some))
+        return _judge_trusted(self.request, slices, self._judge)
+
+    def _judge(self, slices: Sequence[FileSlice]) -> Mask:
+        request, millis = self.request, find_millis(self.request)
+        bounds = read_bounds(request.view, COLUMN_STATS, list_files(slices), self.columns, len(slices), millis)
+        found = find_candidates(request.predicate, bounds, len(slices))
         if request.strict:
-            check_footers(
-                request.files, ((some[at], at) for at in np.flatnonzero(~found).tolist()), bounds, COLUMN_STATS
-            )
-        keep[trusted] = found
-        return keep
+            left_out = ((slices[at], at) for at in np.flatnonzero(~found).tolist())
+            check_footers(request.files, left_out, bounds, COLUMN_STATS)
+        return found
 
 
 def make_column_stats_filters(request: FilterRequest) -> list[SliceFilter]:
@@ -210,18 +218,13 @@ class ExpressionFilter:
 
     def choose(self, slices: Sequence[FileSlice]) -> Mask | None:
         """Return for each slice whether it may hold rows that pass."""
-        request = self.request
-        trusted = np.array([may_be_judged(request, each) for each in slices], np.bool_)
-        some = [each for each, is_trusted in zip(slices, trusted.tolist(), strict=True) if is_trusted]
-        if not some:
-            return None
-        columns, files = {self.column: self.type}, list_files(some)
-        found = read_bounds(
-            request.view, self.name, files, columns, len(some), find_millis(request), of_expressions=True
-        )
-        keep = np.ones(len(slices), np.bool_)
-        keep[trusted] = find_candidates(request.predicate, {self.expression: found[self.column]}, len(some))
-        return keep
+        return _judge_trusted(self.request, slices, self._judge)
+
+    def _judge(self, slices: Sequence[FileSlice]) -> Mask:
+        request, millis = self.request, find_millis(self.request)
+        columns, files = {self.column: self.type}, list_files(slices)
+        found = read_bounds(request.view, self.name, files, columns, len(slices), millis, of_expressions=True)
+        return find_candidates(request.predicate, {self.expression: found[self.column]}, len(slices))
 
 
 def make_expression_filters(request: FilterRequest) -> list[SliceFilter]:

@@ -29,7 +29,7 @@ from hoodie_py.writer.handles.markers import Marker, Markers
 from hoodie_py.writer.indexes.commit import drop_meta_columns, encode_entries, make_hfile
 from hoodie_py.writer.indexes.partition_files import PartitionFiles, list_partition_folders
 from hoodie_py.writer.indexes.undo import METADATA_TABLE
-from hoodie_py.writer.services.compaction_strategy import measure_operation
+from hoodie_py.writer.services.compaction_plan import make_operation
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 
@@ -58,7 +58,7 @@ class MetadataCompaction:
         if self._view.timeline.find(instant) is not None:
             return None
         slices = [each for name in list_partition_folders(self._files) for each in self._view.list_groups(name)]
-        operations = [_make_operation(each) for each in slices if each.log_files]
+        operations = [make_operation(each, _EXPECTED_BYTES) for each in slices if each.log_files]
         if not operations or any(_count_bytes(each) > _MOST_BYTES for each in slices):
             return None
         plan = CompactionPlan(operations=tuple(operations), extra_metadata={PLAN_ID: secrets.token_hex(16)})
@@ -170,19 +170,6 @@ class MetadataCompaction:
                 partition=operation.partition_path,
             )
         return replace(found, log_files=logs)
-
-
-def _make_operation(file_slice: FileSlice) -> CompactionOperation:
-    base = file_slice.base_file
-    sizes = [log.size for log in file_slice.log_files]
-    return CompactionOperation(
-        base_instant_time=file_slice.base_instant,
-        file_id=file_slice.file_id,
-        partition_path=file_slice.partition_path,
-        data_file=None if base is None else base.name,
-        delta_files=tuple(log.name.name for log in file_slice.log_files),
-        metrics=measure_operation(None if base is None else base.size, sizes, _EXPECTED_BYTES),
-    )
 
 
 def _count_bytes(file_slice: FileSlice) -> int:

@@ -365,18 +365,12 @@ class InitialCommit:
         """
         metadata = CommitMetadata(
             operation_type=_INITIAL_OPERATION,
-            extra_metadata={SCHEMA_KEY: _drop_meta_columns(self._schema)},
+            extra_metadata={SCHEMA_KEY: drop_meta_columns(self._schema)},
             write_stats={self._partition: tuple(self._stats)} if self._stats else {},
         )
         content = write_commit_metadata(metadata, self._config.timeline_layout)
         self._timeline.complete(self._inflight, completion_time, content)
         self._markers.remove_all()
-
-
-def _drop_meta_columns(schema: str) -> str:
-    record = json.loads(schema)
-    record["fields"] = [each for each in record["fields"] if each.get("name") not in META_FIELDS]
-    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
 KEY_GENERATOR = "HOODIE_TABLE_METADATA"

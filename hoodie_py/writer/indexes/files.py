@@ -163,7 +163,7 @@ def find_leftovers(snapshot: Snapshot, view: MetadataView) -> frozenset[str]:
 
 
 def find_cleaned(snapshot: Snapshot) -> frozenset[str]:
-    """Return the paths of the files that a clean at work removes: some are gone, and the metadata table has them all.
+    """Return the paths of files that a clean at work has removed: the metadata table has them until it completes.
 
     Raises:
         CorruptFileError: the plan of a clean is damaged.
@@ -177,6 +177,8 @@ def find_cleaned(snapshot: Snapshot) -> frozenset[str]:
             continue
         for path, names in plan.files.items():
             found.update(f"{path}/{name}" if path else name for name in names)
+    if found:
+        found -= {each.path for listing in snapshot.view.list_partitions() for each in listing.files}
     return frozenset(found)
 
 

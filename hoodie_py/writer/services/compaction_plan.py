@@ -103,7 +103,7 @@ def make_plan(
             ready[key] = file_slice
         else:
             left_out[key] = reason
-    operations = {key: _make_operation(file_slice, settings) for key, file_slice in ready.items()}
+    operations = {key: make_operation(file_slice, settings.max_file_size) for key, file_slice in ready.items()}
     partitions = snapshot.view.list_paths()
     offer = Candidates(tuple(operations.values()), partitions, today or datetime.now(UTC).date())
     choice = choose_operations(offer, settings)
@@ -129,7 +129,8 @@ def _name_zone(snapshot: Snapshot) -> str:
     return snapshot.timezone or "UTC" if snapshot.config.timezone != "UTC" else "UTC"
 
 
-def _make_operation(file_slice: FileSlice, settings: PlanSettings) -> CompactionOperation:
+def make_operation(file_slice: FileSlice, new_bytes: int) -> CompactionOperation:
+    """Return the operation of a slice in a plan; ``new_bytes`` is the expected size of the new file."""
     base = file_slice.base_file
     sizes = [log.size for log in file_slice.log_files]
     return CompactionOperation(
@@ -138,7 +139,7 @@ def _make_operation(file_slice: FileSlice, settings: PlanSettings) -> Compaction
         partition_path=file_slice.partition_path,
         data_file=None if base is None else base.name,
         delta_files=tuple(log.name.name for log in file_slice.log_files),
-        metrics=measure_operation(None if base is None else base.size, sizes, settings.max_file_size),
+        metrics=measure_operation(None if base is None else base.size, sizes, new_bytes),
         bootstrap_file=None if base is None or base.source is None else base.source.indexed,
     )
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.instants import INFLIGHT, LOG_COMPACTION, Instant
-from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
+from hoodie_py.formats.timeline.plans import CompactionPlan
 from hoodie_py.formats.timeline.writers import write_compaction_plan
 from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
 from hoodie_py.reader.file_slice import FileSlice
@@ -36,9 +36,8 @@ from hoodie_py.writer.refusals import check_compactable, check_pending_writes
 from hoodie_py.writer.rollback.finish import delete_files
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.services.compaction import Compaction, make_compaction_content
-from hoodie_py.writer.services.compaction_plan import find_planned_slices, read_blocks
+from hoodie_py.writer.services.compaction_plan import find_planned_slices, make_operation, read_blocks
 from hoodie_py.writer.services.compaction_report import CompactionResult
-from hoodie_py.writer.services.compaction_strategy import measure_operation
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.log_compaction_task import LogCompactionTask, UnjoinableLogError
 from hoodie_py.writer.services.planned_service import PlannedService
@@ -189,26 +188,12 @@ def _plan(session: WriteSession, snapshot: Snapshot, instant: str) -> Compaction
             continue
         blocks = read_blocks(each, snapshot.read_info(each), options)
         if len({block.instant for block in blocks}) >= least and not any(block.block.is_partial for block in blocks):
-            operations.append(_make_operation(each, session.settings.plan.max_file_size))
+            operations.append(make_operation(each, session.settings.plan.max_file_size))
     return CompactionPlan(
         operations=tuple(operations),
         extra_metadata={PLAN_ID: uuid4().hex},
         strategy=EXECUTOR,
         preserve_hoodie_metadata=True,
-    )
-
-
-def _make_operation(file_slice: FileSlice, new_bytes: int) -> CompactionOperation:
-    base = file_slice.base_file
-    sizes = [log.size for log in file_slice.log_files]
-    return CompactionOperation(
-        base_instant_time=file_slice.base_instant,
-        file_id=file_slice.file_id,
-        partition_path=file_slice.partition_path,
-        data_file=None if base is None else base.name,
-        delta_files=tuple(log.name.name for log in file_slice.log_files),
-        metrics=measure_operation(None if base is None else base.size, sizes, new_bytes),
-        bootstrap_file=None if base is None or base.source is None else base.source.indexed,
     )
 
 
