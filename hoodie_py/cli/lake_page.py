@@ -78,7 +78,7 @@ def make_page(states: Sequence[TableState], when: datetime) -> str:
 
 
 def _rank(state: TableState) -> tuple[int, str]:
-    """Return the sort key of a table: those that need attention come first."""
+    """Return the sort key of a table: tables that need attention come first."""
     if state.report is None:
         return 0, state.uri
     return (1 if state.report.failed else 2 if state.report.due else 3), state.report.table

@@ -67,7 +67,7 @@ class TableCommand:
 
 
 def table_command(*further: Further) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the decorator of a subcommand; ``further`` are the common options that it has besides those of all."""
+    """Return the decorator of a subcommand; ``further`` names common options that not every subcommand has."""
     common: dict[str, Any] = {**{str(name): _FURTHER[name] for name in further}, **_ALWAYS}
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:

@@ -42,10 +42,11 @@ def alter(
     dry_run: DryRun = False,
 ) -> None:
     """Add, rename, drop, retype and move columns, and rewrite no file. Every option may be given several times."""
+    from hoodie_py.cli.console import print_json, print_text, show_spinner
+
     options = command.options
     added, renamed, casts = _split("--add", add), _split("--rename", rename), _split("--cast", cast)
     places, comments = _split("--move", move), _split("--comment", comment)
-    from hoodie_py.cli.console import print_json, print_text, show_spinner
 
     with show_spinner("altering columns"):
         opened = command.open()

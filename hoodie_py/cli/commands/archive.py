@@ -29,12 +29,12 @@ def archive(
     dry_run: DryRun = False,
 ) -> None:
     """Move the oldest completed instants from the active timeline to the archive."""
+    from hoodie_py.cli.console import print_result, show_spinner
     from hoodie_py.options.write import KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
 
     options = dict(command.options)
     given = {KEEP_MIN_COMMITS: min_commits, KEEP_MAX_COMMITS: max_commits}
     options |= {str(key): str(value) for key, value in given.items() if value is not None}
-    from hoodie_py.cli.console import print_result, show_spinner
 
     with show_spinner("looking at the timeline"):
         opened = command.open()

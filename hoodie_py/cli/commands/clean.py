@@ -33,11 +33,10 @@ def clean(
     dry_run: DryRun = False,
 ) -> None:
     """Remove file slices that no retained commit needs, and finish interrupted cleans."""
+    from hoodie_py.cli.console import print_result, show_spinner
     from hoodie_py.options.write import CLEAN_POLICY
 
-    given = command.options
-    options = {**given, CLEAN_POLICY: policy} if policy else given
-    from hoodie_py.cli.console import print_result, show_spinner
+    options = {**command.options, CLEAN_POLICY: policy} if policy else command.options
 
     with show_spinner("looking for old file slices"):
         opened = command.open()

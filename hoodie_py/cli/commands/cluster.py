@@ -43,16 +43,17 @@ def cluster(
 
     If there is nothing to plan, the oldest pending plan is carried out.
     """
+    from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.options.clustering import LAYOUT, SORT_COLUMNS
+
     if instant is not None and (schedule_only or dry_run or sort or layout):
         raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
     if override_merger and merger is None:
         raise typer.BadParameter("needs --merger", param_hint="--override-merger")
     options = command.options
-    from hoodie_py.options.clustering import LAYOUT, SORT_COLUMNS
 
     options |= {} if sort is None else {str(SORT_COLUMNS): sort}
     options |= {} if layout is None else {str(LAYOUT): layout}
-    from hoodie_py.cli.console import print_result, show_spinner
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()

@@ -61,12 +61,13 @@ def compact(
 
     If there is nothing to plan, the oldest pending plan is carried out.
     """
+    from hoodie_py.cli.console import print_result, show_spinner
+
     if instant is not None and (schedule_only or dry_run or strategy):
         raise typer.BadParameter("names an existing plan, so nothing can be planned", param_hint="--instant")
     if override_merger and merger is None:
         raise typer.BadParameter("needs --merger", param_hint="--override-merger")
     options = command.options
-    from hoodie_py.cli.console import print_result, show_spinner
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()

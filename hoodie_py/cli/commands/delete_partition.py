@@ -27,8 +27,9 @@ def delete_partition(
     merger: Merger = None,
 ) -> None:
     """Delete all rows of partitions, without reading any; cleans remove the files later."""
-    options = command.options
     from hoodie_py.cli.console import print_result, show_spinner
+
+    options = command.options
 
     with show_spinner("deleting partitions"):
         opened = command.open()

@@ -73,12 +73,13 @@ def index(
     merger: Merger = None,
 ) -> None:
     """Show, build or drop indexes of a table: the partitions of its metadata table."""
+    from hoodie_py.cli.console import print_json, print_text, show_spinner
+
     if (name is None) != (action is Action.show):
         wanted = "is for build and drop" if action is Action.show else f"is missing: what to {action.value}"
         raise typer.BadParameter(wanted, param_hint="INDEX")
     options = command.options
     arguments = dict(split_pairs(argument, "--argument"))
-    from hoodie_py.cli.console import print_json, print_text, show_spinner
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()

@@ -30,11 +30,11 @@ def log_compact(
 
     If there is nothing to plan, the oldest pending plan is carried out.
     """
+    from hoodie_py.cli.console import print_result, show_spinner
     from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
 
     options = dict(command.options)
     options |= {} if blocks is None else {str(BLOCKS_THRESHOLD): str(blocks)}
-    from hoodie_py.cli.console import print_result, show_spinner
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()

@@ -22,8 +22,9 @@ def restore(
     merger: Merger = None,
 ) -> None:
     """Take the table back to a savepoint: all later writes are undone, with their files. Stop all writers before."""
-    options = command.options
     from hoodie_py.cli.console import print_result, show_spinner
+
+    options = command.options
 
     with show_spinner("restoring"):
         opened = command.open()

@@ -29,8 +29,9 @@ def rollback(
 
     A compaction under way goes back to requested; a requested one is removed.
     """
-    options = command.options
     from hoodie_py.cli.console import print_result, show_spinner
+
+    options = command.options
 
     with show_spinner("looking at the instant's files" if dry_run else "rolling back"):
         opened = command.open()

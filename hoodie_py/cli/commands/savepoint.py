@@ -30,10 +30,11 @@ def savepoint(
     delete: Deleted = False,
 ) -> None:
     """Keep the table as it was at a commit, so that `hoodie restore` can go back to it; list or delete savepoints."""
+    from hoodie_py.cli.console import print_result
+
     options = command.options
     if delete and (instant is None or listed):
         raise typer.BadParameter("--delete needs the INSTANT of one savepoint, and goes without --list.")
-    from hoodie_py.cli.console import print_result
 
     opened = command.open()
     if listed:

@@ -30,8 +30,9 @@ def show(
     plot: Plot = False,
 ) -> None:
     """Show what a table is: type, keys, merge mode, files, columns."""
-    check_plot(plot, command.as_json)
     from hoodie_py.cli.console import print_json, show_spinner
+
+    check_plot(plot, command.as_json)
 
     with show_spinner("reading the table's metadata"):
         snapshot = command.open_snapshot()

@@ -68,7 +68,7 @@ def list_paths(file_slice: FileSlice) -> list[str]:
 
 
 def _shorten(file_id: str) -> str:
-    """Return the first part of a random file id. Other ids, such as those of a metadata table, stay whole."""
+    """Return the first part of a random file id. Other ids, such as in a metadata table, stay whole."""
     return file_id[:8] if _RANDOM_ID.match(file_id) else file_id
 
 

@@ -49,9 +49,10 @@ def timeline(
     plot: Plot = False,
 ) -> None:
     """List a table's instants, with what each write did."""
-    check_plot(plot, command.as_json)
     from hoodie_py.cli.console import print_json, print_note, show_spinner
     from hoodie_py.table.timeline.pages import list_instants
+
+    check_plot(plot, command.as_json)
 
     if before is not None and not before.isdigit():
         raise typer.BadParameter("expected an instant, which is digits", param_hint="--before")

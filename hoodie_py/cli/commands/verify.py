@@ -38,8 +38,9 @@ def verify(
 
     Exit status 1: something is wrong.
     """
-    options = command.options
     from hoodie_py.cli.console import print_json, print_text
+
+    options = command.options
 
     opened = command.open()
     own = load_merger(opened.config, merger)

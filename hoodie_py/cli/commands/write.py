@@ -95,6 +95,13 @@ def write(
 
     Rows to delete need their key columns only.
     """
+    from hoodie_py import HoodieTable
+    from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.cli.rows.sources import read_rows
+    from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
+    from hoodie_py.reader.merge.registry import import_merger
+    from hoodie_py.writer.create.create import CreatedTable
+
     kind = format_ or find_format(source)
     if kind is None:
         raise typer.BadParameter("the file's name does not tell what it is", param_hint="--format")
@@ -112,12 +119,6 @@ def write(
         raise typer.BadParameter("deletes change no column", param_hint="--allow-loss")
     options = command.options
     allowed = {"allow_loss": True} if allow_loss else {}
-    from hoodie_py import HoodieTable
-    from hoodie_py.cli.console import print_result, show_spinner
-    from hoodie_py.cli.rows.sources import read_rows
-    from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
-    from hoodie_py.reader.merge.registry import import_merger
-    from hoodie_py.writer.create.create import CreatedTable
 
     if create:
         rows = read_rows(source, kind)

@@ -40,7 +40,7 @@ class JoinedParts:
         self._columns = [_make_column(field.type, rows, content) for field in schema]
 
     def add(self, columns: list[pa.Array]) -> None:
-        """Copy the columns of a part after those of the earlier parts.
+        """Append the columns of a part to the earlier parts.
 
         Raises Misfit if the texts of one column have more than 2 GiB.
         """

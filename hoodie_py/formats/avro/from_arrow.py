@@ -1,6 +1,6 @@
 """Make the Avro schema (JSON) of Arrow columns, with the names that Java Hudi uses.
 
-The rules are those of Spark's converter as Hudi calls it (SchemaConverters, AvroConversionUtils):
+The rules follow Spark's converter, as Hudi calls it (SchemaConverters, AvroConversionUtils):
 
 * a table ``t`` has the record ``hoodie.t.t_record``; a struct in column ``c`` is ``hoodie.t.t_record.c``, and so on;
 * decimals are fixed, with as few bytes as the precision needs, named ``fixed`` below their column;

@@ -1,6 +1,6 @@
 """Find the type that Spark gives to an operation on two types.
 
-The rules are those of Spark's ``AnsiTypeCoercion`` (ANSI mode, the default of Spark 4), ``TypeCoercion`` (without it)
+The rules follow Spark's ``AnsiTypeCoercion`` (ANSI mode, the default of Spark 4), ``TypeCoercion`` (without it)
 and ``DecimalPrecisionTypeCoercion``. ``find_common_type`` is for comparisons, ``find_wider_type`` for lists and
 branches, ``find_arithmetic_types`` for arithmetic. None means that Spark refuses the types, or that filters do not
 support them.
