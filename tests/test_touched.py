@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import touched
 from tests.touched import choose_tests, find_changed, read_imports
 
 
@@ -30,5 +36,19 @@ def test_imports_are_those_of_the_files() -> None:
     assert "hoodie_py.formats.timeline.timeline" in imports["tests/formats/timeline/test_timeline.py"]
 
 
-def test_a_change_is_found() -> None:
-    assert all(name.endswith(".py") for name in find_changed("HEAD"))
+def test_a_change_is_what_differs_and_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(touched, "ROOT", tmp_path)
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
+    for name in ("kept.py", "changed.py", "gone.py", "page.md"):
+        (tmp_path / name).write_text("1\n")
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "first"), ("commit", "-qm", "no", "--allow-empty")):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    assert find_changed(None) == []
+    (tmp_path / "changed.py").write_text("2\n")
+    (tmp_path / "page.md").write_text("2\n")
+    (tmp_path / "gone.py").unlink()
+    (tmp_path / "new.py").write_text("")
+    assert find_changed(None) == ["changed.py", "new.py"]
+    subprocess.run([*git, "commit", "-qam", "second"], cwd=tmp_path, check=True)
+    (tmp_path / "new.py").unlink()
+    assert find_changed(None) == ["changed.py"]  # of the last commit, as nothing differs from it
