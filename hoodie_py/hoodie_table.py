@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hoodie_py.metastore.entry import HasMetastore
     from hoodie_py.metastore.report import SyncResult
     from hoodie_py.reader.merge.merger import Merger
-    from hoodie_py.spark.compaction_runner import Engine
+    from hoodie_py.spark.engine import EngineChoice
     from hoodie_py.table.inspect import TableInspect
     from hoodie_py.writer.archival.archive import ArchiveResult
     from hoodie_py.writer.index_jobs.table_indexes import TableIndexes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.services.clean import CleanResult
     from hoodie_py.writer.services.clean_plan import CleanReport
-    from hoodie_py.writer.services.runner import Runner
+    from hoodie_py.writer.services.service_run import Runner
 
 
 class HoodieTable(TableFrames, TableStates, TableServices):
@@ -416,15 +416,15 @@ class HoodieTable(TableFrames, TableStates, TableServices):
         result = archive.archive(self._open_session(options, lock), dry_run=dry_run)
         return self._refresh(result, changed=bool(result.instants) and not dry_run)
 
-    def _make_runner(self, engine: Engine | None) -> Runner | None:
+    def _make_runner(self, engine: EngineChoice | None) -> Runner | None:
         """Return the task runner for an engine; PySpark is imported only for a Spark session."""
         if _is_spark(engine):
-            from hoodie_py.spark.compaction_runner import SparkRunner
+            from hoodie_py.spark.engine import SparkEngine
 
-            return SparkRunner(cast("Any", engine))
+            return SparkEngine(cast("Any", engine))
         return cast("Runner | None", engine)
 
-    def _choose_merger(self, engine: Engine | None, merger: Merger | None) -> Merger | None:
+    def _choose_merger(self, engine: EngineChoice | None, merger: Merger | None) -> Merger | None:
         """Return the given merger, else the one registered for the table in the engine's Spark session, else None."""
         if _is_spark(engine):
             from hoodie_py.spark.mergers import find_session_merger

@@ -49,7 +49,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     """Schedule or run the compaction and return a sentence about the result."""
     from hoodie_py.options.write import METADATA_MODE
     from hoodie_py.reader.merge.registry import import_merger
-    from hoodie_py.spark.compaction_runner import SparkRunner
+    from hoodie_py.spark.engine import SparkEngine
     from hoodie_py.spark.load_options import PATH, STORAGE_OPTIONS, TIMEZONE, LoadOptions, read_s3_settings
     from hoodie_py.spark.pin import open_table
     from hoodie_py.writer.precombine.merge_options import check_compaction_options, check_merger
@@ -70,7 +70,7 @@ def _compact(spark: SparkSession, asked: argparse.Namespace) -> str:
     instant = asked.instant or service.schedule(session)
     if asked.schedule_only:
         return f"Compaction {instant} is planned." if instant else "There was nothing to compact."
-    runner = SparkRunner(spark)
+    runner = SparkEngine(spark)
     return str(service.run(session, instant, runner=runner, merger=merger, override_merger=asked.override_merger))
 
 

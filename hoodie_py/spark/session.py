@@ -194,7 +194,7 @@ def write(
     """
     from hoodie_py.options.source import OPERATION
     from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
-    from hoodie_py.spark.distributed.write_table import write_table
+    from hoodie_py.spark.write_table import write_table
 
     given = {**(options or {}), **named, "path": path}
     if operation is not None:
@@ -233,7 +233,7 @@ def update(
         >>> update(spark, trips.uri, {"price": "price * 2"}, where="city = 'sf'").rows_updated
         2
     """
-    from hoodie_py.spark.distributed.change_table import open_modifier
+    from hoodie_py.spark.write_table import open_modifier
 
     given = {**(options or {}), **named, "path": path}
     return open_modifier(spark, given, read_s3_settings(spark), merger, lock).update(set, where)
@@ -254,7 +254,7 @@ def delete(
         >>> delete(spark, trips.uri, where="price > 25").rows_deleted
         1
     """
-    from hoodie_py.spark.distributed.change_table import open_modifier
+    from hoodie_py.spark.write_table import open_modifier
 
     given = {**(options or {}), **named, "path": path}
     return open_modifier(spark, given, read_s3_settings(spark), merger, lock).delete(where)
@@ -302,8 +302,8 @@ def merge_into(
         >>> merge_into(news, trips.uri, on="id", when_matched=Update({"price": "source.price"})).rows_updated
         1
     """
-    from hoodie_py.spark.distributed.change_table import open_modifier
-    from hoodie_py.writer.dml.modify import MergeRequest
+    from hoodie_py.spark.write_table import open_modifier
+    from hoodie_py.writer.pipeline.modify import MergeRequest
 
     given = {**(options or {}), **named, "path": path}
     request = MergeRequest(on, when_matched, when_not_matched, by_source, source_alias, target_alias)

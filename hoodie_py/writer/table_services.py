@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.clustering.report import ClusteringReport, ClusteringResult
     from hoodie_py.writer.lock.lock import Lock
     from hoodie_py.writer.services.compaction_report import CompactionResult, OnProgress, PlanReport
-    from hoodie_py.writer.services.runner import Runner
+    from hoodie_py.writer.services.service_run import Runner
     from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hoodie_py.writer.commit.result import WriteResult
     from hoodie_py.writer.dml.clauses import Clauses
     from hoodie_py.writer.lock.lock import Lock
+    from hoodie_py.writer.pipeline.write import Writer
     from hoodie_py.writer.records import WriteOperation
     from hoodie_py.writer.timeline.session import WriteSession
-    from hoodie_py.writer.write_client import Writer
 
 
 T = TypeVar("T")
@@ -288,7 +288,7 @@ class TableWrites:
             >>> trips.scan(["id", "price"]).to_arrow().sort_by("id").to_pylist()
             [{'id': 'a', 'price': 24.0}, {'id': 'b', 'price': 40.0}, {'id': 'c', 'price': 30.0}]
         """
-        from hoodie_py.writer.dml.modify import Modifier
+        from hoodie_py.writer.pipeline.modify import Modifier
 
         result = Modifier(self._open_session(options, lock, merger), merger).update(set, where)
         return self._refresh(result, changed=result.instant is not None)
@@ -338,7 +338,7 @@ class TableWrites:
             >>> result.rows_updated, result.rows_inserted
             (1, 1)
         """
-        from hoodie_py.writer.dml.modify import MergeRequest, Modifier
+        from hoodie_py.writer.pipeline.modify import MergeRequest, Modifier
 
         request = MergeRequest(on, when_matched, when_not_matched, by_source, source_alias, target_alias)
         result = Modifier(self._open_session(options, lock, merger), merger).merge(source, request)
@@ -366,7 +366,7 @@ class TableWrites:
         allow_loss: bool = False,
     ) -> Writer:
         from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
-        from hoodie_py.writer.write_client import Writer
+        from hoodie_py.writer.pipeline.write import Writer
 
         if allow_loss:
             options = {**(options or {}), SCHEMA_CHANGES: LOSSY}

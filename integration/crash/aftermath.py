@@ -9,7 +9,7 @@ from functools import partial
 
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from integration.crash import checks
 from integration.crash.operations import (
     INDEX,
@@ -63,16 +63,16 @@ def recover(files: TableFiles, operation: Operation, subject: Subject, *, undo_f
     pending = _find_plan(table, operation)
     if operation.clusters:
         if pending is None:
-            table.cluster(LocalRunner(1), options=subject.options)
+            table.cluster(LocalEngine(1), options=subject.options)
         else:
             with suppress(InvalidQueryError):  # a rollback of it had begun, which the run finished
-                table.run_clustering(pending, LocalRunner(1), subject.options)
+                table.run_clustering(pending, LocalEngine(1), subject.options)
                 return
-            open_table(files).cluster(LocalRunner(1), options=subject.options)
+            open_table(files).cluster(LocalEngine(1), options=subject.options)
     elif pending is None:
-        table.compact(LocalRunner(1), options=subject.options)
+        table.compact(LocalEngine(1), options=subject.options)
     else:
-        table.run_compaction(pending, LocalRunner(1), subject.options)
+        table.run_compaction(pending, LocalEngine(1), subject.options)
 
 
 def _find_plan(table: HoodieTable, operation: Operation) -> str | None:

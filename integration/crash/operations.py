@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py import HoodieTable, TableFiles
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.services.log_compaction import LogCompaction
-from hoodie_py.writer.services.runner import LocalRunner
 from integration.crash import checks
 from integration.crash.stores import open_table
 
@@ -87,7 +87,7 @@ def schedule(table: HoodieTable, subject: Subject) -> Any:
 
 
 def run(table: HoodieTable, subject: Subject) -> Any:
-    return table.run_compaction(subject.instant or None, LocalRunner(1), subject.options)
+    return table.run_compaction(subject.instant or None, LocalEngine(1), subject.options)
 
 
 def plan_clustering(table: HoodieTable, subject: Subject) -> Any:
@@ -95,7 +95,7 @@ def plan_clustering(table: HoodieTable, subject: Subject) -> Any:
 
 
 def cluster(table: HoodieTable, subject: Subject) -> Any:
-    return table.run_clustering(subject.instant or None, LocalRunner(1), subject.options)
+    return table.run_clustering(subject.instant or None, LocalEngine(1), subject.options)
 
 
 def rollback(table: HoodieTable, subject: Subject) -> Any:
@@ -115,7 +115,7 @@ def plan_log_compaction(table: HoodieTable, subject: Subject) -> Any:
 
 
 def log_compact(table: HoodieTable, subject: Subject) -> Any:
-    return table.log_compact(LocalRunner(1), {**FEW_BLOCKS, **subject.options})
+    return table.log_compact(LocalEngine(1), {**FEW_BLOCKS, **subject.options})
 
 
 def savepoint(table: HoodieTable, subject: Subject) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from integration.crash import checks
 from integration.crash.children import DIED, Child
 from integration.crash.faults import KILL_BEFORE, Plan, faulty
@@ -45,7 +45,7 @@ def overwrites(table: HoodieTable, subject: Subject) -> Any:
 
 
 def compacts(table: HoodieTable, subject: Subject) -> Any:
-    return table.compact(LocalRunner(1), options=subject.options)
+    return table.compact(LocalEngine(1), options=subject.options)
 
 
 def cleans(table: HoodieTable, subject: Subject) -> Any:

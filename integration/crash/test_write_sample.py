@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hoodie_py.writer import write_client as write_data
 from hoodie_py.writer.commit import first_look, write_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
+from hoodie_py.writer.pipeline import local_engine
+from hoodie_py.writer.pipeline import write as write_data
 from hoodie_py.writer.rollback import rollback
 from hoodie_py.writer.transaction import commit_protocol
 from integration.crash.faults import HALF_WRITTEN, KILL_AFTER, KILL_BEFORE, LOST, LOST_FOR_GOOD
@@ -125,12 +126,12 @@ def test_a_write_that_takes_back_what_may_have_landed(folder: Folder, monkeypatc
 
 
 def test_a_write_that_loses_a_row(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain: Any = write_data.combine
+    plain: Any = local_engine.combine
 
     def combine(records: Any, *args: Any) -> Any:
         whole = plain(records, *args)
         return whole.take(range(1, len(whole)))
 
-    monkeypatch.setattr(write_data, "combine", combine)
+    monkeypatch.setattr(local_engine, "combine", combine)
     with pytest.raises(Broken, match="rows"):
         bench(folder)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from hoodie_py import CommitStateUnknownError, TableFiles, TableNotFoundError
-from hoodie_py.writer import write_client as write_data  # noqa: F401  before the first fork
+from hoodie_py.writer.pipeline import write as write_data  # noqa: F401  before the first fork
 from integration.crash import checks
 from integration.crash.children import DIED, DONE
 from integration.crash.stores import Place, State, files_at, open_table

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py import HoodieError, HoodieTable
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from integration.crash.operations import WRITES
 from integration.crash.stores import Place, files_at, open_table
 from integration.pairs.operations import ADDED, Operation, Turn
@@ -118,7 +118,7 @@ def _go_on(place: Place, rows: Rows, options: Mapping[str, str], *, twice: bool)
     after = {**rows, **_write_once_more(table, rows, options)}
     if table.config.is_merge_on_read:
         yield from _differences("after one more write", rows_of(table.scan().to_arrow()), after)
-        table.compact(LocalRunner(1), options=options)
+        table.compact(LocalEngine(1), options=options)
     report = open_table(files_at(place)).services(run=True, options=options, only=_RECOVERY)
     yield from (f"services: {each}" for each in report.steps if each.outcome == "failed")
     table = open_table(files_at(place))

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py import HoodieTable
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from integration.crash.operations import FEW_BLOCKS, KEEP_ONE
 from integration.pairs.tables import FAILED, SAVED, SCHEMA, Kind, Prepared, Rows, Values, rows_of
 
@@ -159,16 +159,16 @@ def delete_partition(table: HoodieTable, turn: Turn) -> Any:
 
 
 def compact(table: HoodieTable, turn: Turn) -> Any:
-    return table.compact(LocalRunner(1), options=turn.options)
+    return table.compact(LocalEngine(1), options=turn.options)
 
 
 def log_compact(table: HoodieTable, turn: Turn) -> Any:
-    return table.log_compact(LocalRunner(1), {**FEW_BLOCKS, **turn.options})
+    return table.log_compact(LocalEngine(1), {**FEW_BLOCKS, **turn.options})
 
 
 def cluster(table: HoodieTable, turn: Turn) -> Any:
     small = {"hoodie.clustering.plan.strategy.sort.columns": "id"}
-    return table.cluster(LocalRunner(1), options={**turn.options, **small})
+    return table.cluster(LocalEngine(1), options={**turn.options, **small})
 
 
 def clean(table: HoodieTable, turn: Turn) -> Any:

@@ -90,12 +90,12 @@ def in_process(path: Path, codec: str, threads: int | None) -> Sample:
 def child(path: str, codec: str, threads: int) -> Sample:
     """Compact in this process, which does nothing else."""
     from hoodie_py import HoodieTable
+    from hoodie_py.writer.pipeline.local_engine import LocalEngine
     from hoodie_py.writer.services import (
         compaction,  # noqa: F401 - imports are not what is measured
     )
-    from hoodie_py.writer.services.runner import LocalRunner
 
-    return cost_of(lambda: HoodieTable.open(path).compact(LocalRunner(threads or None), options={CODEC: codec}))
+    return cost_of(lambda: HoodieTable.open(path).compact(LocalEngine(threads or None), options={CODEC: codec}))
 
 
 def by_server(server: SparkServer, reader: str, path: Path, codec: str) -> Sample:

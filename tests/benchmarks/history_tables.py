@@ -35,7 +35,7 @@ from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult, make_run
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.output_schema import load_output_schema
-from hoodie_py.writer.partitioner.assign import make_file_id
+from hoodie_py.writer.pipeline.assign import make_file_id
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.settings import FileSettings
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter

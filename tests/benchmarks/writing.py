@@ -128,10 +128,10 @@ def in_process(job: Task, path: Path) -> Sample:
 def child(operation: str, path: str, rows: str) -> Sample:
     """Write in this process, which does nothing else."""
     from hoodie_py import HoodieTable
-    from hoodie_py.writer import write_client as write_data  # noqa: F401 - imports are not measured
     from hoodie_py.writer.handles import append as append_task  # noqa: F401 - imports are not measured
     from hoodie_py.writer.handles import create as insert_task  # noqa: F401 - imports are not measured
     from hoodie_py.writer.index import tagging  # noqa: F401 - imports are not measured
+    from hoodie_py.writer.pipeline import write as write_data  # noqa: F401 - imports are not measured
 
     def work() -> None:
         source = pq.ParquetFile(rows)

@@ -177,7 +177,7 @@ def test_an_error_is_on_its_span_without_its_text(watched: Watched) -> None:
     assert write["status"] == {"status_code": "ERROR", "description": "InvalidQueryError"}
     [event] = write["events"]
     assert event["attributes"]["exception.type"] == "hoodie_py.errors.InvalidQueryError"
-    assert "write_client.py" in event["attributes"]["exception.stacktrace"]
+    assert "pipeline/write.py" in event["attributes"]["exception.stacktrace"]
     [retry] = next(each for each in watched[0] if each["name"] == "retry")["events"]
     assert (retry["name"], retry["attributes"]) == ("hoodie_py.retry", {"error.type": "OSError"})
 

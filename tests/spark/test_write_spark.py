@@ -22,19 +22,19 @@ from hoodie_py import (
     InvalidQueryError,
     MergeError,
     RecordMerger,
-    StorageError,
     TableNotFoundError,
 )
 from hoodie_py.spark import register, write
-from hoodie_py.spark.distributed import engine as write_engine
-from hoodie_py.spark.distributed.engine import SparkEngine
+from hoodie_py.spark.distributed import jobs as write_engine
+from hoodie_py.spark.distributed.jobs import FrameJobs
 from hoodie_py.spark.distributed.payloads import choose_labels
 from hoodie_py.spark.process import is_connect
-from hoodie_py.writer.commit import commit_records
-from tests.spark.distributed.test_write_table import rows, seen, steps
-from tests.spark.troubled_writes import Breaks, FailsLast, LosesRows, RunsTwice
+from hoodie_py.writer.pipeline import write as write_module
+from tests.spark.troubled_writes import Breaks, LosesRows, troubled
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
+from tests.writer.pipeline.engines import write_by
+from tests.writer.pipeline.test_engine import rows, seen, steps
 from tests.writer.written_tables import SCHEMA, Kind
 
 STREAMS = pytest.mark.skipif(
@@ -68,8 +68,8 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("type_", ["MERGE_ON_READ", "COPY_ON_WRITE"])
-def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: Path, type_: str) -> None:
+def test_spark_writes_what_one_process_writes(spark: Any, frame: Any, tmp_path: Path) -> None:
+    type_ = "COPY_ON_WRITE"  # others: ``EngineTests``
     options = {**OPTIONS, "hoodie.datasource.write.table.type": type_}
     HoodieTable.create(tmp_path / "want", SCHEMA, record_key="id", ordering="ts", partition_by="part", table_type=type_)
     for operation, data in steps(3):
@@ -89,14 +89,14 @@ def test_an_index_that_is_built_before_a_write_begins_has_its_rows(
 ) -> None:
     table = HoodieTable.open(Kind(9, True).create(tmp_path))
     table.upsert(rows(range(12), 1), QUICK)
-    serve = commit_records.run_metadata_services
+    serve = write_module.run_metadata_services
 
     def build_then_serve(*given: Any) -> None:
-        monkeypatch.setattr(commit_records, "run_metadata_services", serve)
+        monkeypatch.setattr(write_module, "run_metadata_services", serve)
         HoodieTable.open(tmp_path).index.build("record_index", options=QUICK)
         serve(*given)
 
-    monkeypatch.setattr(commit_records, "run_metadata_services", build_then_serve)
+    monkeypatch.setattr(write_module, "run_metadata_services", build_then_serve)
     write(frame(rows(range(8, 20), 2, "new")), str(tmp_path), "upsert", **OPTIONS)
     report = HoodieTable.open(tmp_path).verify()
     assert report.is_right, str(report)
@@ -194,8 +194,8 @@ def test_keys_that_the_table_lacks_are_shuffled_where_sketches_are_large(
 ) -> None:
     monkeypatch.setattr(write_engine, "_SKETCH_BYTES", limit)
     asked = []
-    sketch = SparkEngine.sketch_keys
-    monkeypatch.setattr(SparkEngine, "sketch_keys", lambda *args: asked.append(sketch(*args)) or asked[-1])
+    sketch = FrameJobs.sketch_keys
+    monkeypatch.setattr(FrameJobs, "sketch_keys", lambda *args: asked.append(sketch(*args)) or asked[-1])
     write(frame(rows(range(40), 1)), str(tmp_path), **OPTIONS)
     result = write(frame(rows(range(30, 50), 2)).repartition(4), str(tmp_path), **OPTIONS)
     assert (result.rows_inserted, result.rows_updated) == (10, 10)
@@ -267,30 +267,20 @@ def nothing_is_left(base: Path) -> None:
     assert (orphans(base), leftovers(base)) == ([], [])
 
 
-def test_tasks_that_fail_or_run_twice(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = str(tmp_path / "t")
-    write(frame(rows(range(30), 1)), where, **OPTIONS)
+def test_a_worker_that_breaks_is_an_error_that_says_so(spark: Any, frame: Any, tmp_path: Path) -> None:
+    write(frame(rows(range(30), 1)), str(tmp_path / "t"), **OPTIONS)
     before = seen(tmp_path / "t")
-    for kind, error in ((FailsLast, StorageError), (Breaks, HoodieError)):
-        monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", kind)
-        with pytest.raises(error, match=r"went away|one over nothing"):
-            write(frame(rows(range(10, 40), 2)), where)
-        assert seen(tmp_path / "t") == before
-        nothing_is_left(tmp_path / "t")
-        assert len(list(HoodieTable.open(where).timeline)) == 1
-    monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", RunsTwice)
-    result = write(frame(rows(range(10, 40), 2)), where)
-    assert (result.rows_updated, result.rows_inserted) == (20, 10)
-    assert len(seen(tmp_path / "t")) == 40
+    with pytest.raises(HoodieError, match="one over nothing"):
+        write_by(troubled(spark, Breaks), tmp_path / "t", frame(rows(range(10, 40), 2)))
+    assert seen(tmp_path / "t") == before
     nothing_is_left(tmp_path / "t")
 
 
-def test_rows_that_change_while_they_are_written(frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie_py.spark.distributed.engine.WriteFiles", LosesRows)
+def test_rows_that_change_while_they_are_written(spark: Any, frame: Any, tmp_path: Path) -> None:
+    Kind(9, True).create(tmp_path)
     with pytest.raises(HoodieError, match="must not change"):
-        write(frame(rows(range(30), 1)), str(tmp_path / "t"), **OPTIONS)
-    with pytest.raises(TableNotFoundError):
-        HoodieTable.open(tmp_path / "t")
+        write_by(troubled(spark, LosesRows), tmp_path, frame(rows(range(30), 1)))
+    assert seen(tmp_path) == []
 
 
 # By data source -----------------------------------------------------------------------------------------------------

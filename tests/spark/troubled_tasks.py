@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from hoodie_py.errors import StorageError
-from hoodie_py.spark.compaction_runner import SparkRunner
+from hoodie_py.spark.engine import SparkEngine
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
 
@@ -44,7 +44,7 @@ class Breaks(CompactionTask):
         raise ZeroDivisionError("one over nothing")
 
 
-class Troubled(SparkRunner):
+class Troubled(SparkEngine):
     """Runs every task as another class of task."""
 
     kind: type[CompactionTask] = CompactionTask

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from hoodie_py.errors import StorageError
 from hoodie_py.spark.attempts import pack_failure
 from hoodie_py.spark.distributed.files import WriteFiles
+from hoodie_py.spark.distributed.jobs import FrameJobs
+from hoodie_py.spark.engine import SparkEngine
 
 
 class FailsLast(WriteFiles):
@@ -40,3 +43,10 @@ class LosesRows(WriteFiles):
 
     def _run_task(self, label: int, payloads: Sequence[pa.Buffer]) -> pa.RecordBatch:
         return super()._run_task(label, [*payloads, *payloads])
+
+
+def troubled(spark: Any, kind: type[WriteFiles]) -> SparkEngine:
+    """Return an engine that writes files by a class of step."""
+    engine = SparkEngine(spark)
+    engine.jobs = type("TroubledJobs", (FrameJobs,), {"step": kind})  # type: ignore[misc]
+    return engine

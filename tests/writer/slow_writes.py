@@ -9,8 +9,8 @@ from typing import Any
 from hoodie_py import HoodieTable
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.first_look import Intent
-from hoodie_py.writer.commit.tasks import Tasks
 from hoodie_py.writer.commit.write_commit import open_commit
+from hoodie_py.writer.pipeline.tasks import Tasks
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from tests.writer.written_tables import Kind, placed, put, records, row, schema_of, session
 

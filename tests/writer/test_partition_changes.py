@@ -9,7 +9,7 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.partitioner.chosen_partitions import choose_partitions
+from hoodie_py.writer.pipeline.operations import choose_partitions
 from tests.writer.compaction_tables import QUICK, copied, opened
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, row

@@ -23,11 +23,12 @@ from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services.compaction import Compaction
-from hoodie_py.writer.write_client import Writer
+from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, leftovers, writable
-from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, row, schema_of, session
+from tests.writer.written_tables import KINDS, SCHEMA, Kind, contents, held, placed, records, row, schema_of, session
 
 MOR = Kind(9, True)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -141,9 +142,14 @@ def test_of_two_inserts_into_a_new_bucket_one_is_a_conflict(tmp_path: Path) -> N
     base = MOR.create(tmp_path)
     options = {"hoodie.index.type": "BUCKET", "hoodie.clean.failed.writes.policy": "LAZY"}
     snapshot = open_snapshot(TableFiles.open(base))
-    write = Writer(session(base, options))._make_write(snapshot, WriteOperation.INSERT, schema_of(snapshot))
-    assert write.looked_up
-    assert not Writer(session(base))._make_write(snapshot, WriteOperation.INSERT, schema_of(snapshot)).looked_up
+    new = held(placed(snapshot, records([row(1)]), WriteOperation.INSERT))
+
+    def looks_up(doing: WriteSession) -> bool:
+        write = Write(doing, snapshot, WriteOperation.INSERT)
+        return write._make_intent(new, schema_of(snapshot), None, None).claims.looked_up
+
+    assert looks_up(session(base, options))
+    assert not looks_up(session(base))
 
 
 def test_a_row_that_moves_between_partitions(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ base, name, user, count, storage = sys.argv[1], sys.argv[2], int(sys.argv[3]), i
 import pyarrow.compute
 if storage:
     import s3fs
-from hoodie_py.writer import write_client as write_data
+from hoodie_py.writer.pipeline import write as write_data
 if user:
     os.setgroups([]); os.setgid(user); os.setuid(user)
 os.umask(0)

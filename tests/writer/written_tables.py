@@ -18,11 +18,12 @@ from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.reader.merge.merger import RecordMerger
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.handles.data_file import CommitFacts
 from hoodie_py.writer.output_schema import OutputSchema
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
+from hoodie_py.writer.pipeline.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
+from hoodie_py.writer.pipeline.local_engine import LocalEngine, PlacedRecords
+from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.session import WriteSession
@@ -141,8 +142,12 @@ def put(
     """Write records as the writer does once their keys are known."""
     doing = session(files, options)
     snapshot = undo_failed_writes(doing)
-    write = Write(doing, snapshot, operation, schema_of(snapshot), merger, replaced)
-    return commit_records(write, placed(snapshot, given, operation))
+    write = Write(doing, snapshot, operation, merger)
+    return write.commit(held(placed(snapshot, given, operation)), schema_of(snapshot), replaced=replaced)
+
+
+def held(routed: AssignedRecords) -> PlacedRecords:
+    return PlacedRecords(routed, LocalEngine())
 
 
 def placed(

@@ -22,7 +22,7 @@ from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
     from hoodie_py import HoodieTable
-    from hoodie_py.spark.compaction_runner import Engine
+    from hoodie_py.spark.engine import EngineChoice
     from hoodie_py.writer.services.compaction_report import OnProgress, PlannedSlice, PlanReport, Progress
 
 
@@ -87,7 +87,7 @@ def compact(
 
 
 @contextmanager
-def open_engine(name: EngineName, job: str = "hoodie compact") -> Iterator[Engine | None]:
+def open_engine(name: EngineName, job: str = "hoodie compact") -> Iterator[EngineChoice | None]:
     """Yield the engine of a table service; ``job`` is the name that Spark shows."""
     if name is EngineName.local:
         yield None

@@ -33,7 +33,7 @@ from hoodie_py.cli.options import (
 
 if TYPE_CHECKING:
     from hoodie_py import RecordMerger
-    from hoodie_py.spark.compaction_runner import Engine
+    from hoodie_py.spark.engine import EngineChoice
     from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
 
 Places = Annotated[
@@ -139,7 +139,7 @@ class Work:
     as_json: bool
     html: Path | None
     merger: type[RecordMerger] | None
-    engine: Engine | None = None
+    engine: EngineChoice | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def take_turn(self) -> bool:

@@ -1,6 +1,11 @@
 """The last step of a distributed write: plans the files, and writes each one in a Spark task.
 
 Java: ``UpsertPartitioner`` divides new records among small and new files.
+
+Records that depend neither on each other nor on the table are written in one step, and nothing is shuffled: each task
+of the DataFrame writes its rows to new base files, one after another, in the order of the rows. So a partition gets
+about one file from each task that has rows of it. This is Java's bulk insert with sort mode NONE
+(``NonSortPartitionerWithRows``).
 """
 
 from __future__ import annotations
@@ -9,23 +14,39 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.spark.attempts import pack, run_for_outcome, unpack_once
+from hoodie_py.spark.attempts import pack, pack_failure, pack_result, run_for_outcome, run_step, unpack_once
 from hoodie_py.spark.distributed.payloads import PayloadFormat, group_by_label
+from hoodie_py.spark.distributed.shards import OpenedFacts, gather_batches, open_facts
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.commit.tasks import WriteTask, run_task
+from hoodie_py.writer.handles.create import InsertTask
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.partitioner.assign import FileAssignment, make_file_id
-from hoodie_py.writer.partitioner.fill import Fill
-from hoodie_py.writer.partitioner.small_files import compute_free_rows
+from hoodie_py.writer.input.to_records import make_records
+from hoodie_py.writer.pipeline.assign import (
+    FileAssignment,
+    Fill,
+    assign_new_files,
+    compute_free_rows,
+    estimate_row_bytes,
+    make_file_id,
+)
+from hoodie_py.writer.pipeline.tasks import WriteTask, run_task
+from hoodie_py.writer.records import WriteRecords
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.handles.data_file import CommitFacts
+
 
 FILE_BYTES_A_BYTE = 0.4
 """About how many bytes of a base file a payload byte becomes."""
@@ -194,3 +215,72 @@ def to_piece(row: Any) -> Piece:
     """Return the counts of a piece from a row of sums."""
     rows, inserts, updates, deletes, size = (int(row[name] or 0) for name in _COUNTS)
     return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))
+
+
+_BYTES_AT_ONCE = 16 << 20
+_BYTES_OF_PARTITIONS = 128 << 20  # rows of different partitions alternate: more rows at a time give larger files
+_FILES_OF_A_TASK = 10_000  # makes the sequence numbers of different tasks differ
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Records of one partition; ``bytes`` is about their size in a base file."""
+
+    path: str
+    records: WriteRecords
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteNewFiles:
+    """Writes rows of the DataFrame to new files on a worker.
+
+    ``packed``: the ``WriteFacts``.
+    """
+
+    packed: bytes
+    commit: CommitFacts
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        there = open_facts(self.packed)
+        outcomes = map(pack_result, self._write_files(there, batches))
+        yield from run_step(outcomes, there.facts.attempts, pack_failure)
+
+    def _write_files(self, there: OpenedFacts, batches: Iterator[pa.RecordBatch]) -> Iterator[TaskResult]:
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        first = task * _FILES_OF_A_TASK
+        most = there.facts.settings.plan.max_file_size
+        numbered = _number_files(_iterate_pieces(there, batches, task), most)
+        for (number, path), members in groupby(numbered, key=itemgetter(0)):
+            file = InsertTask(self.commit, first + number, path, make_file_id())
+            yield file.run(records for _, records in members)
+
+
+def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
+    """Yield the records of each piece with the number and partition path of their file.
+
+    A file gets at most ``most`` bytes.
+
+    A larger piece has a file to itself. Only one piece is in memory at a time.
+    """
+    number, path, size = -1, None, 0.0
+    for piece in pieces:
+        if piece.path != path or size + piece.bytes > most:
+            number, path, size = number + 1, piece.path, 0.0
+        size += piece.bytes
+        yield (number, piece.path), piece.records
+
+
+def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch], task: int) -> Iterator[_Piece]:
+    facts, options = there.facts, there.facts.settings.options
+    limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
+    rows = 0
+    for table in gather_batches(batches, limit):
+        generated = facts.keys.for_task(task, rows)
+        rows += table.num_rows
+        records, _ = make_records(table, there.snapshot, options, facts.operation, generated)
+        routed = assign_new_files(records, facts.settings.plan.max_file_size)
+        for placement in routed.assignments:
+            of_place = routed.get_records(placement)
+            yield _Piece(placement.partition_path, of_place, estimate_row_bytes(of_place) * len(of_place))

@@ -21,8 +21,8 @@ from hoodie_py.spark.distributed.payloads import LabelledPayloads, group_by_labe
 from hoodie_py.spark.distributed.shards import ENTRIES, ENTRY, RECORDS, OpenedFacts, open_facts
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import KeyLookup, KeyLookupRequest, KeyLookupResult, deduplicate
-from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
-from hoodie_py.writer.partitioner.by_operation import assign_records
+from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.pipeline.operations import assign_records
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 
 if TYPE_CHECKING:

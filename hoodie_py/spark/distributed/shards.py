@@ -3,16 +3,21 @@
 A shard has all records whose keys hash to it, and all of the table's entries of these keys. So the task of a shard can
 do what one process does with all records: merge records with the same key, and find out whether the table has a key.
 With a bucket index a shard has whole buckets.
+
+By a sketch of the write's keys, one megabyte large, the tasks that list the table's keys drop most other keys. It is a
+Bloom filter with one hash function; false positives only cost time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
@@ -21,7 +26,6 @@ from hoodie_py.arrow.java_hash import compute_java_hashes
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import iterate_numbers, pack_error, run_step, unpack
-from hoodie_py.spark.distributed.key_sketch import KeySketch, mix_hashes
 from hoodie_py.spark.distributed.payloads import PayloadFormat
 from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
@@ -31,12 +35,67 @@ from hoodie_py.writer.index.bucket_locations import assign_buckets
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.keygen.generated import GeneratedKeys
-from hoodie_py.writer.partitioner.assign import slice_records
+from hoodie_py.writer.pipeline.assign import slice_records
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
+
+
+_BITS = 23  # of a hash: if a write has a million keys, an eighth of all other keys pass
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing mixes the upper bits
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeySketch:
+    """A bit for the hash of each key.
+
+    ``bits`` has 2^23 bits, 8 in a byte.
+    """
+
+    bits: bytes
+
+    @classmethod
+    def from_keys(cls, keys: pa.StringArray) -> KeySketch:
+        """Return the sketch of some keys."""
+        flags = np.zeros(1 << _BITS, np.bool_)
+        flags[_find_bits(keys)] = True
+        return cls(np.packbits(flags, bitorder="little").tobytes())
+
+    @classmethod
+    def unite(cls, sketches: Iterable[KeySketch]) -> KeySketch:
+        """Return the sketch of all keys of several sketches."""
+        bits = np.zeros((1 << _BITS) // 8, np.uint8)
+        for sketch in sketches:
+            bits |= np.frombuffer(sketch.bits, np.uint8)
+        return cls(bits.tobytes())
+
+    def pack(self) -> bytes:
+        """Return the sketch as compressed bytes: a few thousand for few keys."""
+        return zlib.compress(self.bits, 1)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> KeySketch:
+        """Return a sketch from its packed bytes."""
+        return cls(zlib.decompress(packed))
+
+    def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
+        """Return the positions of the keys that may be in the sketch: all that are in it, and a few others."""
+        places = _find_bits(keys)
+        found = np.frombuffer(self.bits, np.uint8)[places >> 3] >> (places & 7).astype(np.uint8) & np.uint8(1)
+        return np.flatnonzero(found)
+
+
+def mix_hashes(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
+    """Return evenly spread numbers of ``bits`` bits for hashes that may not be evenly spread."""
+    return hashes.astype(np.uint64) * _GOLDEN >> np.uint64(64 - bits)
+
+
+def _find_bits(keys: pa.StringArray) -> npt.NDArray[np.int64]:
+    """Return the number of each key's bit."""
+    return mix_hashes(compute_java_hashes(keys), _BITS).astype(np.int64)
+
 
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
 """Kinds of payloads: records of the write, keys of the table, or a packed sketch of some records' keys.

@@ -27,8 +27,8 @@ from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.result import WriteResult
+from hoodie_py.writer.pipeline.write import Writer
 from hoodie_py.writer.timeline.session import WriteSession
-from hoodie_py.writer.write_client import Writer
 
 WRITE_ID = "hoodie_py.write.id"
 """Key in a commit's extra metadata by which ``abort`` finds the commit of its write."""

@@ -43,10 +43,10 @@ from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
-from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.services.service_run import (
     Done,
     Opened,
+    Runner,
     Saved,
     describe_files,
     make_facts,

@@ -19,7 +19,7 @@ were prepared by facts that are outdated, the write ends in a ``ConflictError`` 
   (``indexes.kept_indexes``). Builds of this package refuse to start beside a begun instant. Java's indexer does not,
   and relies on the commits beside it to write their records of the part that it builds.
 * Whether the metadata table can be kept right, and whether writers may be non-blocking beside its indexes: refused
-  if not (``MetadataTable.check``, ``non_blocking``).
+  if not (``MetadataTable.check``, ``check_non_blocking``).
 * The index of the table, that is its kind, if the table had no file groups at the first look, and its numbers of
   buckets: a conflict (``index.table_index``). A record index that is dropped or built anew changes nothing: its answers
   were right.
@@ -29,6 +29,10 @@ were prepared by facts that are outdated, the write ends in a ``ConflictError`` 
 Compactions, log compactions, clusterings, cleans, restores and rollbacks take their look under the lock in which they
 begin, so only the time from there to the commit counts: ``commit_protocol`` checks the properties and takes the indexes
 over for all operations, and each checks its own plan.
+
+A non-blocking write adds log files to buckets (Hudi ``WriteConcurrencyMode``). The key's hash chooses the bucket, and
+the bucket's number the file id, so several writers may do so at once, even for the same keys: readers and compactions
+merge the log files by the table's merge mode.
 """
 
 from __future__ import annotations
@@ -36,23 +40,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from hoodie_py.errors import ConflictError
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.indexes.definitions import RECORD_INDEX, SECONDARY_PREFIX
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, Instant
+from hoodie_py.options.write import CONCURRENCY_MODE, NON_BLOCKING
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
-from hoodie_py.writer.commit.non_blocking import check_non_blocking
 from hoodie_py.writer.index.table_index import has_same_bucket_rules, resolve_table_index
+from hoodie_py.writer.indexes.kept_indexes import list_kept_partitions
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.refusals import check_writable
 from hoodie_py.writer.rollback.recovery import list_rollbacks_to_finish
+from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline.schema_commits import check_same_columns
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_writes
 from hoodie_py.writer.transaction.same_properties import check_same_properties
+
+
+def check_non_blocking(snapshot: Snapshot, settings: WriteSettings) -> None:
+    """Refuse non-blocking writes where Java does, and on tables whose metadata table indexes keys.
+
+    Raises:
+        InvalidQueryError: the table is not merge-on-read, or its index is no simple bucket index.
+        UnsupportedFeatureError: the table is older than version 8, or has a record index or a secondary index.
+    """
+    if not settings.non_blocking:
+        return
+    config, index = snapshot.config, settings.index
+    if not config.is_merge_on_read or not index.is_bucket or index.consistent:
+        raise InvalidQueryError(
+            f"{CONCURRENCY_MODE}={NON_BLOCKING} needs a merge-on-read table with a simple bucket index.",
+            hint="Set hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets, or use "
+            "OPTIMISTIC_CONCURRENCY_CONTROL.",
+        )
+    if not config.has_logs_named_by_commit:
+        raise UnsupportedFeatureError(
+            "Non-blocking writers of a table below version 8: its log files belong to the slice that the writer saw.",
+            hint="Upgrade the table, or use OPTIMISTIC_CONCURRENCY_CONTROL.",
+        )
+    keyed = [each for each in list_kept_partitions(snapshot) if each.startswith((RECORD_INDEX, SECONDARY_PREFIX))]
+    if keyed:
+        raise UnsupportedFeatureError(
+            f"Non-blocking writers of a table whose metadata table has {keyed[0]}: writers of one key would not know "
+            "of each other.",
+            hint="Drop the index, or use OPTIMISTIC_CONCURRENCY_CONTROL.",
+        )
 
 
 def _accept(_now: Snapshot) -> None:

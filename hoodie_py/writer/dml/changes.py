@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, repeat_value, to_booleans
 from hoodie_py.arrow.fields import find_top_level_name
-from hoodie_py.errors import InvalidQueryError
+from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.filter.evaluate import evaluate, evaluate_value
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.dml.bound_clauses import BoundClause
 from hoodie_py.writer.dml.names import join_sides
 from hoodie_py.writer.dml.source_join import SourceRows
@@ -27,7 +29,11 @@ from hoodie_py.writer.input.conform import refuse_unstorable
 from hoodie_py.writer.input.value_fit import fit_column
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema
+from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.row_errors import refuse_rows
+
+_BATCH_ROWS = 1 << 16
+_MOST_BATCH_ROWS = 1 << 20
 
 FindDeletes = Callable[[pa.Table], pa.ChunkedArray | None]
 
@@ -238,3 +244,61 @@ def choose_clauses(clauses: Sequence[BoundClause], joined: pa.RecordBatch) -> np
 
 def _join(arrays: Iterable[pa.Array]) -> pa.Array:
     return pa.concat_arrays(list(arrays))
+
+
+def choose_batch_rows(changes: RowChanges) -> int:
+    """Return how many rows of the target to look up at once: more for a large source, which is hashed each time."""
+    rows = 0 if changes.source is None else changes.source.rows.num_rows
+    return max(_BATCH_ROWS, min(_MOST_BATCH_ROWS, rows))
+
+
+def compute_changes(changes: RowChanges, task: ScanTask, batches: Sequence[pa.RecordBatch]) -> list[ChangedRows]:
+    """Compute the changes of some rows of a file group; errors as for ``RowChanges.compute``."""
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    found = (changes.compute(task.file_slice, batch) for batch in rows.to_batches())
+    return [each for each in found if each is not None]
+
+
+def read_changes(changes: RowChanges, task: ScanTask, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
+    """Read a file group again, and return its changed rows; errors as for ``make_changed_records``."""
+    least, held, found = choose_batch_rows(changes), list[pa.RecordBatch](), list[ChangedRows]()
+    for batch in task.to_batches():
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= least:
+            found += compute_changes(changes, task, held)
+            held = []
+    found += compute_changes(changes, task, held) if held else []
+    return make_changed_records(
+        (task.file_slice.partition_path, task.file_slice.file_id),
+        pa.concat_tables([each.rows for each in found]),
+        pa.chunked_array([each.keys for each in found]),
+        pa.chunked_array([each.deletes for each in found]),
+        ordering,
+    )
+
+
+def make_changed_records(
+    key: GroupKey, rows: pa.Table, keys: pa.ChunkedArray, deletes: pa.ChunkedArray, ordering: tuple[pa.DataType, ...]
+) -> WriteRecords:
+    """Return changed rows of a file group as records.
+
+    ``ordering``: the types of ordering values. The records have no ordering values, so that their deletes win over all
+    versions in the table.
+
+    Raises:
+        UnsupportedFeatureError: two rows have one key: neither could be changed alone.
+    """
+    if pc.count_distinct(keys).as_py() < len(keys):
+        raise UnsupportedFeatureError(
+            "Changing rows of a file group that has several rows of one record key.",
+            hint="Upsert or delete these keys first.",
+            partition=key[0],
+            file_group=key[1],
+        )
+    return WriteRecords(
+        rows=rows,
+        keys=keys,
+        partition_paths=pa.chunked_array([pa.repeat(pa.scalar(key[0]), len(keys))]),
+        deletes=deletes if pc.any(deletes).as_py() else None,
+        ordering=tuple(pa.chunked_array([pa.nulls(len(keys), type_)]) for type_ in ordering),
+    )

@@ -27,7 +27,7 @@ from hoodie_py.reader.schema_evolution.by_name import conform_batch
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.index.record_locations import NOWHERE, RecordLocations
-from hoodie_py.writer.precombine.versions import MergedVersions, RecordVersions
+from hoodie_py.writer.precombine.combine import MergedVersions, RecordVersions
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 

@@ -38,8 +38,7 @@ from hoodie_py.writer.services.clean_plan import (
 from hoodie_py.writer.services.clean_sources import check_sources, delete_source
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
-from hoodie_py.writer.services.runner import Runner
-from hoodie_py.writer.services.service_run import Done, Opened, Saved
+from hoodie_py.writer.services.service_run import Done, Opened, Runner, Saved
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 

@@ -32,10 +32,10 @@ from hoodie_py.writer.services.compaction_strategy import Trigger, judge_trigger
 from hoodie_py.writer.services.compaction_task import CompactionTask
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
-from hoodie_py.writer.services.runner import Runner
 from hoodie_py.writer.services.service_run import (
     Done,
     Opened,
+    Runner,
     Saved,
     describe_files,
     make_facts,

@@ -33,8 +33,7 @@ from hoodie_py.writer.rollback.attempt import list_files_of_instant, remove_file
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.rollback.rollback import rollback
 from hoodie_py.writer.services.due_service import DueService
-from hoodie_py.writer.services.runner import LocalRunner, Runner
-from hoodie_py.writer.services.service_run import Done, Found, Opened, Piece, Plan, Saved
+from hoodie_py.writer.services.service_run import Done, Found, Opened, Piece, Plan, Runner, Saved, Threads
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import (
     begin_instant,
@@ -171,7 +170,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
                 if opened is None:
                     return None
                 with self._taken_back_on_failure(opened, alive):
-                    results = self.run_tasks(opened, runner or LocalRunner())
+                    results = self.run_tasks(opened, runner or Threads())
                     alive.ensure_alive()
                     completed = complete_instant(session, alive, _Completion(self, opened, results))
                 if self.writes_files:

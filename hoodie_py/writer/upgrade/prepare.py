@@ -12,7 +12,6 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, INFLIGHT, RESTORE, ROLLBACK
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.lock.heartbeat import is_alive, read_life
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.services.compaction import Compaction
@@ -20,6 +19,7 @@ from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_pending_rollbacks, list_pending_writes
+from hoodie_py.writer.upkeep.stale_plans import run_or_take_back
 
 _STRATEGY = "UnBoundedCompactionStrategy"
 

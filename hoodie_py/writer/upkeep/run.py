@@ -21,7 +21,6 @@ from hoodie_py.runtime.telemetry import watch
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.archival import archive
-from hoodie_py.writer.commit.stale_plans import run_or_take_back
 from hoodie_py.writer.index_jobs.build import build_index
 from hoodie_py.writer.index_jobs.requests import define_index
 from hoodie_py.writer.index_jobs.services import run_metadata_services
@@ -33,10 +32,11 @@ from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.planned_service import AnyService
-from hoodie_py.writer.services.runner import Runner
+from hoodie_py.writer.services.service_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.upkeep import judge
 from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
+from hoodie_py.writer.upkeep.stale_plans import run_or_take_back
 
 Texts = Iterator[str]
 """What a service did, a text for each step."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
-from hoodie_py.spark.distributed.key_sketch import KeySketch
+from hoodie_py.spark.distributed.shards import KeySketch
 
 
 @given(st.lists(st.text()), st.lists(st.text()), st.lists(st.text()))

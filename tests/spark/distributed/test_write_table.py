@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,93 +14,34 @@ import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
-from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError, StorageError
+from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidQueryError
 from hoodie_py.spark.distributed.payloads import _hash_murmur3, choose_labels
-from hoodie_py.writer.commit import commit_records
+from hoodie_py.writer.pipeline import write as write_module
+from hoodie_py.writer.pipeline.engine import Engine
 from tests.spark.troubled_writes import FailsLast, LosesRows, RunsTwice
-from tests.spark.write_engine import write_by_hand
+from tests.spark.write_engine import HandEngine, write_by_hand
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.indexes.indexed_rows import make_secondary, read_index, read_places, read_secondary
+from tests.writer.pipeline.engines import write_by
+from tests.writer.pipeline.test_engine import EngineTests, rows, seen, steps
 from tests.writer.written_tables import SCHEMA, Kind
 
-INDEXES = {
-    "SIMPLE": {},
-    "GLOBAL_SIMPLE": {"hoodie__index__type": "GLOBAL_SIMPLE"},
-    "BUCKET": {"hoodie__index__type": "BUCKET", "hoodie__bucket__index__num__buckets": "4"},
-}
-# Versions, types and indexes hardly touch each other, so every pair of them is here once, not every combination. Some
-# pairs are in `make thorough` only.
-CASES = [
-    *((Kind(9, True, True), index) for index in INDEXES),
-    (Kind(9, False, True), "BUCKET"),
-    (Kind(8, True, False), "GLOBAL_SIMPLE"),
-    (Kind(6, False, False), "BUCKET"),
-    (Kind(9, True, virtual=True), "SIMPLE"),
-    *(
-        pytest.param(*each, marks=pytest.mark.thorough)
-        for each in [
-            (Kind(9, False, False), "SIMPLE"),
-            (Kind(8, False, True), "SIMPLE"),
-            (Kind(6, True, True), "SIMPLE"),
-            (Kind(8, True, virtual=True), "BUCKET"),
-            (Kind(6, False, virtual=True), "GLOBAL_SIMPLE"),
-        ]
-    ),
-]
 
+class TestHandEngine(EngineTests):
+    """Spark's steps, one after the other in this process."""
 
-def rows(numbers: Any, ts: int, name: str = "n", part: int | None = None) -> pa.Table:
-    """Rows whose keys are numbers, in three partitions."""
-    made = [
-        {"id": f"k{each:03}", "part": f"p{(each if part is None else part) % 3}", "ts": ts, "name": f"{name}{each}"}
-        for each in numbers
-    ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    def engine(self) -> Engine:
+        return HandEngine()
 
+    def twice(self) -> Engine:
+        return HandEngine(step=RunsTwice)
 
-def seen(where: Path) -> list[tuple[Any, ...]]:
-    """The rows of a table, sorted."""
-    table = HoodieTable.open(where).scan(SCHEMA.names).to_arrow()
-    return sorted(tuple(row.values()) for row in table.to_pylist())
+    def failing(self) -> Engine:
+        return HandEngine(step=FailsLast)
 
-
-def steps(seed: int) -> list[tuple[str, pa.Table]]:
-    """Return the operations with their data and options."""
-    lot = random.Random(seed)
-    some = sorted(lot.sample(range(90), 40))
-    late = pa.concat_tables([rows(some, 20, "late"), rows(range(80, 120), 3), rows(range(80, 100), 3, "again")])
-    gone = rows(range(0, 30, 4), 30)
-    marked = late.slice(0, 10).append_column("_hoodie_is_deleted", pa.array([True] * 10))
-    return [
-        ("upsert", rows(range(60), 5)),
-        ("upsert", pa.concat_tables([rows(range(40, 90), 1, "old"), rows(range(30, 50), 6, "new")])),
-        ("delete", gone),
-        ("upsert", late),
-        ("insert", rows(range(200, 210), 1)),
-        ("bulk_insert", rows(range(210, 230), 1)),
-        ("upsert", marked.drop_columns(["_hoodie_is_deleted"])),
-        ("insert_overwrite", rows(range(300, 320), 1, part=1)),
-        ("upsert", rows(range(310, 330), 9, "after")),
-        ("insert_overwrite_table", rows(range(15), 1)),
-        ("upsert", rows(range(20), 2, "last")),
-    ]
-
-
-@pytest.mark.parametrize(("kind", "index"), CASES, ids=str)
-def test_every_operation_gives_what_one_process_gives(tmp_path: Path, kind: Kind, index: str) -> None:
-    kind.create(tmp_path / "ours")
-    kind.create(tmp_path / "want")
-    options = {name.replace("__", "."): value for name, value in INDEXES[index].items()}
-    for operation, data in steps(7):
-        want = getattr(HoodieTable.open(tmp_path / "want"), operation)(data, options=options)
-        parts = [data.slice(0, 17), data.slice(17)]
-        ours = write_by_hand(tmp_path / "ours", parts, operation, **INDEXES[index])
-        assert seen(tmp_path / "ours") == seen(tmp_path / "want"), operation
-        counts = [(each.rows_inserted, each.rows_updated, each.rows_deleted) for each in (ours, want)]
-        assert counts[0] == counts[1], operation
-        assert ours.groups_replaced or operation not in ("insert_overwrite", "insert_overwrite_table")
-        assert (orphans(tmp_path / "ours"), leftovers(tmp_path / "ours")) == ([], [])
+    def data(self, table: pa.Table) -> Any:
+        return [table.slice(0, 17), table.slice(17)]
 
 
 @pytest.mark.parametrize("kind", [Kind(9, True), Kind(6, False)], ids=str)
@@ -111,14 +51,14 @@ def test_an_index_that_is_built_before_a_write_begins_has_its_rows(
 ) -> None:
     table = HoodieTable.open(kind.create(tmp_path))
     table.upsert(rows(range(12), 1), QUICK)
-    serve = commit_records.run_metadata_services
+    serve = write_module.run_metadata_services
 
     def build_then_serve(*given: Any) -> None:
-        monkeypatch.setattr(commit_records, "run_metadata_services", serve)
+        monkeypatch.setattr(write_module, "run_metadata_services", serve)
         HoodieTable.open(tmp_path).index.build("record_index", options=QUICK)
         serve(*given)
 
-    monkeypatch.setattr(commit_records, "run_metadata_services", build_then_serve)
+    monkeypatch.setattr(write_module, "run_metadata_services", build_then_serve)
     data = rows(range(20, 30), 2) if "insert" in operation else rows(range(8, 20), 2, "new")
     write_by_hand(tmp_path, [data], operation)
     report = HoodieTable.open(tmp_path).verify()
@@ -322,27 +262,12 @@ def test_files_that_cannot_be_read_are_seen_in_time(tmp_path: Path) -> None:
     assert list(HoodieTable.open(tmp_path).timeline) == before
 
 
-def test_rows_that_change_between_steps_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_change_between_steps_are_seen(tmp_path: Path) -> None:
     Kind(9, True).create(tmp_path)
-    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", LosesRows)
     with pytest.raises(HoodieError, match="must not change"):
-        write_by_hand(tmp_path, [rows(range(10), 1)])
+        write_by(HandEngine(step=LosesRows), tmp_path, [rows(range(10), 1)])
     assert list(HoodieTable.open(tmp_path).timeline) == []
     assert (orphans(tmp_path), leftovers(tmp_path)) == ([], [])
-
-
-def test_files_of_other_attempts_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Kind(9, True).create(tmp_path)
-    write_by_hand(tmp_path, [rows(range(30), 1)])
-    before = seen(tmp_path)
-    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", FailsLast)
-    with pytest.raises(StorageError, match="went away"):
-        write_by_hand(tmp_path, [rows(range(10, 40), 2)])
-    assert (seen(tmp_path), orphans(tmp_path), leftovers(tmp_path)) == (before, [], [])
-    monkeypatch.setattr("tests.spark.write_engine.WriteFiles", RunsTwice)
-    result = write_by_hand(tmp_path, [rows(range(10, 40), 2)])
-    assert (result.rows_updated, result.rows_inserted) == (20, 10)
-    assert (len(seen(tmp_path)), orphans(tmp_path), leftovers(tmp_path)) == (40, [], [])
 
 
 def test_labels_are_distinct_in_spark_s_hash() -> None:
@@ -350,14 +275,6 @@ def test_labels_are_distinct_in_spark_s_hash() -> None:
     assert _hash_murmur3(np.array([0, 1, 42], np.uint32)).astype(np.int32).tolist() == [933211791, -559580957, 29417773]
     for count in (1, 2, 7, 200):
         assert len(set(choose_labels(count))) == count
-
-
-def test_no_rows_write_nothing(tmp_path: Path) -> None:
-    Kind(9, True).create(tmp_path)
-    assert write_by_hand(tmp_path, [SCHEMA.empty_table()]).instant is None
-    write_by_hand(tmp_path, [rows(range(10), 1)])
-    assert write_by_hand(tmp_path, [SCHEMA.empty_table()], "insert_overwrite_table").groups_replaced == 3
-    assert seen(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, FileMissingError
 from hoodie_py.table.scan.scan import Scan
-from hoodie_py.writer import write_client as write_data
+from hoodie_py.writer.pipeline import local_engine
+from hoodie_py.writer.pipeline.write import Write
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, contents, put, records, row
 
@@ -171,7 +172,7 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
 ) -> None:
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1), row(2)]))
-    real = write_data.assign_records
+    real = local_engine.assign_records
 
     def late(*arguments: object) -> object:
         patched.undo()
@@ -182,7 +183,7 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
 
     table = HoodieTable.open(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(write_data, "assign_records", late)
+        patched.setattr(local_engine, "assign_records", late)
         with pytest.raises(ConflictError):
             table.upsert([row(1, 9, "late")], options=QUICK)
     table.upsert([row(1, 9, "late")], options=QUICK)
@@ -192,12 +193,12 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
 def test_a_file_that_nobody_took_is_missing_for_a_write_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1)]))
-    real = write_data.commit_records
+    real = Write.commit
 
-    def late(*arguments: object) -> object:
+    def late(*arguments: object, **more: object) -> object:
         next(tmp_path.rglob("*.parquet")).unlink()
-        return real(*arguments)  # type: ignore[arg-type]
+        return real(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(write_data, "commit_records", late)
+    monkeypatch.setattr(Write, "commit", late)
     with pytest.raises(FileMissingError):
         HoodieTable.open(tmp_path).upsert([row(1, 3)], options=QUICK)

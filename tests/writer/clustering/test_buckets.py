@@ -26,7 +26,7 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.formats.timeline.replace_plan import write_clustering_plan
 from hoodie_py.writer.index.bucket import find_hash_ranges
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.transaction.commit_protocol import collect_sizes, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
@@ -205,7 +205,7 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     assert whole(table) == before
     check(table, 4)
     assert f"{instant}.hashing_meta" in files_of_ranges(table)  # of a pending instant, so without effect
-    assert table.run_clustering(instant, LocalRunner(1), QUICK).instant == instant
+    assert table.run_clustering(instant, LocalEngine(1), QUICK).instant == instant
     check(table, 6)
     instant = planned(table, SHRINK)
     with monkeypatch.context() as patched:

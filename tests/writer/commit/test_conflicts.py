@@ -12,11 +12,11 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
 from hoodie_py.writer.records import WriteOperation
 from tests.writer.clean_tables import Names, at
 from tests.writer.compaction_tables import QUICK
+from tests.writer.pipeline.engines import Meanwhile, write_by
 from tests.writer.written_tables import Kind, put, records, row
 
 
@@ -109,22 +109,16 @@ def test_of_two_inserts_into_one_small_file_one_stays(tmp_path: Path, merge_on_r
     shared["hoodie.parquet.small.file.limit"] = "104857600"
     table = HoodieTable.open(Kind(9, merge_on_read).create(tmp_path))
     table.insert([row(0)], options=shared)
-    plain = commit_records.run_here
     for limit in ({}, {"hoodie.parquet.small.file.limit": "0"}):
 
-        def run(tasks: Any, routed: Any, *, more: dict[str, str] = limit) -> Any:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(commit_records.commit_records, "__defaults__", (plain, None))
-                HoodieTable.open(tmp_path).insert([row(2)], options={**shared, **more})
-            return plain(tasks, routed)
+        def insert(more: dict[str, str] = limit) -> None:
+            HoodieTable.open(tmp_path).insert([row(2)], options={**shared, **more})
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(commit_records.commit_records, "__defaults__", (run, None))
-            if limit:
-                table.refresh().insert([row(4)], options={**shared, **limit})
-            else:
-                with pytest.raises(ConflictError, match="changed a file group"):
-                    table.refresh().insert([row(4)], options=shared)
+        if limit:
+            write_by(Meanwhile(insert), tmp_path, [row(4)], "insert", {**shared, **limit})
+        else:
+            with pytest.raises(ConflictError, match="changed a file group"):
+                write_by(Meanwhile(insert), tmp_path, [row(4)], "insert", shared)
     assert sorted(each["id"] for each in table.refresh().scan(columns=["id"]).to_arrow().to_pylist()) == [
         "k0", "k2", "k2", "k4"
     ]  # fmt: skip

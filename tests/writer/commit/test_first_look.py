@@ -19,15 +19,16 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.hashing_metadata import RULES_FOLDER
 from hoodie_py.formats.config.table_config import CDC_ENABLED, PARTITION_EXTRACTOR
 from hoodie_py.writer.alter import alter
-from hoodie_py.writer.commit import commit_records
-from hoodie_py.writer.commit.tasks import run_jobs
 from hoodie_py.writer.index_jobs import table_indexes
 from hoodie_py.writer.index_jobs.build import build_partition
 from hoodie_py.writer.index_jobs.requests import define_index
+from hoodie_py.writer.pipeline import write as write_module
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.services import clean
-from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.table_properties import change_properties
 from tests.writer.compaction_tables import QUICK, leftovers
+from tests.writer.pipeline.engines import Meanwhile as Interrupted
+from tests.writer.pipeline.engines import write_by
 from tests.writer.slow_writes import pending, slowly
 from tests.writer.written_tables import SCHEMA, Kind, Row, records, row, session
 
@@ -107,7 +108,7 @@ class Now:
     """What happens right before a write begins: for writes without rows."""
 
     monkeypatch: pytest.MonkeyPatch
-    module: Any = commit_records
+    module: Any = write_module
 
     def happen(self, meanwhile: Meanwhile) -> None:
         serve = self.module.run_metadata_services
@@ -363,11 +364,8 @@ def test_other_rules_for_numbers_of_buckets_are_a_conflict(begun: bool, tmp_path
 
     rows = [{**row(number), "part": "new"} for number in range(60, 80)]
     given: Any = rows if begun else stream(meanwhile, rows[:1], rows[1:])
-    with pytest.MonkeyPatch.context() as patch:
-        if begun:
-            patch.setattr(commit_records, "run_jobs", lambda jobs: (meanwhile(), run_jobs(jobs))[1])
-        with pytest.raises(ConflictError, match="numbers of buckets"):
-            table.upsert(given, buckets)
+    with pytest.raises(ConflictError, match="numbers of buckets"):
+        write_by(Interrupted(meanwhile) if begun else LocalEngine(), tmp_path, given, options=buckets)
     assert (pending(tmp_path), leftovers(tmp_path)) == ([], [])
 
 
@@ -430,7 +428,7 @@ class SlowRunner:
 
     def run(self, tasks: Any, on_rows: Any) -> Iterator[Any]:
         self.meanwhile()
-        yield from LocalRunner(1).run(tasks, on_rows)
+        yield from LocalEngine(1).run(tasks, on_rows)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.writer.commit import commit_records
 from hoodie_py.writer.commit.conflicts import Claims, check_conflicts
-from hoodie_py.writer.commit.tasks import run_jobs
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.index_jobs import build
+from hoodie_py.writer.pipeline import write as write_module
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from tests.writer.clean_tables import Names, at
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("name", pa.string())])
@@ -45,13 +45,15 @@ def names(base: Path) -> dict[str, str]:
 def slowly(monkeypatch: pytest.MonkeyPatch, write: Callable[[], Any], meanwhile: Callable[[], Any]) -> None:
     """Write; something else happens between the write's files and its commit."""
 
-    def run_then_wait(jobs: Any) -> list[TaskResult]:
-        done = run_jobs(jobs)
-        monkeypatch.setattr(commit_records, "run_jobs", run_jobs)
+    run = LocalEngine.run_jobs
+
+    def run_then_wait(engine: LocalEngine, jobs: Any) -> Sequence[TaskResult]:
+        done = run(engine, jobs)
+        monkeypatch.setattr(LocalEngine, "run_jobs", run)
         meanwhile()
         return done
 
-    monkeypatch.setattr(commit_records, "run_jobs", run_then_wait)
+    monkeypatch.setattr(LocalEngine, "run_jobs", run_then_wait)
     write()
 
 
@@ -234,8 +236,8 @@ def test_an_index_of_keys_that_is_built_meanwhile_keeps_such_writers_out(
             patch.setattr(build, "check_nothing_pending", lambda _: None)
             HoodieTable.open(base).index.build("record_index", options=QUICK)
 
-    serve = commit_records.run_metadata_services
-    monkeypatch.setattr(commit_records, "run_metadata_services", lambda *given: (begun or meanwhile(), serve(*given)))
+    serve = write_module.run_metadata_services
+    monkeypatch.setattr(write_module, "run_metadata_services", lambda *given: (begun or meanwhile(), serve(*given)))
     with pytest.raises(UnsupportedFeatureError, match="has record_index"):
         slowly(monkeypatch, lambda: table.upsert(rows(range(4), 2), BESIDE), lambda: begun and meanwhile())
     assert set(names(base).values()) == {"w1"}

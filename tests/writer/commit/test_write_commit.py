@@ -15,15 +15,15 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.commit import tasks as write_jobs
 from hoodie_py.writer.commit import write_commit
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.first_look import Intent
-from hoodie_py.writer.commit.tasks import Job, Tasks, make_workload
 from hoodie_py.writer.commit.write_commit import open_commit
 from hoodie_py.writer.handles.data_file import OutputFile
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
-from hoodie_py.writer.partitioner.assign import AssignedRecords
+from hoodie_py.writer.pipeline import tasks as write_jobs
+from hoodie_py.writer.pipeline.assign import AssignedRecords
+from hoodie_py.writer.pipeline.tasks import Job, Tasks, make_workload
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, leftovers
@@ -389,5 +389,5 @@ def test_tables_that_are_never_written(tmp_path: Path) -> None:
 def test_workload_of_nothing(tmp_path: Path) -> None:
     start(tmp_path)
     snapshot = open_snapshot(TableFiles.open(tmp_path))
-    assert make_workload(placed(snapshot, records([row(77)], deletes=[0]))) == {}
+    assert make_workload(placed(snapshot, records([row(77)], deletes=[0])).assignments) == {}
     assert write_jobs.NO_COMMIT == "null"

@@ -18,7 +18,7 @@ from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFe
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, RULES_FOLDER, HashingMetadata
 from hoodie_py.writer.index.bucket import compute_buckets, compute_hashes, find_hash_ranges
 from hoodie_py.writer.index.table_index import _has_bucket_ids, find_bucket_engine
-from hoodie_py.writer.partitioner import assign
+from hoodie_py.writer.pipeline import assign
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, Row
 

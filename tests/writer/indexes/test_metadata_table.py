@@ -17,9 +17,9 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties, update_properties
 from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.rollback.finish import begin_rollback
 from hoodie_py.writer.rollback.written_files import find_written_files
-from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, opened, rows, writable
 from tests.writer.faulty_files import FaultyFiles, Killed, Plan
@@ -269,10 +269,10 @@ def test_a_commit_of_a_run_that_died_is_taken_back(name: str, tmp_path: Path) ->
     copy = base.with_name("copy")
     shutil.copytree(base, copy)
     plan = Plan(watched=("put_if_absent",))
-    opened(FaultyFiles(TableFiles.open(copy), plan)).run_compaction(instant, LocalRunner(1), QUICK)
+    opened(FaultyFiles(TableFiles.open(copy), plan)).run_compaction(instant, LocalEngine(1), QUICK)
     dies = Plan(at=len(plan.trace) - 1, fault="kill before", watched=("put_if_absent",))
     with pytest.raises(Killed):
-        opened(FaultyFiles(TableFiles.open(base), dies)).run_compaction(instant, LocalRunner(1), QUICK)
+        opened(FaultyFiles(TableFiles.open(base), dies)).run_compaction(instant, LocalEngine(1), QUICK)
     lost = records(base, instant)
     assert lost
     HoodieTable.open(base).rollback(instant, options=QUICK)

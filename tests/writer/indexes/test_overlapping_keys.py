@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable
-from hoodie_py.writer import write_client
+from hoodie_py.writer.pipeline import write
 from integration.histories.overlapping import Pause, open_paused
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import Kind, row
@@ -60,7 +60,7 @@ def test_a_key_that_came_elsewhere_after_the_look_of_a_drop_is_a_conflict(
 ) -> None:
     base = tmp_path / "t"
     table = make(base, kind)
-    choose = write_client.choose_partitions
+    choose = write.choose_partitions
 
     def insert_then_choose(*given: Any, **more: Any) -> Any:
         monkeypatch.undo()
@@ -68,7 +68,7 @@ def test_a_key_that_came_elsewhere_after_the_look_of_a_drop_is_a_conflict(
         HoodieTable.open(base).bulk_insert([row(2, 5, "z")], BESIDE)
         return chosen
 
-    monkeypatch.setattr(write_client, "choose_partitions", insert_then_choose)
+    monkeypatch.setattr(write, "choose_partitions", insert_then_choose)
     with pytest.raises(ConflictError, match="'k2'"):
         table.delete_partition(["p*"], BESIDE)
     HoodieTable.open(base).delete_partition(["p*"], BESIDE)

@@ -9,9 +9,9 @@ import pytest
 from hoodie_py import ConflictError, HoodieTable
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind, ValueType
 from hoodie_py.formats.indexes.ranges import ColumnRange
-from hoodie_py.writer import write_client
 from hoodie_py.writer.indexes import partition_ranges
 from hoodie_py.writer.indexes.partition_ranges import Overlap, StoredRange
+from hoodie_py.writer.pipeline import write
 from integration.histories.overlapping import Pause, open_paused
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import Kind, row
@@ -113,7 +113,7 @@ def test_rows_that_came_after_the_look_of_a_partitions_delete_have_a_record(
 ) -> None:
     base = tmp_path / "t"
     part = make(base, kind).scan(filter="id = 'k2'").to_arrow()["_hoodie_partition_path"][0].as_py()
-    choose = write_client.choose_partitions
+    choose = write.choose_partitions
 
     def insert_then_choose(*given: Any, **more: Any) -> Any:
         monkeypatch.undo()
@@ -121,7 +121,7 @@ def test_rows_that_came_after_the_look_of_a_partitions_delete_have_a_record(
         HoodieTable.open(base).bulk_insert([row(10, 1, "z")], BESIDE)
         return chosen
 
-    monkeypatch.setattr(write_client, "choose_partitions", insert_then_choose)
+    monkeypatch.setattr(write, "choose_partitions", insert_then_choose)
     HoodieTable.open(base).delete_partition([part], BESIDE)
     check(base, "z", ["k10"])
 

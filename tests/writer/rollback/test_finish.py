@@ -341,11 +341,11 @@ def test_beside_other_writers_a_young_rollback_is_theirs(tmp_path: Path) -> None
 
 def test_a_rollback_that_comes_between_a_look_and_a_write_is_a_conflict(tmp_path: Path) -> None:
     last = made(tmp_path, Kind(9, True))
-    from tests.writer.written_tables import Write, WriteOperation, commit_records, placed, schema_of, undo_failed_writes
+    from tests.writer.written_tables import Write, WriteOperation, held, placed, schema_of, undo_failed_writes
 
     doing = session(tmp_path)
     snapshot = undo_failed_writes(doing)
     pending(tmp_path, last, "last")
-    write = Write(doing, snapshot, WriteOperation.UPSERT, schema_of(snapshot), None, None)
+    write = Write(doing, snapshot, WriteOperation.UPSERT)
     with pytest.raises(ConflictError):
-        commit_records(write, placed(snapshot, records([row(7)])))
+        write.commit(held(placed(snapshot, records([row(7)]))), schema_of(snapshot))

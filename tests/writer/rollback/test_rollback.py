@@ -9,7 +9,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, StorageError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from tests.corpus import corpus_names
 from tests.writer.compaction_tables import QUICK, leftovers, opened, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -33,10 +33,10 @@ def begun(base: Path) -> tuple[str, list[str]]:
     copy = base.with_name("copy")
     shutil.copytree(base, copy)
     plan = Plan(watched=("put_if_absent",))
-    opened(FaultyFiles(TableFiles.open(copy), plan)).run_compaction(instant, LocalRunner(1), QUICK)
+    opened(FaultyFiles(TableFiles.open(copy), plan)).run_compaction(instant, LocalEngine(1), QUICK)
     dies = Plan(at=len(plan.trace) - 1, fault="kill before", watched=("put_if_absent",))
     with pytest.raises(Killed):
-        opened(FaultyFiles(TableFiles.open(base), dies)).run_compaction(instant, LocalRunner(1), QUICK)
+        opened(FaultyFiles(TableFiles.open(base), dies)).run_compaction(instant, LocalEngine(1), QUICK)
     return instant, before
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 
 
 class Repeated:
@@ -19,14 +19,14 @@ class Repeated:
             yield task.run()
 
 
-class Forgetful(LocalRunner):
+class Forgetful(LocalEngine):
     """An engine that leaves a task out."""
 
     def run(self, tasks: Sequence[Any], on_rows: Callable[[int], None]) -> Iterator[Any]:
         return super().run(tasks[1:], on_rows)
 
 
-class Late(LocalRunner):
+class Late(LocalEngine):
     """Keeps its tasks, for attempts after its run."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hoodie_py import HoodieError, HoodieTable
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.services.runner import LocalRunner
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from tests.writer.compaction_tables import QUICK, completed, copied, leftovers, missing, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 
@@ -32,7 +32,7 @@ def schedule(table: HoodieTable, _: str | None) -> Any:
 
 
 def run(table: HoodieTable, instant: str | None) -> Any:
-    return table.run_compaction(instant, LocalRunner(1), QUICK)
+    return table.run_compaction(instant, LocalEngine(1), QUICK)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -56,7 +56,7 @@ def test_rows_stay_and_a_re_run_completes(name: str, action: Any, fault: str, tm
         table = HoodieTable.open(base)
         pending = table.timeline.select_pending_compactions().last
         if pending is None:
-            table.compact(LocalRunner(1), options=QUICK)
+            table.compact(LocalEngine(1), options=QUICK)
         else:
             run(table, pending.request_time)
         now = HoodieTable.open(base)

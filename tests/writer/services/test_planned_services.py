@@ -28,11 +28,11 @@ from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan, Rol
 from hoodie_py.formats.timeline.writers import write_rollback_metadata, write_rollback_plan
 from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.lock.lock import Lock
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.services.clean import Clean
 from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.planned_service import AnyService
-from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, copied, leftovers, missing, opened, orphans, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -368,7 +368,7 @@ class PlannedServiceTests(ABC):
 
     def trace(self, base: Path, instant: str, into: Path, watched: tuple[str, ...]) -> list[str]:
         plan = Plan(watched=watched)
-        self.service.run(self.open_session(copied(base, into), plan), instant, runner=LocalRunner(1))
+        self.service.run(self.open_session(copied(base, into), plan), instant, runner=LocalEngine(1))
         return plan.trace
 
     @pytest.mark.parametrize("fault", FAULTS)
@@ -380,7 +380,7 @@ class PlannedServiceTests(ABC):
             copy = copied(base, tmp_path / "case")
             plan = Plan(at=at, fault=fault, watched=WRITES)
             with suppress(Killed, HoodieError):
-                self.service.run(self.open_session(copy, plan), instant, runner=LocalRunner(1))
+                self.service.run(self.open_session(copy, plan), instant, runner=LocalEngine(1))
             assert plan.dead is fault.startswith("kill"), calls[at]
             assert self.rows(copy) == before, calls[at]
             found = HoodieTable.open(copy).timeline.find(instant)
@@ -400,7 +400,7 @@ class PlannedServiceTests(ABC):
             copy = copied(base, tmp_path / "case")
             plan = Plan(at=at, fault="refuse", watched=("put_if_absent",))
             with pytest.raises(StorageError, match="no space left"):
-                self.service.run(self.open_session(copy, plan), instant, runner=LocalRunner(1))
+                self.service.run(self.open_session(copy, plan), instant, runner=LocalEngine(1))
             now = {path.relative_to(copy) for path in copy.rglob("*") if path.is_file()}
             assert now == files, calls[at]
 
@@ -411,7 +411,7 @@ class PlannedServiceTests(ABC):
         at = len(self.trace(base, instant, tmp_path / "traced", ("put_if_absent",))) - 1
         plan = Plan(at=at, fault="kill before", watched=("put_if_absent",))
         with pytest.raises(Killed):
-            self.service.run(self.open_session(base, plan), instant, runner=LocalRunner(1))
+            self.service.run(self.open_session(base, plan), instant, runner=LocalEngine(1))
         lost = self.data_files(base) - known
         assert lost
         assert self.rows(base) == before
@@ -424,7 +424,7 @@ class PlannedServiceTests(ABC):
         calls = self.trace(base, instant, tmp_path / "traced", ("put_if_absent",))
         plan = Plan(at=len(calls) - 1, fault="lose answer", watched=("put_if_absent",))
         with pytest.raises(CommitStateUnknownError):
-            self.service.run(self.open_session(base, plan), instant, runner=LocalRunner(1))
+            self.service.run(self.open_session(base, plan), instant, runner=LocalEngine(1))
         done = HoodieTable.open(base).timeline.find(instant)
         assert done is not None
         assert done.is_completed

@@ -13,9 +13,9 @@ from hoodie_py import HoodieTable, InvalidQueryError, ServiceReport, ServiceStep
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.writer.clustering.cluster import Clustering
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services import clean
-from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.upkeep.run import SERVICES
 from tests.benchmarks.counting_files import open_counted
@@ -107,7 +107,7 @@ def test_a_run_does_what_is_due(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_an_engine_runs_the_tasks(tmp_path: Path) -> None:
-    class Engine(LocalRunner):
+    class Engine(LocalEngine):
         ran = 0
 
         def run(self, tasks: Any, on_rows: Any) -> Any:

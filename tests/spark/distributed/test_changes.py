@@ -5,40 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import Delete, HoodieTable, Insert, Update
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.spark.attempts import unpack_outcome
-from hoodie_py.spark.distributed.change_table import SparkEngine
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.dml.modify import MergeRequest, Modifier
+from hoodie_py.writer.pipeline.modify import MergeRequest, Modifier
 from hoodie_py.writer.timeline.session import WriteSession
+from tests.spark.write_engine import HandEngine
 from tests.writer.compaction_tables import QUICK
-from tests.writer.dml.test_modify import KINDS, make, partial_columns, read, row
-
-
-class Steps(SparkEngine):
-    """Runs the steps in this process; a row of numbers for each piece of work, twice, as a repeated task does."""
-
-    def __init__(self) -> None:
-        self._attempts, self._packed_merger, self._packed, self._slices = 1, b"", b"", {}
-
-    def _run(self, step: Any, count: int) -> list[Any]:
-        done = []
-        for number in range(count):
-            batch = pa.RecordBatch.from_pydict({"id": [number]})
-            for _ in range(2):
-                [outcome] = step(iter([batch]))
-            done.append(unpack_outcome(outcome.to_pylist()[0]))
-        return done
+from tests.writer.pipeline.test_modify import KINDS, make, partial_columns, read, row
 
 
 def modifier(base: Path, **options: str) -> Modifier:
-    return Modifier(WriteSession.open(open_snapshot(str(base)), options={**QUICK, **options}), None, Steps())
+    session = WriteSession.open(open_snapshot(str(base)), options={**QUICK, **options})
+    return Modifier(session, None, HandEngine())
 
 
 @pytest.mark.parametrize(("version", "table_type", "parts"), [KINDS[0], KINDS[3], KINDS[-2]])

@@ -14,12 +14,12 @@ partial rows, as late versions would mix with them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,33 +37,30 @@ from hoodie_py.table.filter.sql_settings import SqlSettings, of_process
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
-from hoodie_py.writer.commit.tasks import Tasks, WriteTask
 from hoodie_py.writer.dml.bound_clauses import BoundClause, bind_clauses, bind_values, list_assigned
 from hoodie_py.writer.dml.changes import RowChanges
 from hoodie_py.writer.dml.clauses import Clauses, Delete, Insert, Update
-from hoodie_py.writer.dml.engine import ChangeEngine, Found, LocalEngine, Work
 from hoodie_py.writer.dml.names import SOURCE, TARGET, Names, list_columns
-from hoodie_py.writer.dml.new_rows import NewRows, place_new_rows
 from hoodie_py.writer.dml.source_join import JoinCondition, SourceRows, bind_condition
 from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.index.misread_partitions import refuse_changes
 from hoodie_py.writer.index.table_index import resolve_table_index
-from hoodie_py.writer.index_jobs.table_indexes import build_wanted
 from hoodie_py.writer.input.conform import check_names, find_write_schema
 from hoodie_py.writer.input.input_data import read_input
 from hoodie_py.writer.input.to_records import find_deletes
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns, select_output_columns
-from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
-from hoodie_py.writer.partitioner.fill import Fill
+from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment, Fill
+from hoodie_py.writer.pipeline.engine import Changes, Engine, Work
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
+from hoodie_py.writer.pipeline.new_rows import place_new_rows
+from hoodie_py.writer.pipeline.tasks import Tasks, WriteTask
+from hoodie_py.writer.pipeline.write import Write, open_table
 from hoodie_py.writer.precombine.merge_options import check_merge_options
-from hoodie_py.writer.records import WriteOperation, WriteRecords
-from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
-from hoodie_py.writer.transaction.commit_protocol import turn_missing_into_conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +83,13 @@ class _WholeRowsNeededError(Exception):
 class Modifier:
     """Makes one update or merge.
 
-    ``merger`` replaces the table's merge mode. ``engine``: None for this process. ``sql``: the settings of the session
+    ``merger`` replaces the table's merge mode. ``sql``: the settings of the session
     whose SQL the expressions are; None for this process's settings.
     """
 
     session: WriteSession
     merger: Merger | None = None
-    engine: ChangeEngine | None = None
+    engine: Engine = field(default_factory=LocalEngine)
     sql: SqlSettings | None = None
 
     @watch_calls("write", attrgetter("session.files"))
@@ -102,8 +99,7 @@ class Modifier:
         Raises:
             HoodieError: see ``HoodieTable.update``.
         """
-        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
-        with turn_missing_into_conflict(self.session, snapshot):
+        with open_table(self.session) as snapshot:
             plan = self._prepare(snapshot)
             names = Names(plan.columns, settings=plan.sql)
             clause = BoundClause(None, bind_values(set, names, plan.columns))
@@ -116,8 +112,7 @@ class Modifier:
         Raises:
             HoodieError: see ``HoodieTable.update``.
         """
-        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
-        with turn_missing_into_conflict(self.session, snapshot):
+        with open_table(self.session) as snapshot:
             return self._prepare(snapshot).run((BoundClause(None, {}, deletes=True),), (), (), None, None, where)
 
     @watch_calls("write", attrgetter("session.files"))
@@ -127,8 +122,7 @@ class Modifier:
         Raises:
             HoodieError: see ``HoodieTable.merge``.
         """
-        snapshot = build_wanted(self.session, undo_failed_writes(self.session))
-        with turn_missing_into_conflict(self.session, snapshot):
+        with open_table(self.session) as snapshot:
             plan = self._prepare(snapshot)
             rows = _read_source(source, plan.columns)
             names = Names(plan.columns, rows.schema, request.target_alias, request.source_alias, plan.sql)
@@ -170,7 +164,7 @@ class _Plan:
     schema: OutputSchema
     generator: KeyGenerator
     merger: Merger | None
-    engine: ChangeEngine | None
+    engine: Engine
     sql: SqlSettings
 
     @property
@@ -229,50 +223,16 @@ class _Plan:
         *,
         is_partial: bool,
     ) -> WriteResult:
-        engine = self.engine or LocalEngine(self.session.settings.options, self.merger)
-        with engine:
-            found = engine.find(changes, self._plan_reads(changes, condition, where))
+        write = Write(self.session, self.snapshot, WriteOperation.UPSERT, self.merger, self.engine)
+        tasks = self._plan_reads(changes, condition, where)
+        with closing(self.engine.find_changes(changes, tasks, write)) as found:
             refuse_changes(self.snapshot.config, sorted({key[0] for key, each in found.groups.items() if each.updates}))
-            fresh = NewRows(self.session, self.snapshot, self.schema, self.merger)
-            routed = place_new_rows(fresh, new, changes.source, condition, found.moved)
+            write, routed = place_new_rows(write, self.schema, new, changes.source, condition, found.moved)
             if is_partial and any(_needs_whole_rows(each, found) for each in routed.assignments):
                 raise _WholeRowsNeededError
-            placed = _join_assignments(found, routed)
-            if not placed:
-                return WriteResult(WriteOperation.UPSERT)
-            write = Write(
-                self.session, self.snapshot, WriteOperation.UPSERT, self.schema, self.merger, looked_up=bool(new)
-            )
             some = select_output_columns(self.schema, changes.columns) if is_partial else None
-
-            def run(tasks: Tasks, _: AssignedRecords) -> Sequence[TaskResult]:
-                made = zip(tasks.iterate_tasks(placed), placed, strict=True)
-                return engine.write([self._make_work(task, each, found, routed, some) for task, each in made])
-
-            none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
-            return commit_records(write, AssignedRecords(none, np.empty(0, np.int64), placed), run)
-
-    def _make_work(
-        self,
-        task: WriteTask,
-        placement: FileAssignment,
-        found: Found,
-        routed: AssignedRecords,
-        some: OutputSchema | None,
-    ) -> Work:
-        also = next((each for each in routed.assignments if each.group == placement.group), None)
-        changes = placement.group in found.groups
-        if some is not None and changes and isinstance(task, AppendTask):
-            task = replace(task, partial=some)
-        return Work(
-            task,
-            len(placement),
-            placement.inserts,
-            changes,
-            None if also is None else routed.get_records(also),
-            None if also is None else routed.get_positions(also),
-            self._ordering_types,
-        )
+            placed = _PlacedChanges(_join_assignments(found, routed), found, routed, some, self._ordering_types)
+            return write.commit(placed, self.schema, looked_up=bool(new))
 
     def _plan_reads(
         self, changes: RowChanges, condition: JoinCondition | None, where: str | pc.Expression | None
@@ -355,7 +315,41 @@ class _Plan:
         return mode is MergeMode.COMMIT_TIME_ORDERING and PARTIAL_UPDATES.read(options)
 
 
-def _needs_whole_rows(new: FileAssignment, found: Found) -> bool:
+@dataclass(frozen=True, slots=True)
+class _PlacedChanges:
+    """Changed rows, and the new rows of this process (``Placed``).
+
+    ``partial``: the columns of log files of changed rows; None for all.
+    """
+
+    assignments: tuple[FileAssignment, ...]
+    found: Changes
+    routed: AssignedRecords
+    partial: OutputSchema | None
+    ordering: tuple[pa.DataType, ...]
+
+    def write(self, tasks: Tasks) -> Sequence[TaskResult]:
+        """As ``Placed.write``."""
+        made = zip(tasks.iterate_tasks(self.assignments), self.assignments, strict=True)
+        return self.found.write([self._make_work(task, each) for task, each in made])
+
+    def _make_work(self, task: WriteTask, placement: FileAssignment) -> Work:
+        also = next((each for each in self.routed.assignments if each.group == placement.group), None)
+        changes = placement.group in self.found.groups
+        if self.partial is not None and changes and isinstance(task, AppendTask):
+            task = replace(task, partial=self.partial)
+        return Work(
+            task,
+            len(placement),
+            placement.inserts,
+            changes,
+            None if also is None else self.routed.get_records(also),
+            None if also is None else self.routed.get_positions(also),
+            self.ordering,
+        )
+
+
+def _needs_whole_rows(new: FileAssignment, found: Changes) -> bool:
     """Whether new rows go into a log file, or into a base file that is rewritten with the changed rows."""
     return new.file_slice is not None and (new.fill is Fill.NONE or new.group in found.groups)
 
@@ -370,7 +364,7 @@ def _read_source(source: Any, columns: pa.Schema) -> pa.Table:
     return rows
 
 
-def _join_assignments(found: Found, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
+def _join_assignments(found: Changes, routed: AssignedRecords) -> tuple[FileAssignment, ...]:
     """Return one assignment for each file group, for its changed rows, new rows or both."""
     new = {each.group: each for each in routed.assignments}
     placed = []

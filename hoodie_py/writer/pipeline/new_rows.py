@@ -7,7 +7,7 @@ match, is refused: the insert would overwrite that row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.filter.evaluate import evaluate_value
 from hoodie_py.table.filter.predicate import Cast, Column, InList, Predicate
@@ -28,62 +27,57 @@ from hoodie_py.writer.dml.bound_clauses import BoundClause
 from hoodie_py.writer.dml.changes import choose_clauses
 from hoodie_py.writer.dml.names import TARGET, join_sides
 from hoodie_py.writer.dml.source_join import JoinCondition, SourceRows
-from hoodie_py.writer.index.bucket_locations import check_buckets
-from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.input.value_fit import fit_column
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns
-from hoodie_py.writer.partitioner.assign import AssignedRecords
-from hoodie_py.writer.partitioner.by_operation import assign_records
+from hoodie_py.writer.pipeline.assign import AssignedRecords
+from hoodie_py.writer.pipeline.local_engine import HeldRows, LocalEngine, PlacedRecords
+from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.precombine.combine import number_records
 from hoodie_py.writer.records import WriteOperation, WriteRecords
-from hoodie_py.writer.timeline.session import WriteSession
 
 _BATCH_ROWS = 1 << 16
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class NewRows:
-    """The facts for placing rows."""
-
-    session: WriteSession
-    snapshot: Snapshot
-    schema: OutputSchema
-    merger: Merger | None
-
-
 def place_new_rows(
-    into: NewRows,
+    write: Write,
+    schema: OutputSchema,
     clauses: Sequence[BoundClause],
     source: SourceRows | None,
     condition: JoinCondition | None,
     moved: Sequence[pa.Table],
-) -> AssignedRecords:
-    """Return the rows to insert and the ``moved`` rows, with their places.
+) -> tuple[Write, AssignedRecords]:
+    """Place the rows to insert and the ``moved`` rows.
 
-    Rows of the source are inserted if they did not match and a clause takes them.
+    Rows of the source are inserted if they did not match and a clause takes them. They are in this process, so it
+    places them. ``write`` is the update's or the merge's.
+
+    Returns:
+        The write, as ``Write.place`` returns it, and the rows with their places.
 
     Raises:
         InvalidQueryError: a key occurs twice, is in the table, or rows do not fit.
     """
-    inserted = [] if source is None or not clauses else _make_rows(into.schema, clauses, source)
+    inserted = [] if source is None or not clauses else _make_rows(schema, clauses, source)
     rows = [*inserted, *moved]
     if not rows:
         none = WriteRecords(pa.table({}), pa.chunked_array([], pa.string()), None)
-        return AssignedRecords(none, np.empty(0, np.int64), ())
-    settings, snapshot = into.session.settings, into.snapshot
+        return write, AssignedRecords(none, np.empty(0, np.int64), ())
+    settings, snapshot = write.settings, write.snapshot
     known = bool(snapshot.config.record_key_fields)
-    operation = WriteOperation.UPSERT if known else WriteOperation.INSERT  # generated keys are always new
-    records, _ = make_records(pa.concat_tables(rows), snapshot, settings.options, operation)
+    # Generated keys are always new.
+    placing = replace(write, operation=WriteOperation.UPSERT if known else WriteOperation.INSERT)
+    records, made = make_records(pa.concat_tables(rows), snapshot, settings.options, placing.operation)
     _check_distinct(records, by_key_alone=settings.index.is_global)
-    touched = [] if records.partition_paths is None else sorted(records.partition_paths.unique().to_pylist())
-    check_buckets(snapshot, settings, touched, into.merger)
-    check_spelling(snapshot, settings.options, records.made_of, touched, into.merger)
+    held = HeldRows(records, made, LocalEngine())
+    placing.check(held)
     count = sum(each.num_rows for each in inserted)
     if count and known and snapshot.instant is not None and not _proves_new(snapshot, condition):
-        _refuse_known(into, records.take(np.arange(count)))
-    return assign_records(records, snapshot, operation, settings, into.merger)
+        _refuse_known(write, records.take(np.arange(count)))
+    placing, placed = placing.place(held)
+    assert isinstance(placed, PlacedRecords)
+    return replace(write, snapshot=placing.snapshot), placed.routed
 
 
 def _make_rows(schema: OutputSchema, clauses: Sequence[BoundClause], source: SourceRows) -> list[pa.Table]:
@@ -139,9 +133,9 @@ def _proves_new(snapshot: Snapshot, condition: JoinCondition | None) -> bool:
     return bool(snapshot.config.record_key_fields) and paths == set(snapshot.config.record_key_fields)
 
 
-def _refuse_known(into: NewRows, records: WriteRecords) -> None:
+def _refuse_known(write: Write, records: WriteRecords) -> None:
     """Refuse inserts of keys that are alive in the table; without a global index, in the partitions of the rows."""
-    settings, snapshot = into.session.settings, into.snapshot
+    settings, snapshot = write.settings, write.snapshot
     config, own = snapshot.config, records.keys.combine_chunks()
     rules = RecordKeys.of(config.populate_meta_fields, config.record_key_fields)
     names = list(dict.fromkeys(find_top_level_name(snapshot.schema.arrow, name) for name in rules.columns))
@@ -150,7 +144,7 @@ def _refuse_known(into: NewRows, records: WriteRecords) -> None:
         snapshot,
         columns=names,
         filter=wanted if config.populate_meta_fields else None,
-        merger=into.merger,
+        merger=write.merger,
         options=dict(settings.options),
     )
     assert records.partition_paths is not None

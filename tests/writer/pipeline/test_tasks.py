@@ -6,8 +6,8 @@ import pytest
 
 from hoodie_py.errors import StorageError
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.writer.commit.tasks import Job, run_jobs
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.pipeline.tasks import Job, run_jobs
 
 
 def result(name: str) -> TaskResult:

@@ -15,7 +15,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.partitioner.small_files import choose_small_files, fill_small_files
+from hoodie_py.writer.pipeline.assign import choose_small_files, fill_small_files
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 from tests.writer.compaction_tables import QUICK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -11,18 +11,15 @@ from pyspark.sql import functions as f
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.spark.attempts import OUTCOME, count_tries, make_numbers, run_job, unpack_error, unpack_outcome
-from hoodie_py.spark.compaction_runner import SparkRunner
-from hoodie_py.spark.distributed.files import Piece, PieceKey, WriteFiles, to_piece
-from hoodie_py.spark.distributed.key_sketch import KeySketch
-from hoodie_py.spark.distributed.new_files import WriteNewFiles
+from hoodie_py.spark.distributed.files import Piece, PieceKey, WriteFiles, WriteNewFiles, to_piece
 from hoodie_py.spark.distributed.parquet_source import choose_row_source
 from hoodie_py.spark.distributed.payloads import choose_labels
 from hoodie_py.spark.distributed.place import PLACED, PlaceRecords
-from hoodie_py.spark.distributed.shards import SHARDED, SKETCH, DivideKeys, DivideRows, WriteFacts
+from hoodie_py.spark.distributed.shards import SHARDED, SKETCH, DivideKeys, DivideRows, KeySketch, WriteFacts
 from hoodie_py.spark.types import as_spark_schema
-from hoodie_py.writer.commit.tasks import Tasks
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.partitioner.assign import FileAssignment
+from hoodie_py.writer.pipeline.assign import FileAssignment
+from hoodie_py.writer.pipeline.tasks import Tasks
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS = 200  # Spark's
@@ -30,15 +27,19 @@ _SKETCH_BYTES = 64 << 20  # most bytes of sketches that the driver collects
 _SHUFFLED = ("shard", "kind", "at", "payload", "failed")
 
 
-class SparkEngine:
-    """The Spark jobs of one distributed write; a context manager that finally drops persisted DataFrames."""
+class FrameJobs:
+    """The Spark jobs of one DataFrame's write; ``close`` drops persisted DataFrames.
+
+    ``step``: what writes files on workers.
+    """
+
+    step: ClassVar[type[WriteFiles]] = WriteFiles
 
     def __init__(self, spark: Any, df: Any) -> None:
         self.spark = spark
         self._source = choose_row_source(df)
         self.shards = int(spark.conf.get(_SHUFFLE_PARTITIONS, None) or _DEFAULT_PARTITIONS)
         self.attempts = count_tries(spark)
-        self.services = SparkRunner(spark)
         self._tag = f"hoodie-write-{uuid4().hex}"
         self._kept: list[Any] = []
 
@@ -94,7 +95,7 @@ class SparkEngine:
             return []
         chosen = choose_labels(len(placements))
         by_number = dict(zip(chosen, zip(tasks.iterate_tasks(placements), placements, strict=True), strict=True))
-        step = WriteFiles.from_tasks(by_number, facts.packed_merger, facts.payload_format.as_located(), facts.attempts)
+        step = self.step.from_tasks(by_number, facts.packed_merger, facts.payload_format.as_located(), facts.attempts)
         keys = list(file_of)
         places = pa.table(
             {
@@ -139,10 +140,8 @@ class SparkEngine:
                 self.spark.interruptTag(self._tag)
                 raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Drop the persisted DataFrames."""
         for frame in self._kept:
             frame.unpersist()
 

@@ -12,8 +12,8 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.writer import write_client
-from hoodie_py.writer.commit.stream_inserts import SpilledInserts
+from hoodie_py.writer.pipeline import local_engine
+from hoodie_py.writer.pipeline.local_engine import _SpilledRows
 from tests.writer.compaction_tables import QUICK
 
 _SCHEMA = pa.schema([
@@ -24,7 +24,7 @@ _FILES = {"hoodie.parquet.max.file.size": str(1 << 14)}
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_client, "_PIECE_BYTES", 20_000)
+    monkeypatch.setattr(local_engine, "_PIECE_BYTES", 20_000)
 
 
 def _rows(count: int = 3_000) -> pa.Table:
@@ -62,8 +62,8 @@ def test_the_files_are_those_of_the_rows_in_memory(
     tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spilled = []
-    plain = SpilledInserts.add
-    monkeypatch.setattr(SpilledInserts, "add", lambda self, records: spilled.append(1) or plain(self, records))
+    plain = _SpilledRows.add
+    monkeypatch.setattr(_SpilledRows, "add", lambda self, records: spilled.append(1) or plain(self, records))
     rows = _rows()
     for name, data in (("held", rows), ("streamed", _stream(rows))):
         result = getattr(_create(tmp_path / name), operation)(data, {**QUICK, **_FILES})
@@ -75,7 +75,7 @@ def test_the_files_are_those_of_the_rows_in_memory(
 
 
 def test_a_short_stream_is_not_spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SpilledInserts, "add", lambda *_: pytest.fail("spilled"))
+    monkeypatch.setattr(_SpilledRows, "add", lambda *_: pytest.fail("spilled"))
     assert _create(tmp_path / "t").bulk_insert(_stream(_rows(50)), QUICK).rows_inserted == 50
     assert _create(tmp_path / "empty").bulk_insert(_stream(_rows(0)), QUICK).rows_inserted == 0
 
@@ -110,7 +110,7 @@ def test_a_stream_that_breaks_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_sorted_and_combined_inserts_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SpilledInserts, "add", lambda *_: pytest.fail("spilled"))
+    monkeypatch.setattr(_SpilledRows, "add", lambda *_: pytest.fail("spilled"))
     for name, option in (("s", "hoodie.bulkinsert.sort.mode"), ("c", "hoodie.combine.before.insert")):
         options = {**QUICK, option: "GLOBAL_SORT" if name == "s" else "true"}
         assert _create(tmp_path / name).bulk_insert(_stream(_rows()), options).rows_inserted == 3_000

@@ -1,8 +1,9 @@
-"""Compaction by Spark gives the same tables as in process, sends mergers and errors, and leaves no other files."""
+"""Spark's engine gives the same tables as this process, sends mergers and errors, and leaves no other files."""
 
 from __future__ import annotations
 
 import pickle
+import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,19 +16,23 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, MergeError, RecordMerger, StorageError, register_merger
 from hoodie_py.reader.merge import registry
-from hoodie_py.spark import compaction_runner as compaction
+from hoodie_py.spark import engine as compaction
 from hoodie_py.spark.attempts import count_tries, unpack_outcome
-from hoodie_py.spark.compaction_runner import JOB_BYTES, JOBS, LARGEST_JOB, split_tasks
+from hoodie_py.spark.engine import JOB_BYTES, JOBS, LARGEST_JOB, SparkEngine, split_tasks
 from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.pipeline.engine import Engine
+from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.services.compaction_report import Progress
 from hoodie_py.writer.services.compaction_task import CompactionTask
-from hoodie_py.writer.services.runner import LocalRunner
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from integration.corpus_mergers import CORPUS_MERGERS
 from integration.spark_custom import STRATEGY, TABLE, make_custom
+from tests.spark import troubled_writes
 from tests.spark.troubled_tasks import Breaks, FailsOnce, RunsTwice, Troubled
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
+from tests.writer.pipeline.test_engine import EngineTests
 from tests.writer.services.test_compaction_corpus import METADATA_MODE, REFUSED, TABLES, WITHOUT_METADATA
+from tests.writer.written_tables import Kind
 
 PLAIN = "basic_mor_v9_part"
 
@@ -107,7 +112,7 @@ def tasks(tmp_path: Path) -> list[CompactionTask]:
     """Return the tasks of a compaction that was started and not completed."""
     found: list[CompactionTask] = []
 
-    class Stop(LocalRunner):
+    class Stop(LocalEngine):
         def run(self, tasks: Any, on_rows: Any) -> Any:
             found.extend(tasks)
             raise KeyboardInterrupt
@@ -250,3 +255,34 @@ def test_a_clustering_runs_one_task_for_each_group_and_keeps_the_rows(spark: Any
     assert (result.files_written, result.rows_written) == (len(partitions), sum(before.values()))
     assert rows(HoodieTable.open(base), "read_optimized") == before
     assert leftovers(base) == []
+
+
+class TestSparkEngine(EngineTests):
+    """The workers of a session."""
+
+    @pytest.fixture(autouse=True)
+    def use_session(self, spark: Any) -> None:
+        self.spark = spark
+
+    def engine(self) -> Engine:
+        return SparkEngine(self.spark)
+
+    def twice(self) -> Engine:
+        return troubled_writes.troubled(self.spark, troubled_writes.RunsTwice)
+
+    def failing(self) -> Engine:
+        return troubled_writes.troubled(self.spark, troubled_writes.FailsLast)
+
+    def data(self, table: pa.Table) -> Any:
+        return self.spark.createDataFrame(table)
+
+    @pytest.mark.parametrize(("kind", "index"), [(Kind(9, True), "GLOBAL_SIMPLE"), (Kind(6, False), "BUCKET")], ids=str)
+    def test_every_operation_gives_the_rows_of_the_model(self, tmp_path: Path, kind: Kind, index: str) -> None:
+        super().test_every_operation_gives_the_rows_of_the_model(tmp_path, kind, index)
+
+    def check_files(self, base: Path) -> None:
+        """Wait for tasks of a cancelled job, which may run a little longer and then remove their files."""
+        deadline = time.monotonic() + 60
+        while (orphans(base), leftovers(base)) != ([], []) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        super().check_files(base)

@@ -6,7 +6,7 @@ Hudi's ``BaseSparkCommitActionExecutor`` chooses in the same way between ``Hoodi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -30,8 +30,7 @@ from hoodie_py.writer.handles.create import InsertTask
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
-from hoodie_py.writer.partitioner.fill import Fill, find_custom_merger, has_insert_hook
+from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment, Fill, find_custom_merger, has_insert_hook
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 
@@ -172,14 +171,14 @@ def make_append_task(
     )
 
 
-def make_workload(routed: AssignedRecords) -> dict[str, tuple[WriteStat, ...]]:
+def make_workload(files: Iterable[FileAssignment]) -> dict[str, tuple[WriteStat, ...]]:
     """Return the inflight file's statistics: inserts of each partition, then updates of each file group.
 
     The same as Hudi's ``WorkloadProfile``.
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}
-    for each in routed.assignments:
+    for each in files:
         inserts.setdefault(each.partition_path, 0)
         if each.file_slice is None:
             inserts[each.partition_path] += each.inserts

@@ -20,17 +20,16 @@ from hoodie_py.options.write import TABLE_SERVICES
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.index.delete_filter import make_deletes
 from hoodie_py.writer.indexes.returning_keys import StalePlanError
 from hoodie_py.writer.indexes.slice_rows import SliceRows
 from hoodie_py.writer.output_schema import load_output_schema
-from hoodie_py.writer.partitioner.assign import assign_files, list_slices_of
+from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.rollback.rollback import RollbackResult, rollback
 from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.compaction_report import CompactionResult
-from hoodie_py.writer.services.runner import Runner
+from hoodie_py.writer.services.service_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
 _log = logging.getLogger(__name__)
@@ -88,6 +87,5 @@ def _delete_keys(
     deletes = make_deletes(*(pa.chunked_array(each, pa.string()) for each in (list(keys.values()), paths, file_ids)))
     settings = session.settings
     alone = replace(session, settings=replace(settings, options={**settings.options, str(TABLE_SERVICES): "false"}))
-    write = Write(alone, snapshot, WriteOperation.DELETE, load_output_schema(snapshot), merger, looked_up=False)
-    slices = list_slices_of(deletes.records, snapshot)
-    commit_records(write, assign_files(deletes, slices, settings.plan.max_file_size))
+    write = Write(alone, snapshot, WriteOperation.DELETE, merger)
+    write.commit_tagged(deletes, load_output_schema(snapshot), looked_up=False)

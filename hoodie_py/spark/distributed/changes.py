@@ -7,10 +7,10 @@ new keys, writes the files that have only new rows, and commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -29,23 +29,16 @@ from hoodie_py.spark.attempts import (
     unpack_once,
     unpack_outcome,
 )
-from hoodie_py.spark.load_options import LoadOptions, to_option_texts
-from hoodie_py.spark.mergers import find_session_merger, load_mergers, pack_mergers
-from hoodie_py.spark.pin import open_table
+from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
-from hoodie_py.spark.sql_session import read_sql_settings
 from hoodie_py.spark.types import as_spark_schema
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.commit.tasks import Job, run_jobs
-from hoodie_py.writer.dml.changes import RowChanges
-from hoodie_py.writer.dml.collected import ChangedGroup
-from hoodie_py.writer.dml.engine import Found, Work, choose_batch_rows, compute_changes, read_changes
-from hoodie_py.writer.dml.modify import Modifier
+from hoodie_py.writer.dml.changes import RowChanges, choose_batch_rows, compute_changes, read_changes
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.lock.lock import Lock
-from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.pipeline.engine import ChangedGroup, Work
+from hoodie_py.writer.pipeline.tasks import Job, run_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,47 +128,37 @@ class WriteChanges:
         return done
 
 
-class SparkEngine:
-    """Runs both passes of an update or a merge on Spark's workers (``ChangeEngine``)."""
+class SparkChanges:
+    """What changes in the slices of tasks, found by workers and written by workers (``Changes``)."""
 
-    def __init__(self, spark: Any, merger: Merger | None) -> None:
+    def __init__(self, spark: Any, changes: RowChanges, tasks: Sequence[ScanTask], merger: Merger | None) -> None:
         self._spark = spark
         self._attempts = count_tries(spark)
         self._tag = f"hoodie-change-{uuid4().hex}"
-        self._packed_merger = pack_mergers([] if merger is None else [merger])
-        self._packed = b""
-        self._slices: dict[GroupKey, int] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: there is nothing to remove."""
-
-    def find(self, changes: RowChanges, tasks: Sequence[ScanTask]) -> Found:
-        """See ``ChangeEngine.find``."""
-        self._slices = {}
         bare = tuple(replace(each, merger=None) for each in tasks)
-        self._packed = pack(_Reads(changes, bare, self._packed_merger))
-        groups: dict[GroupKey, ChangedGroup] = {}
-        moved: list[pa.Table] = []
+        self._packed = pack(_Reads(changes, bare, pack_mergers([] if merger is None else [merger])))
+        self._slices: dict[GroupKey, int] = {}
+        self.groups: dict[GroupKey, ChangedGroup] = {}
+        self.moved: list[pa.Table] = []
         examined = self._run(ExamineSlices(self._packed, self._attempts), len(tasks))
         for number, (task, found) in enumerate(zip(tasks, examined, strict=True)):
             key = task.file_slice.partition_path, task.file_slice.file_id
             if found.updates or found.deletes:
-                groups[key] = ChangedGroup(task.file_slice, updates=found.updates, deletes=found.deletes)
+                self.groups[key] = ChangedGroup(task.file_slice, updates=found.updates, deletes=found.deletes)
                 self._slices[key] = number
-            moved += found.moved
+            self.moved += found.moved
             if changes.source is not None:
                 changes.source.matched[found.matched] = True
-        return Found(groups, moved)
 
     def write(self, work: Sequence[Work]) -> Sequence[TaskResult]:
-        """See ``ChangeEngine.write``; the driver writes files that have only new rows."""
+        """As ``Changes.write``; the driver writes files that have only new rows."""
         here = [each for each in work if not each.changes]
         there = [(self._slices[each.task.group], _without_merger(each)) for each in work if each.changes]
         results = self._run(WriteChanges(self._packed, pack(there), self._attempts), len(there))
         return [*results, *run_jobs([Job(partial(each.run, None), each.rows) for each in here])]
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
 
     def _run(self, step: Any, count: int) -> list[Any]:
         """Return the outcomes of a step's pieces of work, in order."""
@@ -189,18 +172,3 @@ class SparkEngine:
 
 def _without_merger(work: Work) -> Work:
     return replace(work, task=replace(work.task, merger=None)) if isinstance(work.task, RewriteTask) else work
-
-
-def open_modifier(
-    spark: Any, options: Mapping[str, Any], session: Mapping[str, str], merger: Merger | None, lock: Lock | None
-) -> Modifier:
-    """Return the modifier that changes a table on Spark's workers.
-
-    Raises:
-        HoodieError: there is no table, or an option is not valid.
-    """
-    parsed = LoadOptions.parse(to_option_texts(options), session)
-    snapshot = open_table(parsed)
-    chosen = find_session_merger(spark, snapshot.config, parsed.hoodie, merger)
-    opened = WriteSession.open(snapshot, options=parsed.hoodie, lock=lock, merger=chosen)
-    return Modifier(opened, chosen, SparkEngine(spark, chosen), read_sql_settings(spark))

@@ -1,11 +1,16 @@
 """Assign the records of a write to files, by operation and index: look keys up, then choose files.
 
 Agrees with the operations of Hudi's ``BaseSparkCommitActionExecutor``: tagging by the index, then a partitioner.
+
+The partitions to replace are named by paths (Hudi ``HoodieSparkSqlWriter.resolvePartitionWildcards``). ``*`` stands
+for any characters, including slashes. If folders are bare values, ``city=sf`` stands for ``sf`` unless a partition has
+that very name. Paths without a partition stand for nothing, as in Java, unless the caller forbids it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +18,8 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.arrow.fields import find_field_type, read_field_values
-from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.formats.names import check_partition
 from hoodie_py.options.write import (
     BULK_INSERT_SORT,
     BULK_INSERT_SORT_COLUMNS,
@@ -24,15 +30,14 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import KeyLookup
 from hoodie_py.writer.index.tagging import tag
 from hoodie_py.writer.keygen.generator import KeyGenerator
-from hoodie_py.writer.partitioner.assign import (
+from hoodie_py.writer.pipeline.assign import (
     AssignedRecords,
     assign_files,
     assign_new_bucket_files,
     assign_new_files,
+    choose_filled,
     list_slices_of,
 )
-from hoodie_py.writer.partitioner.fill import Fill, choose_fill
-from hoodie_py.writer.partitioner.small_files import choose_small_files
 from hoodie_py.writer.precombine.combine import needs_combining
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
@@ -74,15 +79,14 @@ def assign_records(
     if is_bucket or operation in LOOKED_UP:
         tagged, only_logs = tag_records(), is_non_blocking(operation, settings)
         slices = list_slices_of(tagged.records, snapshot)
-        fill = choose_fill(operation, snapshot, settings, merger)
-        small = [] if fill is Fill.NONE else choose_small_files(snapshot, slices, settings)
+        small, fill = choose_filled(operation, snapshot, settings, merger, lambda: slices)
         return assign_files(tagged, slices, file_bytes, small, fill, only_logs=only_logs)
     if operation is WriteOperation.BULK_INSERT:
         return assign_new_files(_sort(records, settings.options), file_bytes)
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
         records = _apply_duplicate_policy(tag_records(), policy)
-    fill = choose_fill(operation, snapshot, settings, merger)
-    small = [] if fill is Fill.NONE else choose_small_files(snapshot, list_slices_of(records, snapshot), settings)
+    here = partial(list_slices_of, records, snapshot)
+    small, fill = choose_filled(operation, snapshot, settings, merger, here)
     return assign_new_files(records, file_bytes, small, fill)
 
 
@@ -190,3 +194,102 @@ def _sort(records: WriteRecords, options: Mapping[str, str]) -> WriteRecords:
         values["1"] = records.keys
     keys = [(name, "ascending") for name in values]
     return records.take(pc.sort_indices(pa.table(values), sort_keys=keys))
+
+
+_WILD = "*"
+_ENCODED = "%2A"  # Spark SQL encodes it
+_SHOWN_PATHS = 20
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """Return the paths in an option, which are joined by commas."""
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def choose_partitions(snapshot: Snapshot, paths: Iterable[str], *, missing_ok: bool = True) -> list[str]:
+    """Return the partitions of the table that some paths stand for, sorted.
+
+    Raises:
+        InvalidQueryError: the table has no partitions, a path leads out of it, or no path was given; or a path stands
+            for no partition and ``missing_ok`` is False.
+    """
+    wanted = [_check(each) for each in paths]
+    if not wanted:
+        raise InvalidQueryError("No partition was named.", hint="Give the paths of partitions, such as 'city=sf'.")
+    if not snapshot.config.is_partitioned:
+        raise InvalidQueryError("The table has no partitions.", hint="Overwrite the table, or delete by a filter.")
+    every = snapshot.view.list_paths()
+    fields = () if snapshot.config.hive_style_partitioning else snapshot.config.partition_fields
+    found: set[str] = set()
+    for each in wanted:
+        meant = _find(every, each) or _find(every, _drop_fields(each, fields))
+        if not meant and not missing_ok:
+            raise make_missing_error(every, each)
+        found.update(meant)
+    return sorted(found)
+
+
+def make_missing_error(every: Iterable[str], path: str) -> InvalidQueryError:
+    """Return the error for a path that stands for no partition; it names the table's partitions."""
+    names = sorted(every)
+    more = len(names) - _SHOWN_PATHS
+    shown = ", ".join(names[:_SHOWN_PATHS]) + (f" and {more:,} more" if more > 0 else "")
+    return InvalidQueryError(
+        f"The table has no partition {path[:200]!r}.", hint=f"There are: {shown}." if names else "It has none at all."
+    )
+
+
+def _find(every: Iterable[str], path: str) -> set[str]:
+    if _WILD not in path:
+        return {path}.intersection(every)
+    pieces = path.split(_WILD)
+    return {each for each in every if _matches(each, pieces)}
+
+
+def _drop_fields(path: str, fields: Sequence[str]) -> str:
+    """Return a path without the names of fields before its values, which are in the order of the fields."""
+    parts = path.split("/")
+    names = [*fields, *[""] * len(parts)]
+    return "/".join(part.removeprefix(f"{name}=") if name else part for part, name in zip(parts, names, strict=False))
+
+
+def check_rows_inside(named: Sequence[str], touched: Sequence[str]) -> list[str]:
+    """Return the partitions that a caller named for an overwrite, if all rows lie in them.
+
+    Raises:
+        InvalidQueryError: a path leads out of the table, has a wildcard, or rows lie elsewhere.
+    """
+    paths = [_check(each) for each in named]
+    wild = [each for each in paths if _WILD in each]
+    if wild or not paths:
+        raise InvalidQueryError(f"An overwrite needs the paths of partitions, not {wild or 'none'}.")
+    outside = sorted(set(touched).difference(paths))
+    if outside:
+        raise InvalidQueryError(
+            f"Rows lie in other partitions than those to overwrite, such as {outside[0][:200]!r}.",
+            hint="Name that partition too, or leave these rows out.",
+        )
+    return paths
+
+
+def _check(path: object) -> str:
+    if not isinstance(path, str) or not path.strip("/"):
+        raise InvalidQueryError(f"{path!r:.100} is not the path of a partition.")
+    try:
+        return check_partition(path.replace(_ENCODED, _WILD).strip("/"))
+    except InvalidTableError as error:
+        raise InvalidQueryError(f"The path {path[:100]!r} leads out of the table.") from error
+
+
+def _matches(path: str, pieces: Sequence[str]) -> bool:
+    """Whether a path consists of the pieces with any characters in between; linear in its length."""
+    first, *middle, last = pieces
+    if not path.startswith(first) or not path.endswith(last) or len(path) < len(first) + len(last):
+        return False
+    at, end = len(first), len(path) - len(last)
+    for each in middle:
+        at = path.find(each, at, end)
+        if at < 0:
+            return False
+        at += len(each)
+    return True

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.partitioner import assign as routing
-from hoodie_py.writer.partitioner.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
+from hoodie_py.writer.pipeline import assign as routing
+from hoodie_py.writer.pipeline.assign import AssignedRecords, assign_files, assign_new_files, list_slices_of
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from tests.writer.written_tables import FILE_BYTES, Kind, put, records, row, tagged
 

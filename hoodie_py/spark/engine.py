@@ -1,13 +1,15 @@
-"""Compaction and clustering in Spark: one Spark task for each file group or set of groups; the driver commits.
+"""SparkEngine: the workers of a Spark session do the work of writes and table services; the driver commits.
 
-Java: ``HoodieCompactor`` and ``RunCompactionActionExecutor`` of hudi-client.
+A write's rows, and the rows that an update changes, stay with the workers (``distributed``). Of a compaction or
+clustering each file group, or set of groups, is a Spark task (Java: ``HoodieCompactor`` and
+``RunCompactionActionExecutor`` of hudi-client).
 
 The largest file groups come first. They are divided among a few Spark jobs that run at the same time. Spark returns the
 rows of a job only when the whole job is done, so several jobs give results, errors and progress while the compaction
 runs. Only DataFrames are used, so classic and Connect sessions behave alike.
 
 Spark may retry a task, or run two copies of it. Each attempt writes a file with its own name and reports it. The driver
-commits the reported files and removes the others (``PlannedService``).
+commits the reported files and removes the others.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -34,30 +36,38 @@ from hoodie_py.spark.attempts import (
     unpack_once,
     unpack_outcome,
 )
+from hoodie_py.spark.distributed.changes import SparkChanges
+from hoodie_py.spark.distributed.jobs import FrameJobs
+from hoodie_py.spark.distributed.rows import FrameRows
 from hoodie_py.spark.mergers import load_mergers, pack_mergers
 from hoodie_py.spark.process import freeze_imports
-from hoodie_py.spark.types import as_spark_schema
+from hoodie_py.spark.types import as_arrow_schema, as_spark_schema
+from hoodie_py.table.scan.task import ScanTask
+from hoodie_py.writer.dml.changes import RowChanges
+from hoodie_py.writer.pipeline.engine import Changes, Rows, Target
 from hoodie_py.writer.services.compaction_task import OnRows
-from hoodie_py.writer.services.runner import R, Task
+from hoodie_py.writer.services.service_run import R, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hoodie_py.writer.services.runner import Runner
+    from hoodie_py.writer.services.service_run import Runner
 
-    Engine = Runner | SparkSession
+    EngineChoice = Runner | SparkSession
 
 JOBS = 16  # most jobs at the same time
 JOB_BYTES = 512 << 20  # least bytes that a job reads: planning a job costs up to a second of processor time
 LARGEST_JOB = 256  # most file groups in a job
 
 
-class SparkRunner:
-    """Runs compaction tasks in a Spark session, classic or Connect.
+class SparkEngine:
+    """The workers of a Spark session, classic or Connect (``Engine``).
 
-    The workers need this package and access to the table. The driver sends them the merger: the given one, or the one
-    that it finds for the table.
+    They need this package and access to the table. The driver sends them the merger: the given one, or the one that it
+    finds for the table. ``jobs``: the jobs of a write.
     """
+
+    jobs: ClassVar[type[FrameJobs]] = FrameJobs
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -87,6 +97,19 @@ class SparkRunner:
                     future.cancel()
                 self._spark.interruptTag(tag)
                 raise
+
+    def list_columns(self, data: Any, target: Target) -> tuple[Any, Sequence[str]]:
+        """As ``Engine.list_columns``; the data is a DataFrame."""
+        del target
+        return data, data.columns
+
+    def key(self, data: Any, target: Target) -> Rows:
+        """As ``Engine.key``; the data is a DataFrame."""
+        return FrameRows(self.jobs(self._spark, data), as_arrow_schema(data.schema), target)
+
+    def find_changes(self, changes: RowChanges, tasks: Sequence[ScanTask], target: Target) -> Changes:
+        """As ``Engine.find_changes``."""
+        return SparkChanges(self._spark, changes, tasks, target.merger)
 
     def _run_job(self, job: _Job, tag: str) -> list[Any]:
         """Run a job; each job has its own thread."""

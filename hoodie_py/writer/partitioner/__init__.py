@@ -1,1 +1,0 @@
-"""Choose the file group that new records go to."""

@@ -1,0 +1,1 @@
+"""Writes, from rows to the commit: one pipeline, whose work on the rows an engine does."""
