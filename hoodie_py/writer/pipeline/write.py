@@ -181,8 +181,10 @@ class Write(Target):
     def commit_tagged(self, tagged: TaggedRecords, schema: OutputSchema, looked_up: bool | None = None) -> WriteResult:
         """Write and commit records whose file groups are known; arguments and errors as for ``commit``."""
         slices = list_slices_of(tagged.records, self.snapshot)
-        routed = assign_files(tagged, slices, self.settings.plan.max_file_size)
-        return self.commit(PlacedRecords(routed, LocalEngine()), schema, looked_up=looked_up)
+        placed = PlacedRecords(assign_files(tagged, slices, self.settings.plan.max_file_size), LocalEngine())
+        # The records were chosen by rows of the table, so conflicts count even if the options say that they do not.
+        session = replace(self.session, settings=replace(self.settings, non_blocking=False))
+        return replace(self, session=session).commit(placed, schema, looked_up=looked_up)
 
     def replace_partitions(self, paths: Sequence[str], *, missing_ok: bool = True) -> WriteResult:
         """Commit that partitions have no file groups any more; errors as for ``Writer.delete_partition``."""
@@ -298,11 +300,7 @@ class Writer:
         with turn_missing_into_conflict(self.session, snapshot):
             tagged = make_deletes_by_filter(snapshot, chosen, self.session.settings.options, self.merger)
             write = self._make_write(snapshot, WriteOperation.DELETE)
-            # The rows were chosen by their values, so the write is checked for conflicts even if others are not.
-            checked = replace(
-                write, session=replace(self.session, settings=replace(write.settings, non_blocking=False))
-            )
-            return checked.commit_tagged(tagged, load_output_schema(snapshot))
+            return write.commit_tagged(tagged, load_output_schema(snapshot))
 
     def _make_write(self, snapshot: Snapshot, operation: WriteOperation) -> Write:
         extra = self.extra_metadata or {}

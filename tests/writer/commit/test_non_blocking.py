@@ -179,6 +179,20 @@ def test_a_checked_write_does_not_pass_over_log_files(tmp_path: Path, monkeypatc
     assert names(base) == {f"k{number}": "w1" for number in range(4)}
 
 
+def test_a_delete_by_a_filter_is_checked_whatever_the_options_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "t"
+    make(base).upsert(rows(range(4), 1), options=BESIDE)
+    with pytest.raises(ConflictError):
+        slowly(
+            monkeypatch,
+            lambda: HoodieTable.open(base).delete("ts > 0", options=BESIDE),
+            lambda: HoodieTable.open(base).upsert(rows(range(4), 2), options=BESIDE),
+        )
+    assert names(base) == {f"k{number}": "w2" for number in range(4)}
+
+
 def test_a_replaced_bucket_needs_another_file_id(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = make(base)
