@@ -16,9 +16,10 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, MergeError, RecordMerger, StorageError, register_merger
 from hoodie_py.reader.merge import registry
-from hoodie_py.spark import engine as compaction
 from hoodie_py.spark.attempts import count_tries, unpack_outcome
-from hoodie_py.spark.engine import JOB_BYTES, JOBS, LARGEST_JOB, SparkEngine, split_tasks
+from hoodie_py.spark.distributed import service_job
+from hoodie_py.spark.distributed.service_job import JOB_BYTES, JOBS, LARGEST_JOB, ServiceJob, split_tasks
+from hoodie_py.spark.engine import SparkEngine
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.pipeline.engine import Engine
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
@@ -101,7 +102,7 @@ def test_how_often_spark_tries(master: str | None, failures: str | None, attempt
 
 def run_job(tasks: list[CompactionTask], attempts: int = 1) -> list[dict[str, Any]]:
     """Run a pickled copy of a job, as a worker does."""
-    job = pickle.loads(pickle.dumps(compaction._Job.from_tasks(tasks, b"", attempts)))
+    job = pickle.loads(pickle.dumps(ServiceJob.from_tasks(tasks, b"", attempts)))
     assert "packed" not in repr(job)
     numbers = pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
     return [row for batch in job(iter([numbers])) for row in batch.to_pylist()]
@@ -175,7 +176,7 @@ def test_every_reference_table_keeps_its_rows(spark: Any, registered: None, name
 
 
 def test_progress_comes_while_it_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "JOB_BYTES", 1)  # a job for each
+    monkeypatch.setattr(service_job, "JOB_BYTES", 1)  # a job for each
     told: list[Progress] = []
     table = HoodieTable.open(writable(PLAIN, tmp_path))
     instant = table.schedule_compaction(options=QUICK)
@@ -225,7 +226,7 @@ def test_files_of_other_attempts_are_removed(spark: Any, tmp_path: Path) -> None
 def test_a_task_that_failed_leaves_nothing_and_the_plan_can_be_run_again(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job_bytes: int
 ) -> None:
-    monkeypatch.setattr(compaction, "JOB_BYTES", job_bytes)
+    monkeypatch.setattr(service_job, "JOB_BYTES", job_bytes)
     base = writable(PLAIN, tmp_path)
     before = rows(HoodieTable.open(base))
     with pytest.raises(StorageError, match=r"The machine went away\. \[path="):
