@@ -7,7 +7,7 @@ import pytest
 from hoodie_py import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import PARTITION_EXTRACTOR, TableConfig
-from hoodie_py.metastore.partition_values import choose_extractor
+from hoodie_py.metastore.sync import choose_extractor
 
 CONFIG = TableConfig("t", 9, MergeMode.COMMIT_TIME_ORDERING, None, None)
 JAVA = "org.apache.hudi.hive."

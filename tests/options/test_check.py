@@ -12,9 +12,15 @@ import pytest
 
 from hoodie_py import HoodieError, HoodieTable, HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.options import undone
-from hoodie_py.options.check import OF_READS, OF_WRITES, check_read_options, check_table_properties, check_write_options
+from hoodie_py.options.check import (
+    OF_READS,
+    OF_WRITES,
+    check_read_options,
+    check_table_properties,
+    check_write_options,
+    list_passed_over,
+)
 from hoodie_py.options.parse import Choice, Flag, Number, Option, Real
-from hoodie_py.options.passed_over import list_passed_over
 from hoodie_py.options.undone import UnsupportedOption
 
 Check = Callable[[Mapping[str, str]], None]

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from hoodie_py.options import undone
-from hoodie_py.options.check import OF_WRITES
-from hoodie_py.options.passed_over import list_passed_over
+from hoodie_py.options.check import OF_WRITES, list_passed_over
 from tests.corpus import ROOT
 
 JAVA = ROOT / "tests" / "data" / "java_options.txt"

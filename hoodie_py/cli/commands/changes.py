@@ -1,9 +1,13 @@
-"""``hoodie changes``: print what commits inserted, updated and deleted, from the table's change data."""
+"""``hoodie changes``: print what commits inserted, updated and deleted, from the table's change data.
+
+Show change data as text: one line per change, with the record's key and the values that changed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,10 +34,13 @@ from hoodie_py.cli.options import (
     import_given_merger,
     parse_storage_options,
 )
+from hoodie_py.cli.values import to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+_OPERATIONS = {"i": "insert", "u": "update", "d": "delete"}
 Where = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Condition on op and ts_ms, such as \"op = 'd'\".")
 ]
@@ -67,7 +74,7 @@ def changes(
         opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
         start, as_structs = range_start or "earliest", kind is not OutputFormat.csv
         make = partial(opened.changes, start, range_end, as_structs, filter=where, merger=import_given_merger(merger))
-        describe = partial(_describe, opened.config.record_key_fields)
+        describe = partial(describe_changes, key_fields=opened.config.record_key_fields)
         if follow:
             follower = opened.follow(
                 start,
@@ -85,7 +92,42 @@ def changes(
             write_scan(make(limit=limit), kind, output)
 
 
-def _describe(key_fields: tuple[str, ...], rows: pa.Table) -> pa.Table:
-    from hoodie_py.cli.rows.changes import describe_changes
+def describe_changes(changes: pa.Table, key_fields: Sequence[str]) -> pa.Table:
+    """Return change data as texts in commit order: commit, operation, key and values.
 
-    return describe_changes(rows, key_fields)
+    ``changes`` has its rows before and after as structs.
+    """
+    import pyarrow as pa
+
+    rows = sorted(changes.to_pylist(), key=lambda row: str(row["ts_ms"]))
+    lines = [_describe_change(row["before"] or {}, row["after"] or {}, key_fields) for row in rows]
+    return pa.table(
+        {
+            "commit": pa.array([row["ts_ms"] for row in rows], pa.string()),
+            "op": pa.array([_OPERATIONS.get(row["op"], row["op"]) for row in rows], pa.string()),
+            "key": pa.array([key for key, _ in lines], pa.string()),
+            "values": pa.array([values for _, values in lines], pa.string()),
+        }
+    )
+
+
+def _describe_change(before: Mapping[str, Any], after: Mapping[str, Any], key_fields: Sequence[str]) -> tuple[str, str]:
+    """Return the key and the values of a change: all of an insert or delete, only the changed ones of an update."""
+    shown = after or before
+    key = ", ".join(to_text(_read(shown, name)) for name in key_fields)
+    names = [name for name in shown if name not in key_fields]
+    if before and after:
+        changed = [name for name in names if before.get(name) != after[name]]
+        return key, ", ".join(f"{name}: {_quote(before.get(name))} → {_quote(after[name])}" for name in changed)
+    return key, ", ".join(f"{name}={_quote(shown[name])}" for name in names)
+
+
+def _read(row: Mapping[str, Any], name: str) -> Any:
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _quote(value: Any) -> str:
+    return "null" if value is None else to_text(value)

@@ -43,11 +43,10 @@ from hoodie_py.table.incremental.commit_range import (
     read_range_metadata,
     resolve_range,
 )
-from hoodie_py.table.incremental.path_glob import compile_glob
-from hoodie_py.table.incremental.range_task import RangeTask
-from hoodie_py.table.incremental.remaining_slices import RemainingSlices
-from hoodie_py.table.incremental.row_range import make_instant_range, make_row_filter
+from hoodie_py.table.incremental.range_task import RangeTask, make_instant_range, make_row_filter
 from hoodie_py.table.incremental.touched_slices import (
+    RemainingSlices,
+    compile_glob,
     find_certain_files,
     find_written_files,
     look_up_files,

@@ -58,8 +58,8 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.writer.indexes.blooms import FileBloom, make_bloom_records
 from hoodie_py.writer.indexes.blooms import list_deleted_keys as list_bloom_keys
 from hoodie_py.writer.indexes.column_ranges import list_deleted_keys, make_records
-from hoodie_py.writer.indexes.expression_checks import check_expression_index
 from hoodie_py.writer.indexes.expression_values import (
+    check_expression_index,
     find_definition,
     find_exact_range,
     find_kind,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie_py.table.dataframes.polars_predicate import push_down
+from hoodie_py.table.dataframes.polars_frame import push_down
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Predicate
 

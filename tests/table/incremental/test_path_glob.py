@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.table.incremental.path_glob import compile_glob
+from hoodie_py.table.incremental.touched_slices import compile_glob
 
 PATH = "/lake/t/2026/11/25/a_1.parquet"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable, HoodieWarning, InvalidTableError
-from hoodie_py.table.view import named_partitions
+from hoodie_py.table.view import file_system_view
 from hoodie_py.table.view.partitions import PARTITION_METAFILES
 from hoodie_py.writer.handles.data_file import PARTITION_METAFILE
 from hoodie_py.writer.rollback.written_files import find_written_files
@@ -102,7 +102,7 @@ def test_no_commit_is_read_where_all_folders_are_plain(tmp_path: Path, monkeypat
     table.upsert([row(0, part="a")], options=QUICK)
     table = table.refresh()
     assert table.schema.names  # which reads a commit
-    monkeypatch.setattr(named_partitions, "_iterate_commits", None)
+    monkeypatch.setattr(file_system_view, "_iterate_commits", None)
     assert table.scan().count() == 1
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.writer.cdc import change_log
-from hoodie_py.writer.cdc.change_log import ChangeLog
-from hoodie_py.writer.cdc.schema import ChangeSchema
+from hoodie_py.writer import cdc
+from hoodie_py.writer.cdc import ChangeLog, ChangeSchema
 from tests.reader.slices import SCHEMA, Version, config_of, reader_of, write_slice
 from tests.writer.change_tables import ChangeBlock, parse_change_file
 
@@ -44,7 +43,7 @@ def test_small_pieces_share_a_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "most"), [("_BLOCK_ROWS", 4), ("_BLOCK_BYTES", 500), ("_BLOCK_BYTES", 1)])
 def test_large_ones_are_split(name: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [each for block in write(tmp_path, updates(40)) for each in block.records]
-    monkeypatch.setattr(change_log, name, most)
+    monkeypatch.setattr(cdc, name, most)
     blocks = write(tmp_path, updates(40))
     assert len(blocks) > 5
     assert all(0 < len(block.records) <= 7 for block in blocks)

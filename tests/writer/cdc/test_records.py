@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import CDC_MODES
-from hoodie_py.writer.cdc.records import make_change_records
-from hoodie_py.writer.cdc.schema import ChangeSchema
+from hoodie_py.writer.cdc import ChangeSchema, make_change_records
 from tests.reader.slices import SCHEMA, Version, bases, config_of, logs, reader_of, write_slice
 
 INSTANT = "20260103000000000"

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.from_arrow import make_schema_text
-from hoodie_py.writer.cdc.schema import ChangeSchema
+from hoodie_py.writer.cdc import ChangeSchema
 
 COLUMNS = pa.schema([("id", pa.string()), ("price", pa.float64())])
 TABLE = make_schema_text(COLUMNS, "t")

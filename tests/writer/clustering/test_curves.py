@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.writer.clustering.curves import interleave, make_numbers, turn_axes
+from hoodie_py.writer.clustering.row_keys import interleave, make_numbers, turn_axes
 
 WORDS = st.lists(st.integers(0, (1 << 64) - 1), min_size=1, max_size=5)
 

@@ -4,7 +4,7 @@ import pytest
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.clustering import DAY_ROLLING, NO_FILTER, RECENT_DAYS, SELECTED_PARTITIONS
-from hoodie_py.writer.clustering.partitions import choose_partitions
+from hoodie_py.writer.clustering.plan import choose_partitions
 
 PATHS = [f"2026-01-0{day}" for day in (1, 3, 2, 5, 4)]
 PLAN = "hoodie.clustering.plan.strategy"

@@ -14,7 +14,7 @@ from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.writer.create.new_table import NewTable
+from hoodie_py.writer.create import NewTable
 from tests.corpus import unpack
 
 _COLUMNS = pa.schema([

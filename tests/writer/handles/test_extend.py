@@ -11,7 +11,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.handles.extend import ExtendTask
+from hoodie_py.writer.handles.create import ExtendTask
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, begun, records, row
 

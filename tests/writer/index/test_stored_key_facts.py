@@ -15,9 +15,8 @@ from hoodie_py import TableFiles
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.index import key_lookup, stored_key_facts
-from hoodie_py.writer.index.key_lookup import KeyLookup, KeyLookupRequest
-from hoodie_py.writer.index.stored_key_facts import StoredKeyFacts
+from hoodie_py.writer.index import key_lookup
+from hoodie_py.writer.index.key_lookup import KeyLookup, KeyLookupRequest, StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 
 Indexed = Callable[[str], Path]
@@ -26,7 +25,7 @@ TABLES = ("global_sql_mor_v9", "partitioned_mor_v9")
 
 @pytest.fixture(autouse=True)
 def _not_even_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_key_facts, "_FEW", 0)
+    monkeypatch.setattr(key_lookup, "_FEW", 0)
 
 
 @pytest.fixture(params=TABLES)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.writer.keygen.time_pattern import TimePattern
+from hoodie_py.writer.keygen.timestamp import TimePattern
 
 _AT = dt.datetime(2026, 3, 4, 5, 6, 7, 89_000, dt.UTC)
 
