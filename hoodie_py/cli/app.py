@@ -1,7 +1,4 @@
-"""The typer application: all subcommands, in the order of ``hoodie --help``, and its texts.
-
-Show the messages of the package's loggers on stderr, for ``hoodie --log-level``.
-"""
+"""The typer application: all subcommands, in the order of ``hoodie --help``, with its texts and its logs."""
 
 from __future__ import annotations
 
@@ -46,6 +43,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+_PACKAGES = ("hoodie_py", "hoodie_storage")
+_LEVELS = ("debug", "info", "warning", "error")
+_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -55,7 +56,7 @@ def _print_version(wanted: bool) -> None:
 
 def _log_messages(level: str | None) -> str | None:
     if level is not None:
-        show_logs(level)
+        _show_logs(level)
     return level
 
 
@@ -118,11 +119,6 @@ def main() -> None:
     app(prog_name="hoodie")
 
 
-_PACKAGES = ("hoodie_py", "hoodie_storage")
-_LEVELS = ("debug", "info", "warning", "error")
-_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
 class _SafeFormatter(logging.Formatter):
     """Formats messages with control characters escaped, so that names from a table cannot change the terminal."""
 
@@ -130,7 +126,7 @@ class _SafeFormatter(logging.Formatter):
         return escape_controls(super().format(record), lines=True)
 
 
-def show_logs(level: str) -> None:
+def _show_logs(level: str) -> None:
     """Send this package's messages of at least this level to stderr.
 
     Raises:

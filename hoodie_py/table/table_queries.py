@@ -1,11 +1,6 @@
-"""The part of ``HoodieTable`` that reads rows: a table's queries.
+"""The part of ``HoodieTable`` that reads rows: a table's queries, and its rows as objects of dataframe libraries.
 
 What only some queries need is imported when they are made.
-
-TableFrames: the rows of a table as the objects of dataframe libraries, in one call.
-
-Each method is a scan of the state that the table object shows. ``scan`` takes more arguments, such as a time of the
-past.
 """
 
 from __future__ import annotations
@@ -37,7 +32,11 @@ if TYPE_CHECKING:
 
 
 class TableQueries:
-    """Queries of a table in the state that this object shows. Nothing is read until rows are asked for."""
+    """Queries of a table in the state that this object shows. Nothing is read until rows are asked for.
+
+    Each method that returns a data frame is one call for a scan. ``scan`` takes more arguments, such as a time of the
+    past.
+    """
 
     _snapshot: Snapshot
 
@@ -344,10 +343,6 @@ class TableQueries:
         """
         snapshot = self._snapshot if as_of is None else self._snapshot.travel_to(as_of)
         return snapshot.read_info(file_slice)
-
-
-class TableFrames(TableQueries):
-    """The rows of a table in the state that this object shows, as data frames."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows through Arrow's C stream interface, so that polars, DuckDB and pandas take a table."""

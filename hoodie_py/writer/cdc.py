@@ -1,20 +1,13 @@
-"""Write change records as the blocks of one change-data log file (Hudi ``HoodieCDCLogger``, ``HoodieCDCDataBlock``).
+"""Make the change records of a write, and write them as the blocks of one change-data log file.
 
-A block is encoded as soon as it has enough rows or bytes, so memory stays bounded.
-
-The schema of change records, by the table's supplemental logging mode (Hudi ``HoodieCDCUtils``).
+The schema of change records depends on the table's supplemental logging mode (Hudi ``HoodieCDCUtils``):
 
     OP_KEY_ONLY         op, record_key
     DATA_BEFORE         op, record_key, before
     DATA_BEFORE_AFTER   op, ts_ms, before, after
 
 ``op`` is i, u or d. ``ts_ms`` is the request time of the commit. ``before`` and ``after`` are rows of the table without
-meta columns. The second image refers to the first one's record by name, as an Avro schema defines a name once.
-
-Make change records from the records that a merge touched (Hudi ``HoodieCDCLogger``).
-
-A new record is an insert, a changed base row an update, a deleted base row a delete. A record that left its base row
-unchanged is no change. Nor is a delete without a base row: no reader has seen such a row.
+meta columns.
 """
 
 from __future__ import annotations
@@ -36,13 +29,71 @@ from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 
+_BLOCK_ROWS = 65_536
+_BLOCK_BYTES = 16 * 1024 * 1024
+
 _KEY_ONLY, _WITH_BEFORE, _WITH_BOTH = CDC_MODES
 _NAMES = {_KEY_ONLY: (OP, KEY), _WITH_BEFORE: (OP, KEY, BEFORE), _WITH_BOTH: (OP, TIME, BEFORE, AFTER)}
+
+_INSERT, _UPDATE, _DELETE = "i", "u", "d"
+
+
+class ChangeLog:
+    """Encodes change records into a sink. ``instant`` is the request time of the commit.
+
+    A block is encoded as soon as it has enough rows or bytes, so memory stays bounded (Hudi ``HoodieCDCLogger``,
+    ``HoodieCDCDataBlock``).
+    """
+
+    def __init__(self, sink: IO[bytes], schema: ChangeSchema, instant: str) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._instant = instant
+        self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+        self._blocks = 0
+
+    def add(self, merged: MergedRecords, store: RowStore) -> None:
+        """Add the changes of a piece of a merge. The store holds its rows.
+
+        Raises:
+            InvalidTableError: a value does not fit the table's schema.
+            StorageError: the disk is full or fails.
+        """
+        records = make_change_records(merged, store, self._schema, self._instant)
+        row_bytes = records.nbytes // max(1, records.num_rows) + 1
+        at_once = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes))
+        for start in range(0, records.num_rows, at_once):
+            part = records.slice(start, at_once)
+            rows, size = part.num_rows, part.num_rows * row_bytes
+            if self._held and (self._rows + rows > _BLOCK_ROWS or self._bytes + size > _BLOCK_BYTES):
+                self._write_block()
+            self._held.append(part)
+            self._rows += rows
+            self._bytes += size
+
+    def finish(self) -> None:
+        """Write what is held; always write at least one block."""
+        # A block without records, if nothing changed: readers of changes treat a missing file as an error.
+        if self._held or not self._blocks:
+            self._write_block()
+
+    def _write_block(self) -> None:
+        records = join_batches(self._held) if self._held else make_empty_batch(self._schema.arrow)
+        avro = self._schema.avro
+        headers = {HeaderKey.INSTANT_TIME: self._instant, HeaderKey.SCHEMA: avro.text}
+        self._sink.write(encode_block(BlockType.CDC_DATA, headers, encode_records(records, avro)))
+        self._held, self._rows, self._bytes = [], 0, 0
+        self._blocks += 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSchema:
-    """The schema of a table's change records, in Avro and in Arrow. ``image`` names the columns of an image."""
+    """The schema of a table's change records, in Avro and in Arrow. ``image`` names the columns of an image.
+
+    The second image refers to the first one's record by name, as an Avro schema defines a name once.
+    """
 
     avro: AvroSchema
     arrow: pa.Schema
@@ -89,9 +140,6 @@ def _allow_nulls(type_: pa.DataType) -> pa.DataType:
     return pa.struct([column.with_nullable(True) for column in type_]) if pa.types.is_struct(type_) else type_
 
 
-_INSERT, _UPDATE, _DELETE = "i", "u", "d"
-
-
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """Some changes. ``before`` and ``after`` are handles of rows, -1 without a row."""
@@ -103,7 +151,12 @@ class _Changes:
 
 
 def make_change_records(merged: MergedRecords, store: RowStore, schema: ChangeSchema, instant: str) -> pa.RecordBatch:
-    """Return the change records of a piece of a merge. ``store`` holds its rows; ``instant`` is the commit's."""
+    """Return the change records of a piece of a merge. ``store`` holds its rows; ``instant`` is the commit's.
+
+    A new record is an insert, a changed base row an update, a deleted base row a delete (Hudi ``HoodieCDCLogger``). A
+    record that left its base row unchanged is no change. Nor is a delete without a base row: no reader has seen such a
+    row.
+    """
     changes = _find_changes(merged)
     count = len(changes.keys)
     arrays = []
@@ -144,53 +197,3 @@ def _make_images(rows: np.ndarray, store: RowStore, names: tuple[str, ...], type
     columns = store.take(rows, names).columns
     mask = from_numpy(missing) if missing.any() else None
     return pa.StructArray.from_arrays(columns, fields=list(type_), mask=mask)
-
-
-_BLOCK_ROWS = 65_536
-_BLOCK_BYTES = 16 * 1024 * 1024
-
-
-class ChangeLog:
-    """Encodes change records into a sink. ``instant`` is the request time of the commit."""
-
-    def __init__(self, sink: IO[bytes], schema: ChangeSchema, instant: str) -> None:
-        self._sink = sink
-        self._schema = schema
-        self._instant = instant
-        self._held: list[pa.RecordBatch] = []
-        self._rows = 0
-        self._bytes = 0
-        self._blocks = 0
-
-    def add(self, merged: MergedRecords, store: RowStore) -> None:
-        """Add the changes of a piece of a merge. The store holds its rows.
-
-        Raises:
-            InvalidTableError: a value does not fit the table's schema.
-            StorageError: the disk is full or fails.
-        """
-        records = make_change_records(merged, store, self._schema, self._instant)
-        row_bytes = records.nbytes // max(1, records.num_rows) + 1
-        at_once = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // row_bytes))
-        for start in range(0, records.num_rows, at_once):
-            part = records.slice(start, at_once)
-            rows, size = part.num_rows, part.num_rows * row_bytes
-            if self._held and (self._rows + rows > _BLOCK_ROWS or self._bytes + size > _BLOCK_BYTES):
-                self._write_block()
-            self._held.append(part)
-            self._rows += rows
-            self._bytes += size
-
-    def finish(self) -> None:
-        """Write what is held; always write at least one block."""
-        # A block without records, if nothing changed: readers of changes treat a missing file as an error.
-        if self._held or not self._blocks:
-            self._write_block()
-
-    def _write_block(self) -> None:
-        records = join_batches(self._held) if self._held else make_empty_batch(self._schema.arrow)
-        avro = self._schema.avro
-        headers = {HeaderKey.INSTANT_TIME: self._instant, HeaderKey.SCHEMA: avro.text}
-        self._sink.write(encode_block(BlockType.CDC_DATA, headers, encode_records(records, avro)))
-        self._held, self._rows, self._bytes = [], 0, 0
-        self._blocks += 1

@@ -1,14 +1,9 @@
-"""Make the properties of a new table.
+"""Create a table: make its properties, then write its folders, and last its properties file, which makes it a table.
 
-They are the properties that Java Hudi 1.2.0 stores for the same table, version by version
+The properties are the ones that Java Hudi 1.2.0 stores for the same table, version by version
 (``HoodieTableMetaClient.TableBuilder``, ``HoodieTableConfig``, ``KeyGenUtils``), with two differences. The create
 schema is always stored, so that a table without commits can be read. New instants are in UTC unless the caller chooses
-otherwise.
-
-Create a table: its folders first, then its properties file, which makes it a table.
-
-If several programs create the same table at once, exactly one succeeds. The other functions convert the arguments of
-``HoodieTable.create`` to the form that ``NewTable`` takes.
+otherwise. Some functions convert the arguments of ``HoodieTable.create`` to the form that ``NewTable`` takes.
 """
 
 from __future__ import annotations
@@ -83,6 +78,9 @@ _NOT_FOR_CALLERS = (
     keys.CHECKSUM, keys.INITIAL_VERSION, keys.TIMELINE_LAYOUT, keys.METADATA_PARTITIONS,
     keys.METADATA_PARTITIONS_INFLIGHT, keys.BOOTSTRAP_BASE_PATH, keys.TABLE_FORMAT,
 )  # fmt: skip
+
+PLACEHOLDER = ".keep"
+_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +330,6 @@ def _parse_partition_type(entry: str) -> str:
     return entry.partition(":")[2].strip().upper()
 
 
-PLACEHOLDER = ".keep"
-_WAIT_SECONDS = 5.0
-
-
 @dataclass(frozen=True, slots=True)
 class CreatedTable:
     """A new table: its files, and the content of its properties file, which is unique."""
@@ -378,6 +372,8 @@ class CreatedTable:
 
 def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
     """Create a table without rows; the result can remove it again.
+
+    If several programs create the same table at once, exactly one succeeds.
 
     Raises:
         ConflictError: a table exists already.

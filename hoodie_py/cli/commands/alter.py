@@ -1,7 +1,4 @@
-"""``hoodie alter``: add, rename, drop, retype and move columns.
-
-``hoodie upgrade`` and ``hoodie downgrade``: convert a table to another table version.
-"""
+"""The subcommands that change a table's columns, ``hoodie alter``, or its version, ``upgrade`` and ``downgrade``."""
 
 from __future__ import annotations
 

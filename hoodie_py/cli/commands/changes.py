@@ -1,6 +1,6 @@
 """``hoodie changes``: print what commits inserted, updated and deleted, from the table's change data.
 
-Show change data as text: one line per change, with the record's key and the values that changed.
+As text, each change is one line with the record's key and the values that changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from hoodie_py.cli.values import to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
 
 _OPERATIONS = {"i": "insert", "u": "update", "d": "delete"}
 Where = Annotated[

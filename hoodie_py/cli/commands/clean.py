@@ -1,7 +1,4 @@
-"""``hoodie clean``: remove old file slices that no retained commit needs.
-
-``hoodie archive``: move the oldest instants from the active timeline to the archive.
-"""
+"""The subcommands that put away what is old: ``hoodie clean`` file slices, ``hoodie archive`` instants."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
     from hoodie_py import CleanReport
-
 
 RetainCommits = Annotated[
     int | None,

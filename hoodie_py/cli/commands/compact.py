@@ -1,6 +1,6 @@
-"""``hoodie compact``: merge log files into new base files, in this process or on Spark.
+"""The subcommands for log files: ``hoodie compact`` and ``hoodie log-compact``, in this process or on Spark.
 
-``hoodie log-compact``: join many small log files of a file group into one, in this process or on Spark.
+A compaction merges log files into new base files; a log compaction joins the small log files of a file group into one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""``hoodie savepoint``: keep a table as it was at a commit; list and delete savepoints.
+"""The subcommands that take a table back: ``hoodie savepoint``, ``hoodie restore`` and ``hoodie rollback``.
 
-``hoodie restore``: take a table back to a savepoint.
-
-``hoodie rollback``: undo an instant that has not completed.
+A savepoint keeps a table as it was at a commit. A restore goes back to a savepoint. A rollback undoes one instant that
+has not completed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from hoodie_py.cli.values import format_size
 
 if TYPE_CHECKING:
     from hoodie_py import RollbackReport
-
 
 Instant = Annotated[
     str | None,

@@ -1,6 +1,7 @@
-"""``hoodie write``: write the rows of a file to a table; ``--create`` creates the table first.
+"""The subcommands that change rows: ``hoodie write`` and ``hoodie delete-partition``.
 
-``hoodie delete-partition``: delete all rows of partitions by one replace commit.
+``write`` takes rows from a file; with ``--create`` it creates the table first. ``delete-partition`` deletes all rows of
+partitions by one replace commit.
 """
 
 from __future__ import annotations

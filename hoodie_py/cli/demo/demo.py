@@ -1,7 +1,4 @@
-"""``hoodie demo``: create, change, read and compact a small table, and show its files and its merged rows.
-
-The output of ``hoodie demo``: headings, code, files, log blocks, and merged rows beside base rows.
-"""
+"""``hoodie demo``: create, change, read and compact a small table, and show its files and its merged rows."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
     from hoodie_py.hoodie_table import HoodieTable
 
-
 Keep = Annotated[
     str | None, typer.Option("--keep", metavar="TABLE", help="Keep the table here: a new folder or a URI.")
 ]
@@ -41,6 +37,11 @@ Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Compact t
 
 WIDTH = 88
 LOOKED_INTO = "p1"
+
+COLUMNS = ("id", "name", "price", "ts")
+KEY, _SHOWN = COLUMNS[0], COLUMNS[1:]
+
+Row = Mapping[str, Any]
 
 
 def demo(
@@ -55,7 +56,7 @@ def demo(
     with report_errors(debug):
         from hoodie_py.cli.console import make_stdout
 
-        page = Page(make_stdout(WIDTH))
+        page = _Page(make_stdout(WIDTH))
         options = parse_storage_options(storage_option, endpoint_url) if keep else {}
         with _open_place(keep, options) as uri, ExitStack() as stack:
             name = keep or "TABLE"
@@ -94,7 +95,7 @@ def _open_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
     yield target.uri
 
 
-def _make_table(page: Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
+def _make_table(page: _Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
     from hoodie_py.cli.demo import steps
 
     page.start_part("Make a table")
@@ -104,7 +105,7 @@ def _make_table(page: Page, uri: str, options: Mapping[str, Any]) -> HoodieTable
     return table
 
 
-def _change_table(page: Page, table: HoodieTable) -> None:
+def _change_table(page: _Page, table: HoodieTable) -> None:
     from hoodie_py.cli.demo import steps
 
     titles = {
@@ -123,7 +124,7 @@ def _change_table(page: Page, table: HoodieTable) -> None:
         page.say(str(step(table)), "dim")
 
 
-def _show_merge(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
+def _show_merge(page: _Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
     """Show the files, log blocks and merged rows of the table, and return the rows."""
     from hoodie_py.cli.demo.merge_view import collect_key_merges
 
@@ -132,14 +133,14 @@ def _show_merge(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any
     page.start_part(f"What the logs of {LOOKED_INTO}/ hold", f"hoodie log {name}/{LOOKED_INTO}/.…log…")
     page.show_blocks(table, LOOKED_INTO)
     page.start_part("What merging did", f"hoodie read {name}")
-    stories = collect_key_merges(table, SHOWN)
+    stories = collect_key_merges(table, _SHOWN)
     page.show_merge(stories)
     page.say("The higher ts wins. Deletes by key carry no ts, so they count by their arrival.", "dim")
-    return list_merged_rows(stories)
+    return _list_merged_rows(stories)
 
 
 def _read_in_spark(
-    page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
+    page: _Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
 ) -> SparkSession | None:
     """Read the table with PySpark and return the session; None if PySpark cannot run."""
     from hoodie_py.cli.console import print_note
@@ -163,16 +164,16 @@ def _read_in_spark(
     return spark
 
 
-def _read_with_own_merger(page: Page, table: HoodieTable, rows: Sequence[Mapping[str, Any]]) -> None:
+def _read_with_own_merger(page: _Page, table: HoodieTable, rows: Sequence[Mapping[str, Any]]) -> None:
     from hoodie_py.cli.demo import steps
 
     page.start_part("Who wins is up to you: a merger of your own")
     page.show_code(steps.read_code(steps.HighestPrice, whole=True), "", steps.read_code(steps.read_merged_by_price))
-    page.show_rows(to_rows(steps.read_merged_by_price(table).to_arrow()), before=rows)
+    page.show_rows(_to_rows(steps.read_merged_by_price(table).to_arrow()), before=rows)
     page.say("k3 keeps the higher price of its base row, and k6 takes the one that came too late.", "dim")
 
 
-def _compact(page: Page, table: HoodieTable, spark: SparkSession | None, rows: Sequence[Mapping[str, Any]]) -> None:
+def _compact(page: _Page, table: HoodieTable, spark: SparkSession | None, rows: Sequence[Mapping[str, Any]]) -> None:
     from hoodie_py.cli.demo import steps
     from hoodie_py.cli.demo.spark import report_spark_errors
 
@@ -185,18 +186,18 @@ def _compact(page: Page, table: HoodieTable, spark: SparkSession | None, rows: S
     page.show_files(after)
     page.start_part("Read it again")
     page.show_code("table.refresh().scan().to_arrow()")
-    found = to_rows(after.scan().to_arrow())
+    found = _to_rows(after.scan().to_arrow())
     page.show_rows(found)
     _check_same_rows(page, found, rows)
 
 
-def _check_same_rows(page: Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+def _check_same_rows(page: _Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
     if list(found) != list(rows):
         raise RuntimeError("The rows differ from those that merging gave before.")
     page.say("The same rows as above.", "green")
 
 
-def _show_next_steps(page: Page, keep: str | None, *, compacted: bool) -> None:
+def _show_next_steps(page: _Page, keep: str | None, *, compacted: bool) -> None:
     place = keep or "my_table"
     commands = [
         *([] if keep else [("hoodie demo --no-compact --keep my_table", "the same table, to keep")]),
@@ -211,14 +212,8 @@ def _show_next_steps(page: Page, keep: str | None, *, compacted: bool) -> None:
     page.say("\nIn Python: docs/quickstart.md, docs/writing.md; in Spark: docs/spark.md")
 
 
-COLUMNS = ("id", "name", "price", "ts")
-KEY, SHOWN = COLUMNS[0], COLUMNS[1:]
-
-Row = Mapping[str, Any]
-
-
-class Page:
-    """Prints the demo: numbered parts of code, results and remarks."""
+class _Page:
+    """Prints the demo: headings, code, files, log blocks, remarks, and merged rows beside base rows."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -288,8 +283,8 @@ class Page:
 
     def show_merge(self, stories: Sequence[KeyMerge]) -> None:
         """Print base rows, log entries and merged rows side by side."""
-        self.say(f"Each record's {', '.join(SHOWN[:-1])} and {SHOWN[-1]}:", "dim")
-        self._console.print(build_merge_table(stories, SHOWN))
+        self.say(f"Each record's {', '.join(_SHOWN[:-1])} and {_SHOWN[-1]}:", "dim")
+        self._console.print(build_merge_table(stories, _SHOWN))
         counts = Counter(story.outcome for story in stories)
         summary = Text(f"{format_count(sum(story.base is not None for story in stories), 'base row')}: ")
         parts = [
@@ -308,12 +303,12 @@ class Page:
         self._console.print(build_table([Column(name) for name in COLUMNS], lines))
 
 
-def to_rows(table: Any) -> list[dict[str, Any]]:
+def _to_rows(table: Any) -> list[dict[str, Any]]:
     """Return the rows of an Arrow table, sorted by key."""
     rows: list[dict[str, Any]] = table.select(COLUMNS).to_pylist()
     return sorted(rows, key=lambda row: str(row[KEY]))
 
 
-def list_merged_rows(stories: Sequence[KeyMerge]) -> list[dict[str, Any]]:
+def _list_merged_rows(stories: Sequence[KeyMerge]) -> list[dict[str, Any]]:
     """Return the merged rows, sorted by key."""
     return [{KEY: story.key, **story.merged} for story in stories if story.merged is not None]

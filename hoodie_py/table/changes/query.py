@@ -1,8 +1,6 @@
-"""Makes the scan of the changes that a range of commits made (Hudi's CDC query, ``CDCRelation``).
+"""Makes and reads the scan of the changes that a range of commits made (Hudi's CDC query, ``CDCRelation``).
 
-ChangesTask: the changes of one file group in a range of commits; small and picklable.
-
-Changes come in the order of the commits. The modules for reading are imported when a task is read.
+The modules for reading are imported when a task is read.
 """
 
 from __future__ import annotations
@@ -40,9 +38,87 @@ if TYPE_CHECKING:
     from hoodie_py.table.filter.predicate import Predicate
 
 
+def make_changes_scan(
+    snapshot: Snapshot,
+    start: AsOf | None = EARLIEST,
+    end: AsOf | None = None,
+    as_structs: bool = False,
+    *,
+    options: Mapping[str, Any] | None = None,
+    **arguments: Unpack[ScanArguments],
+) -> Scan:
+    """Return a scan of the changes of the commits after ``start`` and up to ``end``; see ``HoodieTable.changes``.
+
+    Raises:
+        InvalidQueryError: the table has no change data, a bad range, or an argument that is not valid.
+    """
+    texts = read_option_texts(options)
+    if not snapshot.config.cdc_enabled:
+        raise InvalidQueryError(
+            f"The table has no change data: its property {CDC_ENABLED} is not true.",
+            table=snapshot.config.name,
+            hint=f"Create the table with properties={{{CDC_ENABLED!r}: 'true'}}. On any table incremental() gives the "
+            "rows that changed.",
+        )
+    if AS_OF_INSTANT.find_text(texts) or snapshot.is_time_travel:
+        raise InvalidQueryError("A range of commits has no instant of the past.", hint="Give the range's end instead.")
+    zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
+    span = resolve_range(snapshot.timeline, start, end, texts, zone)
+    images = list_image_fields(snapshot.schema.arrow).names
+    if arguments.get("batch_rows") is None:
+        arguments["batch_rows"] = choose_batch_rows(2 * len(images))
+    return make_query_scan(snapshot, ChangesQuery(span, as_structs), options=texts, **arguments)
+
+
+@dataclass(frozen=True)
+class ChangesQuery:
+    """The changes of a range of commits. ``as_structs``: images are structs, not texts."""
+
+    commit_range: CommitRange
+    as_structs: bool = False
+    kind: str = "cdc"
+
+    def find_schema(self, snapshot: Snapshot) -> pa.Schema:
+        """Return the columns of change data."""
+        return make_change_schema(snapshot.schema.arrow, as_structs=self.as_structs)
+
+    def make_tasks(self, request: Request) -> list[ChangesTask]:
+        """Return one task for each file group that the range touched."""
+        plan = ChangesPlan(request.snapshot, self.commit_range, request.options)
+        return [
+            ChangesTask(
+                steps,
+                _make_info(request, key, steps),
+                self.as_structs,
+                plan.available,
+                request.columns,
+                request.predicate,
+                request.options,
+                request.merger,
+                request.limit,
+            )
+            for key, steps in plan.make_steps()
+        ]
+
+    def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
+        """Yield all tasks at once: commits name the files."""
+        yield self.make_tasks(request)
+
+
+def _make_info(request: Request, key: tuple[str, str], steps: tuple[Step, ...]) -> ReadInfo:
+    """Return the facts for reading the slices of one file group."""
+    info = request.snapshot.read_info(FileSlice(*key, "", None, ()))
+    if request.options.integrity != "strict":
+        return info
+    from hoodie_py.table.view.integrity import find_expected_sizes
+
+    slices = [file_slice for step in steps for file_slice in list_slices(step)]
+    return replace(info, expected_sizes=find_expected_sizes(request.snapshot.timeline, slices))
+
+
 @dataclass(frozen=True, slots=True)
 class ChangesTask:
-    """The changes of one file group that a scan asks for.
+    """The changes of one file group that a scan asks for, in the order of the commits; small and picklable.
 
     ``columns``: the columns of the result. ``limit``: its most rows. ``merger``: replaces the table's merge mode.
     ``available``: which changes are available, for the error if a file is gone.
@@ -140,81 +216,3 @@ class ChangesTask:
         from hoodie_py.table.changes.images import make_change_batch
 
         return make_change_batch(images, replace(self, columns=tuple(needed)).schema)
-
-
-def make_changes_scan(
-    snapshot: Snapshot,
-    start: AsOf | None = EARLIEST,
-    end: AsOf | None = None,
-    as_structs: bool = False,
-    *,
-    options: Mapping[str, Any] | None = None,
-    **arguments: Unpack[ScanArguments],
-) -> Scan:
-    """Return a scan of the changes of the commits after ``start`` and up to ``end``; see ``HoodieTable.changes``.
-
-    Raises:
-        InvalidQueryError: the table has no change data, a bad range, or an argument that is not valid.
-    """
-    texts = read_option_texts(options)
-    if not snapshot.config.cdc_enabled:
-        raise InvalidQueryError(
-            f"The table has no change data: its property {CDC_ENABLED} is not true.",
-            table=snapshot.config.name,
-            hint=f"Create the table with properties={{{CDC_ENABLED!r}: 'true'}}. On any table incremental() gives the "
-            "rows that changed.",
-        )
-    if AS_OF_INSTANT.find_text(texts) or snapshot.is_time_travel:
-        raise InvalidQueryError("A range of commits has no instant of the past.", hint="Give the range's end instead.")
-    zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
-    span = resolve_range(snapshot.timeline, start, end, texts, zone)
-    images = list_image_fields(snapshot.schema.arrow).names
-    if arguments.get("batch_rows") is None:
-        arguments["batch_rows"] = choose_batch_rows(2 * len(images))
-    return make_query_scan(snapshot, ChangesQuery(span, as_structs), options=texts, **arguments)
-
-
-@dataclass(frozen=True)
-class ChangesQuery:
-    """The changes of a range of commits. ``as_structs``: images are structs, not texts."""
-
-    commit_range: CommitRange
-    as_structs: bool = False
-    kind: str = "cdc"
-
-    def find_schema(self, snapshot: Snapshot) -> pa.Schema:
-        """Return the columns of change data."""
-        return make_change_schema(snapshot.schema.arrow, as_structs=self.as_structs)
-
-    def make_tasks(self, request: Request) -> list[ChangesTask]:
-        """Return one task for each file group that the range touched."""
-        plan = ChangesPlan(request.snapshot, self.commit_range, request.options)
-        return [
-            ChangesTask(
-                steps,
-                _make_info(request, key, steps),
-                self.as_structs,
-                plan.available,
-                request.columns,
-                request.predicate,
-                request.options,
-                request.merger,
-                request.limit,
-            )
-            for key, steps in plan.make_steps()
-        ]
-
-    def iterate_tasks(self, request: Request) -> Iterator[Sequence[Task]]:
-        """Yield all tasks at once: commits name the files."""
-        yield self.make_tasks(request)
-
-
-def _make_info(request: Request, key: tuple[str, str], steps: tuple[Step, ...]) -> ReadInfo:
-    """Return the facts for reading the slices of one file group."""
-    info = request.snapshot.read_info(FileSlice(*key, "", None, ()))
-    if request.options.integrity != "strict":
-        return info
-    from hoodie_py.table.view.integrity import find_expected_sizes
-
-    slices = [file_slice for step in steps for file_slice in list_slices(step)]
-    return replace(info, expected_sizes=find_expected_sizes(request.snapshot.timeline, slices))

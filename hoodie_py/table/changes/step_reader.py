@@ -1,17 +1,12 @@
-"""StepReader: reads the changes of one step as rows before and after.
+"""Reads the changes of one step as rows before and after, from a change log or by comparing the rows of a file group.
 
 A change log gives the operations, and the images that it has. Other images are looked up by key: rows before in the
 slice below the commit, rows after in the file that it wrote (Hudi ``CDCFileGroupIterator``).
 
-Compares the rows of a file group before and after a commit, if no file records what it changed.
-
-Copy-on-write files that Java writes while change data is enabled need this in one case: a commit that deletes all old
-rows of a file and inserts others logs nothing, and Java's query shows only the inserts. The comparison also covers
-commits from before change data was enabled, and logs on a base file that repeats a key.
-
-A row that stays has the same key and meta columns, which name the commit that wrote it and the row's number there;
-without meta columns all columns are the same. The other rows pair by key, in their order: they are updates. Rows
-without a pair are deletes and inserts. A state may have a key several times.
+The rows before and after a commit are compared if no file records what the commit changed. Copy-on-write files that
+Java writes while change data is enabled need this in one case: a commit that deletes all old rows of a file and inserts
+others logs nothing, and Java's query shows only the inserts. The comparison also covers commits from before change data
+was enabled, and logs on a base file that repeats a key.
 """
 
 from __future__ import annotations
@@ -48,10 +43,210 @@ from hoodie_py.table.changes.json_text import AVRO, write_json
 from hoodie_py.table.changes.keyed_rows import KeyedRows, SliceRows
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 
+_OPERATIONS = pa.array(["i", "u", "d"])
+_CODES = np.array([INSERT, UPDATE, DELETE], np.int8)
+
 _META = (COMMIT_TIME_FIELD, COMMIT_SEQNO_FIELD)
 
 
-def list_compared_columns(info: ReadInfo, columns: Sequence[str]) -> tuple[str, ...]:
+class StepReader:
+    """Reads steps of one file group. ``sides``: the wanted images, "before" and "after"."""
+
+    def __init__(
+        self,
+        info: ReadInfo,
+        columns: Sequence[str],
+        sides: frozenset[str],
+        options: ReadOptions,
+        merger: Merger | None = None,
+        gate: FoldGate | None = None,
+    ) -> None:
+        self._info = info
+        self._columns = tuple(columns) if sides else ()
+        self._sides = sides
+        self._options = options
+        self._merger = merger
+        self._gate = gate
+        self._schema = make_nullable(info.schema.field(name) for name in self._columns)
+
+    def read(self, step: Step) -> Iterator[Images]:
+        """Yield the changes of a step, commit by commit.
+
+        Raises:
+            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
+        """
+        match step:
+            case WholeSlice():
+                yield from map(Images, self._read_whole(step))
+            case MergedLog():
+                yield from map(Images, self._read_log(step))
+            case ComparedSlices():
+                yield from map(Images, self._compare(step))
+            case ChangeLog():
+                for file in step.files:
+                    try:
+                        yield from self._read_change_log(step, file)
+                    except HoodieError as error:
+                        error.locate(path=file.path, instant=step.instant)
+                        raise
+
+    def _read_log(self, step: MergedLog) -> Iterator[RowChanges]:
+        """Yield the changes of a log, by key; if the base file repeats a key, by comparing whole states."""
+        info = self._limit_info(step.instants[-1], step.state, originals=True)
+        try:
+            yield from LogChangeReader(
+                step.state.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
+            ).read()
+        except RepeatedKeyError:
+            yield from self._compare_states(step)
+
+    def _compare_states(self, step: MergedLog) -> Iterator[RowChanges]:
+        """Yield the changes of a log by comparing the whole slice before and after each commit."""
+        for number, instant in enumerate(step.instants):
+            old, new = (
+                replace(step.state, without=(*step.state.without, *step.instants[at:])) for at in (number, number + 1)
+            )
+            yield from self._compare(ComparedSlices(instant, old, new), originals=True)
+
+    def _limit_info(self, last: str, state: State, *, originals: bool = False) -> ReadInfo:
+        """Return the facts for reading a state as of a commit.
+
+        If each log file belongs to one commit, the slice already has the right files. Up to table version 6 blocks must
+        be selected.
+        """
+        rules = self._info.rules
+        limited = replace(
+            rules,
+            query_instant=last if rules.check_commits else None,
+            check_commits=rules.check_commits or bool(state.without),
+            inflight=rules.inflight | frozenset(state.without),
+            originals=originals,
+        )
+        return replace(self._info, rules=limited)
+
+    def _read_whole(self, step: WholeSlice) -> Iterator[RowChanges]:
+        info = self._limit_info(step.instant, step.state)
+        reader = FileGroupReader(
+            step.state.file_slice, info, self._columns, self._merger, self._options, gate=self._gate
+        )
+        for batch in reader.to_batches():
+            yield make_one_sided(step.instant, batch, is_insert=step.is_insert)
+
+    def _compare(self, step: ComparedSlices, *, originals: bool = False) -> Iterator[RowChanges]:
+        old, new = (
+            SliceRows(
+                state.file_slice,
+                self._limit_info(step.instant, state, originals=originals),
+                _list_compared_columns(self._info, self._columns),
+                self._options,
+                self._merger,
+                self._gate,
+            )
+            for state in (step.before, step.after)
+        )
+        yield from compare_slices(step.instant, old, new, self._columns, self._options)
+
+    def _read_change_log(self, step: ChangeLog, file: LogFile) -> Iterator[Images]:
+        columns = (OP, KEY, BEFORE, AFTER)
+        for batch in read_change_log(file, self._info, self._options, columns):
+            names = batch.schema.names
+            codes = _read_codes(batch)
+            logged = frozenset({BEFORE, AFTER}.intersection(names))
+            if AFTER in names or not self._sides - logged:
+                sides = [self._read_logged(batch, name, codes) for name in (BEFORE, AFTER)]
+                yield Images(RowChanges(step.instant, codes, *sides), logged)
+            else:
+                yield Images(self._look_up(step, batch, codes), logged)
+
+    def _read_logged(self, batch: pa.RecordBatch, side: str, codes: np.ndarray) -> pa.RecordBatch:
+        """Return the images that a change log has."""
+        if side not in self._sides or side not in batch.schema.names:
+            return self._make_nulls(batch.num_rows)
+        images = batch.column(side)
+        if not pa.types.is_struct(images.type):
+            raise CorruptFileError(f"The images {side!r} of a change log are no records.")
+        missing = ~is_valid(images)
+        wrong = missing & (codes != (INSERT if side == BEFORE else DELETE))
+        if wrong.any():
+            raise CorruptFileError(
+                f"A record of a change log lacks the row {side} the change.", record=int(np.flatnonzero(wrong)[0])
+            )
+        fields = [each.name for each in images.type]
+        rows = pa.RecordBatch.from_arrays(images.flatten(), names=fields)
+        filled = conform_batch(rows, self._schema, {**self._info.defaults, **self._info.fallbacks})
+        return self._fill_constants(filled)
+
+    def _fill_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        for at, field in enumerate(self._schema):
+            if field.name in self._info.constants:
+                value = repeat_value(self._info.constants[field.name], field.type, rows.num_rows)
+                rows = rows.set_column(at, field, value)
+        return rows
+
+    def _look_up(self, step: ChangeLog, batch: pa.RecordBatch, codes: np.ndarray) -> RowChanges:
+        """Take the images that a change log lacks from the slices before and after the commit."""
+        if KEY not in batch.schema.names:
+            raise CorruptFileError("A change log has neither the rows after its changes nor their keys.")
+        keys = batch.column(KEY)
+        if not pa.types.is_string(keys.type):
+            raise CorruptFileError("The keys of a change log are no texts.")
+        if keys.null_count:
+            raise CorruptFileError("A record of a change log has no key.")
+        # Each key is looked up once, however many changes of it the batch has.
+        distinct = join_chunks(pa.chunked_array([keys]).unique())
+        numbers = to_numbers(index_in(keys, distinct), -1)
+        found: dict[str, pa.RecordBatch] = {}
+        with ExitStack() as open_rows:
+            for side, state, without in ((BEFORE, step.before, INSERT), (AFTER, step.after, DELETE)):
+                if side in batch.schema.names or side not in self._sides:
+                    found[side] = self._read_logged(batch, side, codes)
+                    continue
+                known = _expect(state, side)
+                info = self._limit_info(step.instant, known)
+                rows = SliceRows(known.file_slice, info, self._columns, self._options, self._merger, self._gate)
+                keyed = open_rows.enter_context(closing(KeyedRows(rows, self._options, distinct)))
+                handles = keyed.load().at[numbers]
+                handles = np.where(codes == without, NO_ROW, handles)
+                lost = (handles == NO_ROW) & (codes != without)
+                if lost.any():
+                    key = keys[int(np.flatnonzero(lost)[0])].as_py()
+                    raise CorruptFileError(f"A change log names a key that has no row {side} the change.", key=key)
+                found[side] = keyed.take(handles, self._columns)
+        return RowChanges(step.instant, codes, found[BEFORE], found[AFTER])
+
+    def _make_nulls(self, count: int) -> pa.RecordBatch:
+        return conform_batch(pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([]))), self._schema)
+
+
+def make_one_sided(instant: str, rows: pa.RecordBatch, *, is_insert: bool) -> RowChanges:
+    """Return rows as inserted or as deleted rows."""
+    codes = np.full(rows.num_rows, INSERT if is_insert else DELETE, np.int8)
+    return RowChanges(instant, codes, rows, rows)  # the side that does not count is never read
+
+
+def _expect(state: State | None, side: str) -> State:
+    if state is None:
+        raise UnsupportedFeatureError(
+            f"A change log without the rows {side} its changes, though the table's logging mode has them.",
+            hint="The logging mode was changed after this commit; start the range later.",
+        )
+    return state
+
+
+def _read_codes(batch: pa.RecordBatch) -> np.ndarray:
+    if OP not in batch.schema.names:
+        raise CorruptFileError("A change log has no operations.")
+    operations = batch.column(OP)
+    if not pa.types.is_string(operations.type):
+        raise CorruptFileError("The operations of a change log are no texts.")
+    found = to_numbers(index_in(operations, _OPERATIONS), -1).astype(np.int64)
+    if (found < 0).any():
+        wrong = int(np.flatnonzero(found < 0)[0])
+        raise CorruptFileError(f"A change log has an unknown operation {operations[wrong].as_py()!r}.", record=wrong)
+    return _CODES[found]
+
+
+def _list_compared_columns(info: ReadInfo, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that a comparison reads to find changes of ``columns``."""
     return tuple(dict.fromkeys((*columns, *(_META if info.config.populate_meta_fields else info.schema.names))))
 
@@ -59,7 +254,11 @@ def list_compared_columns(info: ReadInfo, columns: Sequence[str]) -> tuple[str, 
 def compare_slices(
     instant: str, old: SliceRows, new: SliceRows, columns: Sequence[str], options: ReadOptions
 ) -> Iterator[RowChanges]:
-    """Yield the rows that differ between two states, which have the columns of ``list_compared_columns``.
+    """Yield the rows that differ between two states, which have the columns of ``_list_compared_columns``.
+
+    A row that stays has the same key and meta columns, which name the commit that wrote it and the row's number there;
+    without meta columns all columns are the same. The other rows pair by key, in their order: they are updates. Rows
+    without a pair are deletes and inserts. A state may have a key several times.
 
     Raises:
         HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
@@ -180,204 +379,3 @@ def _pair(before: _Rows, after: _Rows) -> Iterator[tuple[np.ndarray, np.ndarray,
         (INSERT, np.full(np.count_nonzero(come), NO_ROW, np.int64), new[come]),
     ):
         yield np.full(len(first), code, np.int8), first, last
-
-
-_OPERATIONS = pa.array(["i", "u", "d"])
-_CODES = np.array([INSERT, UPDATE, DELETE], np.int8)
-
-
-class StepReader:
-    """Reads steps of one file group. ``sides``: the wanted images, "before" and "after"."""
-
-    def __init__(
-        self,
-        info: ReadInfo,
-        columns: Sequence[str],
-        sides: frozenset[str],
-        options: ReadOptions,
-        merger: Merger | None = None,
-        gate: FoldGate | None = None,
-    ) -> None:
-        self._info = info
-        self._columns = tuple(columns) if sides else ()
-        self._sides = sides
-        self._options = options
-        self._merger = merger
-        self._gate = gate
-        self._schema = make_nullable(info.schema.field(name) for name in self._columns)
-
-    def read(self, step: Step) -> Iterator[Images]:
-        """Yield the changes of a step, commit by commit.
-
-        Raises:
-            HoodieError: files that are missing, corrupt or not supported, or versions that do not merge.
-        """
-        match step:
-            case WholeSlice():
-                yield from map(Images, self._read_whole(step))
-            case MergedLog():
-                yield from map(Images, self._read_log(step))
-            case ComparedSlices():
-                yield from map(Images, self._compare(step))
-            case ChangeLog():
-                for file in step.files:
-                    try:
-                        yield from self._read_change_log(step, file)
-                    except HoodieError as error:
-                        error.locate(path=file.path, instant=step.instant)
-                        raise
-
-    def _read_log(self, step: MergedLog) -> Iterator[RowChanges]:
-        """Yield the changes of a log, by key; if the base file repeats a key, by comparing whole states."""
-        info = self._limit_info(step.instants[-1], step.state, originals=True)
-        try:
-            yield from LogChangeReader(
-                step.state.file_slice, info, step.instants, self._columns, self._merger, self._options, self._gate
-            ).read()
-        except RepeatedKeyError:
-            yield from self._compare_states(step)
-
-    def _compare_states(self, step: MergedLog) -> Iterator[RowChanges]:
-        """Yield the changes of a log by comparing the whole slice before and after each commit."""
-        for number, instant in enumerate(step.instants):
-            old, new = (
-                replace(step.state, without=(*step.state.without, *step.instants[at:])) for at in (number, number + 1)
-            )
-            yield from self._compare(ComparedSlices(instant, old, new), originals=True)
-
-    def _limit_info(self, last: str, state: State, *, originals: bool = False) -> ReadInfo:
-        """Return the facts for reading a state as of a commit.
-
-        If each log file belongs to one commit, the slice already has the right files. Up to table version 6 blocks must
-        be selected.
-        """
-        rules = self._info.rules
-        limited = replace(
-            rules,
-            query_instant=last if rules.check_commits else None,
-            check_commits=rules.check_commits or bool(state.without),
-            inflight=rules.inflight | frozenset(state.without),
-            originals=originals,
-        )
-        return replace(self._info, rules=limited)
-
-    def _read_whole(self, step: WholeSlice) -> Iterator[RowChanges]:
-        info = self._limit_info(step.instant, step.state)
-        reader = FileGroupReader(
-            step.state.file_slice, info, self._columns, self._merger, self._options, gate=self._gate
-        )
-        for batch in reader.to_batches():
-            yield make_one_sided(step.instant, batch, is_insert=step.is_insert)
-
-    def _compare(self, step: ComparedSlices, *, originals: bool = False) -> Iterator[RowChanges]:
-        old, new = (
-            SliceRows(
-                state.file_slice,
-                self._limit_info(step.instant, state, originals=originals),
-                list_compared_columns(self._info, self._columns),
-                self._options,
-                self._merger,
-                self._gate,
-            )
-            for state in (step.before, step.after)
-        )
-        yield from compare_slices(step.instant, old, new, self._columns, self._options)
-
-    def _read_change_log(self, step: ChangeLog, file: LogFile) -> Iterator[Images]:
-        columns = (OP, KEY, BEFORE, AFTER)
-        for batch in read_change_log(file, self._info, self._options, columns):
-            names = batch.schema.names
-            codes = _read_codes(batch)
-            logged = frozenset({BEFORE, AFTER}.intersection(names))
-            if AFTER in names or not self._sides - logged:
-                sides = [self._read_logged(batch, name, codes) for name in (BEFORE, AFTER)]
-                yield Images(RowChanges(step.instant, codes, *sides), logged)
-            else:
-                yield Images(self._look_up(step, batch, codes), logged)
-
-    def _read_logged(self, batch: pa.RecordBatch, side: str, codes: np.ndarray) -> pa.RecordBatch:
-        """Return the images that a change log has."""
-        if side not in self._sides or side not in batch.schema.names:
-            return self._make_nulls(batch.num_rows)
-        images = batch.column(side)
-        if not pa.types.is_struct(images.type):
-            raise CorruptFileError(f"The images {side!r} of a change log are no records.")
-        missing = ~is_valid(images)
-        wrong = missing & (codes != (INSERT if side == BEFORE else DELETE))
-        if wrong.any():
-            raise CorruptFileError(
-                f"A record of a change log lacks the row {side} the change.", record=int(np.flatnonzero(wrong)[0])
-            )
-        fields = [each.name for each in images.type]
-        rows = pa.RecordBatch.from_arrays(images.flatten(), names=fields)
-        filled = conform_batch(rows, self._schema, {**self._info.defaults, **self._info.fallbacks})
-        return self._fill_constants(filled)
-
-    def _fill_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        for at, field in enumerate(self._schema):
-            if field.name in self._info.constants:
-                value = repeat_value(self._info.constants[field.name], field.type, rows.num_rows)
-                rows = rows.set_column(at, field, value)
-        return rows
-
-    def _look_up(self, step: ChangeLog, batch: pa.RecordBatch, codes: np.ndarray) -> RowChanges:
-        """Take the images that a change log lacks from the slices before and after the commit."""
-        if KEY not in batch.schema.names:
-            raise CorruptFileError("A change log has neither the rows after its changes nor their keys.")
-        keys = batch.column(KEY)
-        if not pa.types.is_string(keys.type):
-            raise CorruptFileError("The keys of a change log are no texts.")
-        if keys.null_count:
-            raise CorruptFileError("A record of a change log has no key.")
-        # Each key is looked up once, however many changes of it the batch has.
-        distinct = join_chunks(pa.chunked_array([keys]).unique())
-        numbers = to_numbers(index_in(keys, distinct), -1)
-        found: dict[str, pa.RecordBatch] = {}
-        with ExitStack() as open_rows:
-            for side, state, without in ((BEFORE, step.before, INSERT), (AFTER, step.after, DELETE)):
-                if side in batch.schema.names or side not in self._sides:
-                    found[side] = self._read_logged(batch, side, codes)
-                    continue
-                known = _expect(state, side)
-                info = self._limit_info(step.instant, known)
-                rows = SliceRows(known.file_slice, info, self._columns, self._options, self._merger, self._gate)
-                keyed = open_rows.enter_context(closing(KeyedRows(rows, self._options, distinct)))
-                handles = keyed.load().at[numbers]
-                handles = np.where(codes == without, NO_ROW, handles)
-                lost = (handles == NO_ROW) & (codes != without)
-                if lost.any():
-                    key = keys[int(np.flatnonzero(lost)[0])].as_py()
-                    raise CorruptFileError(f"A change log names a key that has no row {side} the change.", key=key)
-                found[side] = keyed.take(handles, self._columns)
-        return RowChanges(step.instant, codes, found[BEFORE], found[AFTER])
-
-    def _make_nulls(self, count: int) -> pa.RecordBatch:
-        return conform_batch(pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([]))), self._schema)
-
-
-def make_one_sided(instant: str, rows: pa.RecordBatch, *, is_insert: bool) -> RowChanges:
-    """Return rows as inserted or as deleted rows."""
-    codes = np.full(rows.num_rows, INSERT if is_insert else DELETE, np.int8)
-    return RowChanges(instant, codes, rows, rows)  # the side that does not count is never read
-
-
-def _expect(state: State | None, side: str) -> State:
-    if state is None:
-        raise UnsupportedFeatureError(
-            f"A change log without the rows {side} its changes, though the table's logging mode has them.",
-            hint="The logging mode was changed after this commit; start the range later.",
-        )
-    return state
-
-
-def _read_codes(batch: pa.RecordBatch) -> np.ndarray:
-    if OP not in batch.schema.names:
-        raise CorruptFileError("A change log has no operations.")
-    operations = batch.column(OP)
-    if not pa.types.is_string(operations.type):
-        raise CorruptFileError("The operations of a change log are no texts.")
-    found = to_numbers(index_in(operations, _OPERATIONS), -1).astype(np.int64)
-    if (found < 0).any():
-        wrong = int(np.flatnonzero(found < 0)[0])
-        raise CorruptFileError(f"A change log has an unknown operation {operations[wrong].as_py()!r}.", record=wrong)
-    return _CODES[found]

@@ -1,11 +1,8 @@
 """A scan as a polars LazyFrame: columns, conditions and a number of rows are pushed down on collect.
 
-Translates a polars expression to nodes of a filter, as far as both mean the same.
-
-polars hands a source the predicate with its types resolved: literals have their columns' types, and casts are explicit.
-Its JSON form is read. polars and Spark agree on nulls (three-valued logic), NaN (equal to itself and above all other
-numbers), -0.0 (equal to 0.0) and text (ordered by bytes). Unknown parts have no node, and polars applies the predicate
-again.
+A condition is pushed down as far as a filter node means the same. polars and Spark agree on nulls (three-valued logic),
+NaN (equal to itself and above all other numbers), -0.0 (equal to 0.0) and text (ordered by bytes). Unknown parts have
+no node, and polars applies the predicate again.
 """
 
 from __future__ import annotations
@@ -28,6 +25,7 @@ from hoodie_py.table.filter.predicate import And, IsNull, Like, Node, Not, Or, P
 if TYPE_CHECKING:
     import polars
 
+_LEAST = "1.20"
 
 _COMPARE = {
     "Eq": "=",
@@ -42,6 +40,60 @@ _WIDE = {"Int16": pa.int16(), "Int32": pa.int32(), "Int64": pa.int64(), "Float64
 _BOUNDS = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
 _ANDS, _ORS = ("And", "LogicalAnd"), ("Or", "LogicalOr")
 _FORM_ERRORS = (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, pa.ArrowException)
+
+
+def make_lazy_frame(source: RowSource) -> polars.LazyFrame:
+    """Return a LazyFrame of a scan.
+
+    Raises:
+        UnsupportedFeatureError: polars is missing, or too old to take sources from other packages.
+    """
+    pl = import_extra("polars")
+    try:
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise UnsupportedFeatureError(
+            f"Version {pl.__version__} of polars takes no sources from other packages.",
+            hint=f"Install polars {_LEAST} or newer.",
+        ) from error
+    wanted = {
+        "schema": pl.from_arrow(source.schema.empty_table()).schema,
+        "is_pure": True,  # a scan is pinned
+        "explain_name": "HUDI",
+        "explain_detail": repr(source),
+    }
+    known = inspect.signature(register_io_source).parameters
+    frame: polars.LazyFrame = register_io_source(
+        _Source(source), **{name: value for name, value in wanted.items() if name in known}
+    )
+    return frame
+
+
+class _Source:
+    """The function that polars calls for the rows of a scan."""
+
+    def __init__(self, source: RowSource) -> None:
+        self._source = source
+
+    def __call__(
+        self, columns: list[str] | None, predicate: polars.Expr | None, rows: int | None, _: int | None
+    ) -> Iterator[polars.DataFrame]:
+        """Yield frames with some columns, of the rows that pass the predicate; ``rows`` limits the rows before it."""
+        pl = import_extra("polars")
+        pushed, is_all = None, predicate is None
+        # A limit counts rows before the predicate, so with a limit nothing may be pushed down.
+        if predicate is not None and rows is None and self._source.limit is None:
+            pushed, is_all = push_down(predicate, self._source.schema)
+        scan = self._source.narrow(columns, pushed, rows)
+        with closing(_as_generator(scan)) as batches:
+            for batch in batches:
+                frame: polars.DataFrame = pl.from_arrow(batch)
+                yield frame if is_all else frame.filter(predicate)
+
+
+def _as_generator(source: RowSource) -> Any:
+    batches: Iterator[pa.RecordBatch] = source.to_batches()
+    return batches
 
 
 def push_down(expression: polars.Expr, schema: pa.Schema) -> tuple[Predicate | None, bool]:
@@ -66,7 +118,11 @@ def _serialize(expression: polars.Expr) -> str:
 
 
 class _Reader:
-    """Reads trees of polars expressions against the columns of a scan."""
+    """Reads trees of polars expressions against the columns of a scan.
+
+    polars hands a source the predicate with its types resolved: literals have their columns' types, and casts are
+    explicit. Its JSON form is read.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -198,60 +254,3 @@ _FUNCTIONS: dict[tuple[str, str], Callable[..., Node | None]] = {
     ("Boolean", "IsBetween"): _is_between,
     ("StringExpr", "StartsWith"): _starts_with,
 }
-
-
-_LEAST = "1.20"
-
-
-def make_lazy_frame(source: RowSource) -> polars.LazyFrame:
-    """Return a LazyFrame of a scan.
-
-    Raises:
-        UnsupportedFeatureError: polars is missing, or too old to take sources from other packages.
-    """
-    pl = import_extra("polars")
-    try:
-        from polars.io.plugins import register_io_source
-    except ImportError as error:
-        raise UnsupportedFeatureError(
-            f"Version {pl.__version__} of polars takes no sources from other packages.",
-            hint=f"Install polars {_LEAST} or newer.",
-        ) from error
-    wanted = {
-        "schema": pl.from_arrow(source.schema.empty_table()).schema,
-        "is_pure": True,  # a scan is pinned
-        "explain_name": "HUDI",
-        "explain_detail": repr(source),
-    }
-    known = inspect.signature(register_io_source).parameters
-    frame: polars.LazyFrame = register_io_source(
-        _Source(source), **{name: value for name, value in wanted.items() if name in known}
-    )
-    return frame
-
-
-class _Source:
-    """The function that polars calls for the rows of a scan."""
-
-    def __init__(self, source: RowSource) -> None:
-        self._source = source
-
-    def __call__(
-        self, columns: list[str] | None, predicate: polars.Expr | None, rows: int | None, _: int | None
-    ) -> Iterator[polars.DataFrame]:
-        """Yield frames with some columns, of the rows that pass the predicate; ``rows`` limits the rows before it."""
-        pl = import_extra("polars")
-        pushed, is_all = None, predicate is None
-        # A limit counts rows before the predicate, so with a limit nothing may be pushed down.
-        if predicate is not None and rows is None and self._source.limit is None:
-            pushed, is_all = push_down(predicate, self._source.schema)
-        scan = self._source.narrow(columns, pushed, rows)
-        with closing(_as_generator(scan)) as batches:
-            for batch in batches:
-                frame: polars.DataFrame = pl.from_arrow(batch)
-                yield frame if is_all else frame.filter(predicate)
-
-
-def _as_generator(source: RowSource) -> Any:
-    batches: Iterator[pa.RecordBatch] = source.to_batches()
-    return batches

@@ -1,12 +1,8 @@
 """Bind a filter of any kind: SQL text, a ``pyarrow.compute.Expression``, or a filter that is bound already.
 
-The tree of a ``pyarrow.compute.Expression`` as filter nodes, so that it prunes files.
-
-Arrow reveals an expression's tree only in its serialized form: an Arrow file whose metadata lists calls, fields and
-literals in order, with the values in its columns (``arrow/compute/expression.cc``).
-
-A part that is not known here, or could mean something else as a node, is left out; the expression itself then still
-filters the rows. Arrow's floats follow IEEE: no comparison with NaN is true except ``!=``.
+An expression becomes filter nodes, so that it prunes files. A part that is not known here, or could mean something else
+as a node, is left out; the expression itself then still filters the rows. Arrow's floats follow IEEE: no comparison
+with NaN is true except ``!=``.
 """
 
 from __future__ import annotations
@@ -27,6 +23,20 @@ from hoodie_py.table.filter.exact import belong, compare, find_exact_column, is_
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, IsNull, Literal, Node, Not, Or, Predicate
 from hoodie_py.table.filter.sql_parser import parse_sql
 from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
+
+_COMPARE = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_NOT_A_NUMBER = float("nan")
+_MATCH_NULL = 0  # SetLookupOptions::MATCH: a null matches if the list contains one
+_MOST_ENTRIES = 1_000_000
+
+_Value: TypeAlias = "Node | pa.Array"  # an array of one value is a literal
 
 
 def as_predicate(
@@ -62,26 +72,11 @@ def as_predicate(
 
 def _bind_expression(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bool) -> Predicate:
     """Return known conditions as nodes, which prune files as SQL's do, and the expression itself if it has others."""
-    expression = make_plain_expression(expression)
+    expression = _make_plain_expression(expression)
     whole = from_expression(expression, schema)
     known = find_parts(expression, schema, nan_is_greatest)
     nodes = known.nodes if known.is_all else (*known.nodes, whole.root)
     return Predicate(nodes[0] if len(nodes) == 1 else And(nodes))
-
-
-_COMPARE = {
-    "equal": "=",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
-_NOT_A_NUMBER = float("nan")
-_MATCH_NULL = 0  # SetLookupOptions::MATCH: a null matches if the list contains one
-_MOST_ENTRIES = 1_000_000
-
-Value: TypeAlias = "Node | pa.Array"  # an array of one value is a literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def find_parts(expression: pc.Expression, schema: pa.Schema, nan_is_greatest: bo
         return Parts((), is_all=False)
 
 
-def make_plain_expression(expression: pc.Expression) -> pc.Expression:
+def _make_plain_expression(expression: pc.Expression) -> pc.Expression:
     """Return an expression whose literals have plain layouts, as all columns do: Arrow compares only equal layouts."""
     try:
         entries = _read_entries(expression)
@@ -171,7 +166,11 @@ def _read_metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
 
 
 class _Tree:
-    """Reads a serialized expression from its first entry to its last."""
+    """Reads a serialized expression from its first entry to its last.
+
+    Arrow reveals an expression's tree only in its serialized form: an Arrow file whose metadata lists calls, fields and
+    literals in order, with the values in its columns (``arrow/compute/expression.cc``).
+    """
 
     def __init__(
         self, entries: list[tuple[str, str]], values: pa.RecordBatch, schema: pa.Schema, nan_is_greatest: bool
@@ -198,7 +197,7 @@ class _Tree:
         self._place += 1
         return entry
 
-    def _read(self) -> Value | None:
+    def _read(self) -> _Value | None:
         """Read one expression; None if there is no node for it."""
         kind, text = self._take()
         if kind == "literal":
@@ -221,22 +220,22 @@ class _Tree:
         make = _CALLS.get(text)
         return None if make is None or any(each is None for each in arguments) else make(text, arguments, options)
 
-    def _read_nested(self, depth: int) -> Value | None:
+    def _read_nested(self, depth: int) -> _Value | None:
         entries = [self._take() for _ in range(depth)]
         return find_exact_column([name for _, name in entries], self._schema)
 
-    def _as_condition(self, value: Value | None) -> Node | None:
+    def _as_condition(self, value: _Value | None) -> Node | None:
         return value if isinstance(value, Node) and pat.is_boolean(value.type) else None
 
 
-def _compare_plainly(name: str, arguments: list[Value]) -> Node | None:
+def _compare_plainly(name: str, arguments: list[_Value]) -> Node | None:
     left, right = arguments
     if isinstance(left, Column) and isinstance(right, pa.Array) and pat.is_float32(left.type):
         left = widen(left, pa.float64()) if pat.is_float64(right.type) else left
     return compare(_COMPARE[name], left, right)
 
 
-def _make_comparison(name: str, arguments: list[Value], _: pa.StructArray | None) -> Node | None:
+def _make_comparison(name: str, arguments: list[_Value], _: pa.StructArray | None) -> Node | None:
     node = _compare_plainly(name, arguments)
     if node is None:
         return None
@@ -251,25 +250,25 @@ def _make_comparison(name: str, arguments: list[Value], _: pa.StructArray | None
     return node
 
 
-def _make_junction(name: str, arguments: list[Value], _: pa.StructArray | None) -> Node | None:
+def _make_junction(name: str, arguments: list[_Value], _: pa.StructArray | None) -> Node | None:
     if not all(isinstance(each, Node) and pat.is_boolean(each.type) for each in arguments):
         return None
     return And(tuple(arguments)) if name == "and_kleene" else Or(tuple(arguments))
 
 
-def _make_not(_: str, arguments: list[Value], __: pa.StructArray | None) -> Node | None:
+def _make_not(_: str, arguments: list[_Value], __: pa.StructArray | None) -> Node | None:
     (child,) = arguments
     return Not(child) if isinstance(child, Node) and pat.is_boolean(child.type) else None
 
 
-def _make_is_null(name: str, arguments: list[Value], options: pa.StructArray | None) -> Node | None:
+def _make_is_null(name: str, arguments: list[_Value], options: pa.StructArray | None) -> Node | None:
     (child,) = arguments
     if not isinstance(child, Node) or (options is not None and options.field("nan_is_null")[0].as_py()):
         return None
     return Not(IsNull(child)) if name == "is_valid" else IsNull(child)
 
 
-def _make_is_in(_: str, arguments: list[Value], options: pa.StructArray | None) -> Node | None:
+def _make_is_in(_: str, arguments: list[_Value], options: pa.StructArray | None) -> Node | None:
     (child,) = arguments
     if not isinstance(child, Node) or options is None:
         return None
@@ -279,7 +278,7 @@ def _make_is_in(_: str, arguments: list[Value], options: pa.StructArray | None) 
     return None if node is None else is_true_or_false(node)
 
 
-def _make_if_else(_: str, arguments: list[Value], __: pa.StructArray | None) -> Node | None:
+def _make_if_else(_: str, arguments: list[_Value], __: pa.StructArray | None) -> Node | None:
     """Return the node for ``x in (...)`` as SQL engines write it in Arrow: null where x is null."""
     test, then, otherwise = arguments
     if not isinstance(then, And) or not isinstance(otherwise, pa.Array) or otherwise.null_count != 1:
@@ -288,7 +287,7 @@ def _make_if_else(_: str, arguments: list[Value], __: pa.StructArray | None) -> 
     return listed if isinstance(listed, InList) and test == Not(IsNull(listed.child)) else None
 
 
-_CALLS: dict[str, Callable[[str, list[Value], pa.StructArray | None], Node | None]] = {
+_CALLS: dict[str, Callable[[str, list[_Value], pa.StructArray | None], Node | None]] = {
     **dict.fromkeys(_COMPARE, _make_comparison),
     "and_kleene": _make_junction,
     "or_kleene": _make_junction,

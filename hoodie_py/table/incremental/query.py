@@ -4,10 +4,10 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
 
 * Only files that the range's commits wrote are read, and they merge only with each other (``touched_slices``). Rows of
   earlier commits in a base file do not merge either. Partial updates are the exception (``range_task``).
-* A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
+* A row is in the result if a commit of the range wrote it (``range_task``). Deleted records are not.
 * If a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
   same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
-  They are the latest slices or, for a range with an end, what is left of the slices at its end (``remaining_slices``).
+  They are the latest slices or, for a range with an end, what is left of the slices at its end (``touched_slices``).
   Java reads the latest slices if any file is gone that a commit of the range wrote, and so do its options here.
 """
 

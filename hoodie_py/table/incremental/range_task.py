@@ -1,15 +1,10 @@
 """RangeTask: the rows of one file slice that a range of commits wrote.
 
-Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
-range. Only the log blocks show this, so the task finds out when it reads them; it then reads the whole slice as of the
-range's last commit, with the same filter. (Java 1.2.0 fails there, or shows nulls.) If slices of the table stand in for
-files that are gone, it reads the slice as it is.
-
-Which rows a range of commits wrote: rows whose ``_hoodie_commit_time`` is the request time of one of its commits.
-
-Up to table version 6, Java compares with the first and the last commit (``MergeOnReadIncrementalRelationV1``); from
-version 8 on, with the set of the commits (``V2``). A set of many commits is written as an interval with exceptions,
-which is small and equivalent, as rows only have request times of committed writes.
+These are the rows whose ``_hoodie_commit_time`` is the request time of one of the range's commits. Partial updates
+(MERGE INTO) store only the columns that they set. The others come from versions that may lie before the range. Only the
+log blocks show this, so the task finds out when it reads them; it then reads the whole slice as of the range's last
+commit, with the same filter. (Java 1.2.0 fails there, or shows nulls.) If slices of the table stand in for files that
+are gone, it reads the slice as it is.
 """
 
 from __future__ import annotations
@@ -34,6 +29,9 @@ from hoodie_py.table.view.committed_logs import CommittedLogs
 
 if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
+
+_TEXT = pa.string()
+_TIME = Column((COMMIT_TIME_FIELD,), _TEXT)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,12 +101,12 @@ class RangeTask(ScanTask):
         return ScanTask(file_slice, info, self.columns, self.predicate, self.options, self.merger, self.limit)
 
 
-_TEXT = pa.string()
-_TIME = Column((COMMIT_TIME_FIELD,), _TEXT)
-
-
 def make_instant_range(commit_range: CommitRange, committed: Collection[str]) -> InstantRange:
     """Return the request times of a range's rows; ``committed`` has the request times of all known writes.
+
+    Up to table version 6, Java compares with the first and the last commit (``MergeOnReadIncrementalRelationV1``); from
+    version 8 on, with the set of the commits (``V2``). A set of many commits is written as an interval with exceptions,
+    which is small and equivalent, as rows only have request times of committed writes.
 
     The range must have commits, or compare request times with both ends in the archive.
     """

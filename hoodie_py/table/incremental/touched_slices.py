@@ -1,6 +1,6 @@
-"""Builds the file slices that a range of commits wrote (Hudi ``MergeOnReadIncrementalRelationV2``).
+"""Builds the file slices that a range of commits wrote, or finds what is left of the table's slices if files are gone.
 
-The rules (F4.13, F4.14a):
+The rules (F4.13, F4.14a; Hudi ``MergeOnReadIncrementalRelationV2``):
 
 * Slices have only files that the write statistics of the range's commits name. So log files merge with a base file only
   if the range wrote both.
@@ -9,22 +9,7 @@ The rules (F4.13, F4.14a):
   all commits of the range. That slice is read, too. (Hudi 1.2.0 leaves it out, and with it the rows of the commit.)
 * No folder is listed. Files that cleans may have removed are looked up once; up to table version 6 all files are, as
   log files grow there. The others have the size in the statistics.
-
-Matches the paths of file slices with a Hadoop glob (``org.apache.hadoop.fs.GlobPattern``).
-
-``*`` matches any text, slashes included, ``?`` one character, ``[a-c]`` and ``[^a]`` one of a set, ``{x,y}`` one of
-several texts. A backslash makes the next character literal.
-
-Finds what is left of the file slices that a table had at the end of a range, if files of the range are gone.
-
-* Of each file group the slice at the range's end counts, if no clean removed files of it; else the oldest later slice
-  that is whole. Everything that completed after the range is left out of it: log files, and blocks of log files that
-  several commits wrote. So rows that were changed after the range are found as long as some file has them. (Java 1.2.0
-  reads the latest slices, which lack them.)
-* A clustering after the range moved rows, which keep their commit times. Either the groups that it read count, or those
-  that it wrote. Groups that clusterings join, one after another, are judged together: the older ones count if all of
-  them exist.
-* Groups that an overwrite replaced after the range count as far as they exist.
+* If files of the range are gone, ``RemainingSlices`` stand in for its slices.
 """
 
 from __future__ import annotations
@@ -50,6 +35,8 @@ from hoodie_py.table.view.slicing import make_all_slices, make_slice
 from hoodie_py.table.view.visibility import GroupKey, Visibility
 
 FilesByPartition = Mapping[str, Sequence[FileInfo]]
+
+_LONGEST = 4096
 
 
 def find_written_files(commits: Iterable[CommitMetadata], keep: Callable[[str], bool]) -> dict[str, dict[str, int]]:
@@ -130,11 +117,12 @@ def make_touched_slices(
     return slices
 
 
-_LONGEST = 4096
-
-
 def compile_glob(glob: str) -> re.Pattern[str]:
     """Return the regular expression that matches a whole path.
+
+    The glob is Hadoop's (``org.apache.hadoop.fs.GlobPattern``): ``*`` matches any text, slashes included, ``?`` one
+    character, ``[a-c]`` and ``[^a]`` one of a set, ``{x,y}`` one of several texts. A backslash makes the next character
+    literal.
 
     Raises:
         InvalidQueryError: a bracket or brace is not closed, or the glob is too long.
@@ -182,7 +170,7 @@ def _make_error(glob: str) -> InvalidQueryError:
     return InvalidQueryError(f"{RANGE_PATH_GLOB} is no glob: {glob[:100]!r}.", hint="Close every [ and {.")
 
 
-class PastVisibility(Visibility):
+class _PastVisibility(Visibility):
     """Which instants counted at the time ``end``, when later ones had not completed."""
 
     def __init__(self, timeline: TableTimeline, end: str, *, by_request_time: bool) -> None:
@@ -204,6 +192,15 @@ class PastVisibility(Visibility):
 class RemainingSlices:
     """What is left of a table's slices at the time ``end``, inclusive. ``view``: the current view.
 
+    * Of each file group the slice at the range's end counts, if no clean removed files of it; else the oldest later
+      slice that is whole. Everything that completed after the range is left out of it: log files, and blocks of log
+      files that several commits wrote. So rows that were changed after the range are found as long as some file has
+      them. (Java 1.2.0 reads the latest slices, which lack them.)
+    * A clustering after the range moved rows, which keep their commit times. Either the groups that it read count, or
+      the groups that it wrote. Groups that clusterings join, one after another, are judged together: the older ones
+      count if all of them exist.
+    * Groups that an overwrite replaced after the range count as far as they exist.
+
     Raises:
         CorruptFileError, InvalidTableError: the timeline is damaged.
         StorageError: the store refused.
@@ -212,7 +209,7 @@ class RemainingSlices:
     def __init__(self, view: FileSystemView, end: str, *, by_request_time: bool) -> None:
         self._view = view
         self._now = view.visibility
-        self._then = PastVisibility(view.timeline, end, by_request_time=by_request_time)
+        self._then = _PastVisibility(view.timeline, end, by_request_time=by_request_time)
         self._end = end
         self._removed = _collect_removed(read_cleans(view.timeline, ""))
 

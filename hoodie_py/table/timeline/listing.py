@@ -1,19 +1,14 @@
-"""The active timeline from the names in its folder; listing again costs only what has changed since.
+"""The active timeline from the names in its folder, without writes that a rollback has undone.
 
 * One listing gives the timeline, and names alone hold all facts. So listings with the same names give the same
-  timeline. New names are added to the timeline of the earlier listing.
+  timeline. New names are added to the timeline of the earlier listing, so listing again costs only what has changed.
 * If a name is gone - a rollback or an archival took place - the timeline is built anew.
-
-Finds completed writes that a rollback has undone.
+* A write that is both completed and rolled back does not count.
 
 Such a write comes from a writer that paused just before it completed the write. Another writer considered it dead and
 rolled the write back, with all files. Then the first writer resumed and wrote the completed file. Usually it notices
 and deletes that file; if it dies first, the file stays. Java Hudi takes it for a completed write whose files are gone.
-
-Here the rollback counts. Readers skip the write, and the next writer deletes the completed file. Two facts identify
-such a write. It has a completed file but no requested or inflight file, which the rollback deleted. And a completed
-rollback names it and was requested after its completion time. (A compaction that was rolled back and run again
-completed after the rollback.)
+Here the rollback counts. Readers skip the write, and the next writer deletes the completed file.
 """
 
 from __future__ import annotations
@@ -30,7 +25,83 @@ from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.table.bounded import read_bounded
 
 
-def find_lone_writes(instants: Collection[Instant], config: TableConfig) -> dict[str, Instant]:
+@dataclass(frozen=True, slots=True)
+class TimelineListing:
+    """A timeline and the names that it was made from.
+
+    ``folder``: where the names are. ``layout``: how to read them. ``lone``: the completed writes without a requested or
+    inflight file, by request time.
+    """
+
+    folder: str
+    layout: int
+    names: frozenset[str]
+    lone: Mapping[str, Instant]
+    timeline: Timeline
+
+
+def list_timeline(files: TableFiles, config: TableConfig, earlier: TimelineListing | None = None) -> TimelineListing:
+    """List the active timeline, without writes that are both completed and rolled back.
+
+    ``earlier``: a listing of the same table.
+
+    Raises:
+        InvalidTableError: there is a folder in the place of an instant's file.
+        CorruptFileError: the file of a rollback is damaged, and what it undid matters.
+        StorageError: the store refused.
+    """
+    folder, layout = config.find_timeline_folder(), config.timeline_layout
+    names = files.list_names(folder)
+    if earlier is None or (earlier.folder, earlier.layout) != (folder, layout) or earlier.timeline.undone:
+        return _build(files, config, names)
+    if names == earlier.names:
+        return earlier
+    gone = earlier.names - names
+    if any(parse_instant_name(name, layout) is not None for name in gone):
+        return _build(files, config, names)
+    return _extend(files, config, names, earlier)
+
+
+def _build(files: TableFiles, config: TableConfig, names: frozenset[str]) -> TimelineListing:
+    instants = _parse(config, names)
+    lone = _find_lone_writes(instants, config)
+    undone = _find_undone_writes(files, config, instants, lone)
+    kept = [each for each in instants if each not in undone] if undone else instants
+    timeline = Timeline(kept, config.timeline_layout, undone)
+    return TimelineListing(config.find_timeline_folder(), config.timeline_layout, names, lone, timeline)
+
+
+def _extend(files: TableFiles, config: TableConfig, names: frozenset[str], earlier: TimelineListing) -> TimelineListing:
+    """Add the new names; the writes of the earlier listing must not have been undone."""
+    instants = _parse(config, names - earlier.names)
+    before = [each for new in instants for each in earlier.timeline.find_all(new.request_time)]
+    if any(each.is_completed for each in before):  # a second action of the same time, or a file that came late
+        return _build(files, config, names)
+    timeline = earlier.timeline.add(instants)
+    begun = {each.request_time for each in (*before, *instants) if each.is_write and not each.is_completed}
+    lone = {time: each for time, each in earlier.lone.items() if time not in begun}
+    lone.update(_find_lone_writes([*before, *instants], config))
+    if _find_undone_writes(files, config, timeline, lone):
+        return _build(files, config, names)
+    return TimelineListing(earlier.folder, earlier.layout, names, lone, timeline)
+
+
+def _parse(config: TableConfig, names: Iterable[str]) -> list[Instant]:
+    instants = []
+    for name in sorted(names):  # so that nothing depends on the order of a set
+        instant = parse_instant_name(name.rstrip("/"), config.timeline_layout)
+        if instant is None:
+            continue
+        if name.endswith("/"):
+            raise InvalidTableError(
+                "A folder is in the place of an instant's file.",
+                path=f"{config.find_timeline_folder()}/{name.rstrip('/')}",
+            )
+        instants.append(instant)
+    return instants
+
+
+def _find_lone_writes(instants: Collection[Instant], config: TableConfig) -> dict[str, Instant]:
     """Return the completed writes that have no requested or inflight file, by request time.
 
     ``instants``: one for each file of the timeline, so one for each state.
@@ -41,10 +112,14 @@ def find_lone_writes(instants: Collection[Instant], config: TableConfig) -> dict
     }
 
 
-def find_undone_writes(
+def _find_undone_writes(
     files: TableFiles, config: TableConfig, instants: Iterable[Instant], lone: Mapping[str, Instant]
 ) -> list[Instant]:
-    """Return which of the writes in ``lone`` (``find_lone_writes``) a rollback among ``instants`` has undone.
+    """Return which of the writes in ``lone`` (``_find_lone_writes``) a rollback among ``instants`` has undone.
+
+    Two facts identify such a write. It has a completed file but no requested or inflight file, which the rollback
+    deleted. And a completed rollback names it and was requested after its completion time. (A compaction that was
+    rolled back and run again completed after the rollback.)
 
     Raises:
         CorruptFileError: the file of a rollback that may name such a write is damaged.
@@ -87,79 +162,3 @@ def _read_rolled_back(files: TableFiles, config: TableConfig, rollback: Instant)
     with locate_errors(path=path, instant=rollback.request_time), suppress(FileMissingError):
         return RollbackMetadata.from_bytes(read_bounded(files, path)).commits_rolled_back
     return ()  # the rollback was archived since the listing, and so were the instants that it undid
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineListing:
-    """A timeline and the names that it was made from.
-
-    ``folder``: where the names are. ``layout``: how to read them. ``lone``: the completed writes without a requested or
-    inflight file, by request time.
-    """
-
-    folder: str
-    layout: int
-    names: frozenset[str]
-    lone: Mapping[str, Instant]
-    timeline: Timeline
-
-
-def list_timeline(files: TableFiles, config: TableConfig, earlier: TimelineListing | None = None) -> TimelineListing:
-    """List the active timeline, without writes that are both completed and rolled back (``undone``).
-
-    ``earlier``: a listing of the same table.
-
-    Raises:
-        InvalidTableError: there is a folder in the place of an instant's file.
-        CorruptFileError: the file of a rollback is damaged, and what it undid matters.
-        StorageError: the store refused.
-    """
-    folder, layout = config.find_timeline_folder(), config.timeline_layout
-    names = files.list_names(folder)
-    if earlier is None or (earlier.folder, earlier.layout) != (folder, layout) or earlier.timeline.undone:
-        return _build(files, config, names)
-    if names == earlier.names:
-        return earlier
-    gone = earlier.names - names
-    if any(parse_instant_name(name, layout) is not None for name in gone):
-        return _build(files, config, names)
-    return _extend(files, config, names, earlier)
-
-
-def _build(files: TableFiles, config: TableConfig, names: frozenset[str]) -> TimelineListing:
-    instants = _parse(config, names)
-    lone = find_lone_writes(instants, config)
-    undone = find_undone_writes(files, config, instants, lone)
-    kept = [each for each in instants if each not in undone] if undone else instants
-    timeline = Timeline(kept, config.timeline_layout, undone)
-    return TimelineListing(config.find_timeline_folder(), config.timeline_layout, names, lone, timeline)
-
-
-def _extend(files: TableFiles, config: TableConfig, names: frozenset[str], earlier: TimelineListing) -> TimelineListing:
-    """Add the new names; the writes of the earlier listing must not have been undone."""
-    instants = _parse(config, names - earlier.names)
-    before = [each for new in instants for each in earlier.timeline.find_all(new.request_time)]
-    if any(each.is_completed for each in before):  # a second action of the same time, or a file that came late
-        return _build(files, config, names)
-    timeline = earlier.timeline.add(instants)
-    begun = {each.request_time for each in (*before, *instants) if each.is_write and not each.is_completed}
-    lone = {time: each for time, each in earlier.lone.items() if time not in begun}
-    lone.update(find_lone_writes([*before, *instants], config))
-    if find_undone_writes(files, config, timeline, lone):
-        return _build(files, config, names)
-    return TimelineListing(earlier.folder, earlier.layout, names, lone, timeline)
-
-
-def _parse(config: TableConfig, names: Iterable[str]) -> list[Instant]:
-    instants = []
-    for name in sorted(names):  # so that nothing depends on the order of a set
-        instant = parse_instant_name(name.rstrip("/"), config.timeline_layout)
-        if instant is None:
-            continue
-        if name.endswith("/"):
-            raise InvalidTableError(
-                "A folder is in the place of an instant's file.",
-                path=f"{config.find_timeline_folder()}/{name.rstrip('/')}",
-            )
-        instants.append(instant)
-    return instants

@@ -1,18 +1,6 @@
-"""Choose which buckets of a partition a clustering splits, merges and writes anew (Hudi
-``BaseConsistentHashingBucketClusteringPlanStrategy``).
+"""Choose which buckets of a partition a clustering splits, merges and writes anew, and check its plan against the ring.
 
-* A bucket whose files are larger than the split size is halved, the largest first, up to the most buckets.
-* Of the others, those that follow each other on the ring and are no larger than the merge size become one, until that
-  one is larger, down to the least number of buckets. Each group grows to lower hashes first, then to higher ones.
-* The rest is written anew, each bucket into one new file group, unless the options say not to.
-
-Java takes a limit that is passed already for none; here nothing is split then, or merged.
-
-What a clustering does to ranges of hashes, checked against those in force (Hudi
-``HoodieSparkConsistentBucketIndex.updateLocation``).
-
-Each hash of a planned file group must belong to a new file group of the same group of the plan, and no other hash may
-move: else keys would lie where no writer looks for them.
+``plan_buckets`` makes the groups of a plan, ``find_resize`` reads the ranges of hashes from a plan.
 """
 
 from __future__ import annotations
@@ -41,6 +29,8 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.clustering.bucket_files import BucketTargets
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
+
+_HINT = "Roll the clustering back and schedule a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +79,15 @@ class BucketGroup:
 def plan_buckets(ranges: HashingMetadata, slices: Sequence[FileSlice], settings: ResizeSettings) -> list[BucketGroup]:
     """Return the groups of a partition: splits, then merges, then buckets that are only written anew. Each slice is of
     one of the ranges.
+
+    The rules (Hudi ``BaseConsistentHashingBucketClusteringPlanStrategy``):
+
+    * A bucket whose files are larger than the split size is halved, the largest first, up to the most buckets.
+    * Other buckets that follow each other on the ring and are no larger than the merge size become one, until that one
+      is larger, down to the least number of buckets. Each group grows to lower hashes first, then to higher ones.
+    * The rest is written anew, each bucket into one new file group, unless the options say not to.
+
+    Java takes a limit that is passed already for none; here nothing is split then, or merged.
     """
     places = {file_id: at for at, file_id in enumerate(ranges.file_ids)}
     ring = sorted(slices, key=lambda each: places[each.file_id])
@@ -162,9 +161,6 @@ def _group(ranges: HashingMetadata, slices: Sequence[FileSlice], changes: tuple[
     return BucketGroup(tuple(slices), GroupResize(ranges.partition_path, ranges.number, changes))
 
 
-_HINT = "Roll the clustering back and schedule a new one."
-
-
 @dataclass(frozen=True, slots=True)
 class Resize:
     """The ranges of each partition after a clustering, by partition path, and the changes of each group of its plan."""
@@ -192,6 +188,10 @@ class Resize:
 
 def find_resize(snapshot: Snapshot, plan: RequestedReplace, instant: str) -> Resize | None:
     """Return what a plan does to ranges; None if it says nothing of them.
+
+    Each hash of a planned file group must belong to a new file group of the same group of the plan, and no other hash
+    may move: else keys would lie where no writer looks for them (Hudi
+    ``HoodieSparkConsistentBucketIndex.updateLocation``).
 
     Raises:
         ConflictError: the ranges have changed since the plan was made.

@@ -1,18 +1,10 @@
 """Clustering: write the rows of small file groups anew into larger ones (Hudi ``RunClusteringStrategy``,
 ``SparkExecuteClusteringCommitActionExecutor``).
 
-The work is one task for each group of the plan; ``PlannedService`` has the steps. The completed instant is a replace
-commit: it has the new files, and the file groups whose rows are in them now. Where a clustering changes ranges of
-hashes, it writes them last, and confirms them when it has completed (``hash_ranges``).
-
-Turn a clustering plan into file slices, and check it against the current table.
-
-A group of the plan is replaced when the clustering completes, so whatever else is in its file groups is lost then. So
-each slice must be as the plan has it: no other base file, no further log file with live rows, not replaced. Java Hudi
-relies on writers that keep away from planned groups.
-
-Java's writers may put changes of planned buckets into the old file group and the new one at once (Hudi
-``SparkConsistentBucketDuplicateUpdateStrategy``). Such commits lose nothing: the write statistics tell.
+The work is one task for each group of the plan; ``PlannedService`` has the steps. The plan is checked against the
+current table first. The completed instant is a replace commit: it has the new files, and the file groups whose rows are
+in them now. Where a clustering changes ranges of hashes, it writes them last, and confirms them when it has completed
+(``hash_ranges``).
 """
 
 from __future__ import annotations
@@ -75,114 +67,21 @@ from hoodie_py.writer.transaction.commit_protocol import collect_stats
 from hoodie_py.writer.transaction.hash_ranges import confirm_hash_ranges, save_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering
 
+_ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
+
 _HINT = "Roll the clustering back and schedule a new one."
 
 
-def find_planned_groups(
-    snapshot: Snapshot,
-    plan: RequestedReplace,
-    instant: str,
-    heirs: Mapping[GroupKey, frozenset[str]] | None = None,
-) -> list[tuple[FileSlice, ...]]:
-    """Return the slices of each group of a plan. ``heirs`` are the file ids that each file group's rows go to, if the
-    plan names them.
-
-    Raises:
-        InvalidTableError: the plan is not one that can be carried out, or names a file that is missing.
-        ConflictError: a file group was changed or replaced since.
-    """
-    for group in plan.groups or ():
-        _check_group(group, instant)
-    pieces = [piece for group in plan.groups or () for piece in group.slices]
-    wanted = CompactionPlan(tuple(map(_to_operation, pieces)))
-    slices = find_planned_slices(snapshot, wanted, instant, takes_all_logs=heirs is None)
-    groups = {each.key: each for each in snapshot.view.list_file_groups({piece.partition_path for piece in pieces})}
-    inherited = set[str]() if heirs is None else _find_inherited(snapshot, instant, heirs)
-    for each in slices:
-        key = each.partition_path, each.file_id
-        _check_untouched(snapshot, groups.get(key) or FileGroup(*key, (), ()), each, inherited, instant)
-    rest = iter(slices)
-    return [tuple(next(rest) for _ in group.slices) for group in plan.groups or ()]
-
-
-def _check_group(group: ClusteringGroup, instant: str) -> None:
-    if not group.slices or len({piece.partition_path for piece in group.slices}) > 1:
-        raise InvalidTableError(
-            "Invalid plan: a group of a clustering plan has no slices, or those of several partitions.",
-            instant=instant,
-            hint=_HINT,
-        )
-
-
-def _to_operation(piece: ClusteringSlice) -> CompactionOperation:
-    return CompactionOperation(
-        base_instant_time=None,
-        file_id=piece.file_id,
-        partition_path=piece.partition_path,
-        data_file=piece.data_file,
-        delta_files=piece.delta_files,
-        bootstrap_file=piece.bootstrap_file,
-    )
-
-
-def _find_inherited(snapshot: Snapshot, instant: str, heirs: Mapping[GroupKey, frozenset[str]]) -> set[str]:
-    """Return paths of files in planned file groups whose rows the same commit put into their heirs, too."""
-    found: set[str] = set()
-    writes = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > instant]
-    for metadata in snapshot.timeline.read_all_metadata(writes):
-        for partition, stats in metadata.write_stats.items():
-            written = {stat.file_id or "" for stat in stats}
-            for stat in stats:
-                if heirs.get((partition, stat.file_id or ""), frozenset()) & written:
-                    found.add(stat.path or "")
-    return found
-
-
-def _check_untouched(
-    snapshot: Snapshot, group: FileGroup, planned: FileSlice, inherited: Collection[str], instant: str
-) -> None:
-    visibility = snapshot.view.visibility
-    named = {log.path for log in planned.log_files}.union(inherited)
-    for log in group.log_files:
-        if log.path in named or log.name.is_cdc:
-            continue
-        if visibility.logs_carry_base_instant:
-            changed = log.name.instant == planned.base_instant and has_records(snapshot, planned, log)
-        else:
-            start = "" if planned.base_file is None else planned.base_file.instant
-            committed = visibility.is_committed(log.name.instant)
-            changed = committed and visibility.find_completion_time(log.name.instant, instant) >= start
-        if changed:
-            raise ConflictError(
-                "A file group of the clustering plan was written to since.",
-                path=log.path,
-                instant=instant,
-                file_group=planned.file_id,
-                hint=_HINT,
-            )
-
-
-def list_groups(plan: RequestedReplace) -> Sequence[tuple[str, str]]:
-    """Return partition path and file id of the file groups that a plan replaces."""
-    return list(plan.iterate_file_groups())
-
-
-_ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
-
-
 @dataclass(frozen=True, slots=True)
-class PlannedGroups:
+class _PlannedGroups:
     """The slices of each group of a plan, and what the plan does to ranges of hashes."""
 
     groups: Sequence[tuple[FileSlice, ...]]
     resize: Resize | None
 
 
-_Opened = Opened[RequestedReplace, PlannedGroups, ClusteringTask]
-
-
 @dataclass(frozen=True)
-class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask, ClusteringResult]):
+class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask, ClusteringResult]):
     """Write the rows of small file groups anew into larger ones."""
 
     name: ClassVar[str] = "clustering"
@@ -272,7 +171,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         """Return a pending plan."""
         return snapshot.timeline.read_replace_plan(instant)
 
-    def find(self, saved: Saved[RequestedReplace], earlier: PlannedGroups | None = None) -> PlannedGroups:
+    def find(self, saved: Saved[RequestedReplace], earlier: _PlannedGroups | None = None) -> _PlannedGroups:
         """Return the slices that the plan names, and what it does to ranges of hashes."""
         snapshot, plan, instant = saved.snapshot, saved.plan, saved.time
         resize = find_resize(snapshot, plan, instant)
@@ -286,9 +185,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         if earlier is not None and resize != earlier.resize:
             raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=instant)
         heirs = None if resize is None else resize.find_heirs(plan)
-        return PlannedGroups(find_planned_groups(snapshot, plan, instant, heirs), resize)
+        return _PlannedGroups(_find_planned_groups(snapshot, plan, instant, heirs), resize)
 
-    def open(self, saved: Saved[RequestedReplace], found: PlannedGroups, merger: Merger | None) -> _Opened:
+    def open(self, saved: Saved[RequestedReplace], found: _PlannedGroups, merger: Merger | None) -> _Opened:
         """Make a task for each group. New files may be in any file group of the plan's partitions."""
         session, plan, groups = saved.session, saved.plan, found.groups
         options = session.settings.options
@@ -372,7 +271,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
                     file_group=min(touched & groups)[1],
                 )
 
-    def sum_up(self, done: Done[RequestedReplace, PlannedGroups, ClusteringTask] | None) -> ClusteringResult:
+    def sum_up(self, done: Done[RequestedReplace, _PlannedGroups, ClusteringTask] | None) -> ClusteringResult:
         """Return what was done."""
         if done is None:
             return ClusteringResult()
@@ -399,3 +298,103 @@ def _choose_file_bytes(slices: Iterable[FileSlice], group: ClusteringGroup, targ
     total = sum(each.base_file.whole_size for each in slices if each.base_file is not None)
     count = max(1, group.num_output_file_groups or 1)
     return target if count == 1 else max(1, min(target, int(_ROOM * total / count)))
+
+
+def _find_planned_groups(
+    snapshot: Snapshot,
+    plan: RequestedReplace,
+    instant: str,
+    heirs: Mapping[GroupKey, frozenset[str]] | None = None,
+) -> list[tuple[FileSlice, ...]]:
+    """Return the slices of each group of a plan. ``heirs`` are the file ids that each file group's rows go to, if the
+    plan names them.
+
+    A group of the plan is replaced when the clustering completes, so whatever else is in its file groups is lost then.
+    So each slice must be as the plan has it: no other base file, no further log file with live rows, not replaced. Java
+    Hudi relies on writers that keep away from planned groups.
+
+    Raises:
+        InvalidTableError: the plan is not one that can be carried out, or names a file that is missing.
+        ConflictError: a file group was changed or replaced since.
+    """
+    for group in plan.groups or ():
+        _check_group(group, instant)
+    pieces = [piece for group in plan.groups or () for piece in group.slices]
+    wanted = CompactionPlan(tuple(map(_to_operation, pieces)))
+    slices = find_planned_slices(snapshot, wanted, instant, takes_all_logs=heirs is None)
+    groups = {each.key: each for each in snapshot.view.list_file_groups({piece.partition_path for piece in pieces})}
+    inherited = set[str]() if heirs is None else _find_inherited(snapshot, instant, heirs)
+    for each in slices:
+        key = each.partition_path, each.file_id
+        _check_untouched(snapshot, groups.get(key) or FileGroup(*key, (), ()), each, inherited, instant)
+    rest = iter(slices)
+    return [tuple(next(rest) for _ in group.slices) for group in plan.groups or ()]
+
+
+def _check_group(group: ClusteringGroup, instant: str) -> None:
+    if not group.slices or len({piece.partition_path for piece in group.slices}) > 1:
+        raise InvalidTableError(
+            "Invalid plan: a group of a clustering plan has no slices, or those of several partitions.",
+            instant=instant,
+            hint=_HINT,
+        )
+
+
+def _to_operation(piece: ClusteringSlice) -> CompactionOperation:
+    return CompactionOperation(
+        base_instant_time=None,
+        file_id=piece.file_id,
+        partition_path=piece.partition_path,
+        data_file=piece.data_file,
+        delta_files=piece.delta_files,
+        bootstrap_file=piece.bootstrap_file,
+    )
+
+
+def _find_inherited(snapshot: Snapshot, instant: str, heirs: Mapping[GroupKey, frozenset[str]]) -> set[str]:
+    """Return paths of files in planned file groups whose rows the same commit put into their heirs, too.
+
+    Java's writers may put changes of planned buckets into the old file group and the new one at once (Hudi
+    ``SparkConsistentBucketDuplicateUpdateStrategy``). Such commits lose nothing: the write statistics show them.
+    """
+    found: set[str] = set()
+    writes = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > instant]
+    for metadata in snapshot.timeline.read_all_metadata(writes):
+        for partition, stats in metadata.write_stats.items():
+            written = {stat.file_id or "" for stat in stats}
+            for stat in stats:
+                if heirs.get((partition, stat.file_id or ""), frozenset()) & written:
+                    found.add(stat.path or "")
+    return found
+
+
+def _check_untouched(
+    snapshot: Snapshot, group: FileGroup, planned: FileSlice, inherited: Collection[str], instant: str
+) -> None:
+    visibility = snapshot.view.visibility
+    named = {log.path for log in planned.log_files}.union(inherited)
+    for log in group.log_files:
+        if log.path in named or log.name.is_cdc:
+            continue
+        if visibility.logs_carry_base_instant:
+            changed = log.name.instant == planned.base_instant and has_records(snapshot, planned, log)
+        else:
+            start = "" if planned.base_file is None else planned.base_file.instant
+            committed = visibility.is_committed(log.name.instant)
+            changed = committed and visibility.find_completion_time(log.name.instant, instant) >= start
+        if changed:
+            raise ConflictError(
+                "A file group of the clustering plan was written to since.",
+                path=log.path,
+                instant=instant,
+                file_group=planned.file_id,
+                hint=_HINT,
+            )
+
+
+def list_groups(plan: RequestedReplace) -> Sequence[tuple[str, str]]:
+    """Return partition path and file id of the file groups that a plan replaces."""
+    return list(plan.iterate_file_groups())
+
+
+_Opened = Opened[RequestedReplace, _PlannedGroups, ClusteringTask]

@@ -1,9 +1,4 @@
-"""Write new records as the first base file of a new file group (Hudi ``HoodieCreateHandle``).
-
-Rewrite a base file with new records below its rows (Hudi ``HoodieConcatHandle``).
-
-Keys are not compared: old rows keep everything except their file name, and a key may occur twice.
-"""
+"""Write new records as a base file: the first one of a new file group, or one below the rows of an old base file."""
 
 from __future__ import annotations
 
@@ -28,7 +23,7 @@ from hoodie_py.writer.records import WriteRecords
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """Write one new base file."""
+    """Write one new base file of a new file group (Hudi ``HoodieCreateHandle``)."""
 
     facts: CommitFacts
     index: int
@@ -80,7 +75,9 @@ class InsertTask:
 
 @dataclass(frozen=True, slots=True)
 class ExtendTask:
-    """Write one new base file of a file group whose slice has a base file and no log files.
+    """Rewrite the base file of a slice without log files with new records below its rows (Hudi ``HoodieConcatHandle``).
+
+    Keys are not compared: old rows keep everything except their file name, and a key may occur twice.
 
     ``info`` reads the slice in the types of files.
     """

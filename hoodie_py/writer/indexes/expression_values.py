@@ -1,13 +1,9 @@
-"""The check of an expression index: each range or bloom filter against the files' values (Hudi
-``HoodieMetadataTableValidator``).
+"""The values of an expression index, a function's results in a data file, and the check of the index against them.
 
-A range is right if it holds for the data (``range_checks``), a filter if it contains all values. Results that depend on
-Spark cannot be computed here; the report gives the number of entries not checked for that reason.
-
-The values of an expression index: a function's results in a data file (Hudi
-``ExpressionIndexRecordGenerationUtils``).
-
-Results that cannot be computed as Spark does (``formats/indexes/expressions``) are not known.
+A range is right if it holds for the data (``range_checks``), a filter if it contains all values. Results that cannot be
+computed as Spark does (``formats/indexes/expressions``) are not known; the report gives the number of entries not
+checked for that reason. Agrees with Hudi's ``ExpressionIndexRecordGenerationUtils`` and
+``HoodieMetadataTableValidator``.
 """
 
 from __future__ import annotations
@@ -59,6 +55,8 @@ from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 from hoodie_py.writer.output_schema import load_output_schema
 
 _BATCH_ROWS = 64 * 1024
+
+_AT_ONCE = 128
 
 
 def find_definition(source: IndexSource) -> IndexDefinition:
@@ -125,13 +123,10 @@ def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition
     return merge_ranges(every) if len({each.kind for each in every} - {NO_VALUES}) <= 1 else None
 
 
-_AT_ONCE = 128
-
-
 def check_expression_index(
     source: IndexSource, partition: str, view: MetadataView, on_entries: OnEntries | None = None
 ) -> PartReport:
-    """Check an expression index.
+    """Check each range or bloom filter of an expression index against the files' values.
 
     Raises:
         HoodieError: a file cannot be read.

@@ -8,19 +8,6 @@ plan names its file group.
 * A block of an earlier log compaction counts as one, so that nothing is folded twice without need.
 * Slices with partial updates are left out: their rows have columns that are absent, which no whole row can say.
 * Up to table version 6 no plan is made beside a pending write: see ``refusals.check_pending_writes``.
-
-Fold the log files of one slice into one log file (Hudi ``LogCompactionExecutionHelper``, ``HoodieAppendHandle``).
-
-The new file has the state that the log leaves behind for each key: its row, or its delete with the ordering value. Its
-blocks name the instants of the blocks that they stand for (``COMPACTED_BLOCK_TIMES``), so that readers take them in
-their place; what is appended later still comes after. Blocks have no row numbers. Rows get the commit time of the
-log compaction, as in Java Hudi.
-
-A merger may want the data of a delete, and tell an absent column from a null. A delete that its own row tells (a flag,
-an operation, a marker) is written as that row. A log file has no place for other deletes with data, nor for whole rows
-that lack columns: such a log is not joined.
-
-A task may run more than once: each attempt writes a file with its own name, announced by a marker.
 """
 
 from __future__ import annotations
@@ -97,8 +84,21 @@ class UnjoinableLogError(UnsupportedFeatureError):
 
 @dataclass(frozen=True, slots=True)
 class LogCompactionTask:
-    """One operation of a plan. ``file_slice`` has the planned log files; ``instants`` are those of their blocks that
-    count, oldest first. ``version`` is that of the new log file.
+    """Fold the log files of one slice into one (Hudi ``LogCompactionExecutionHelper``, ``HoodieAppendHandle``).
+
+    ``file_slice`` has the planned log files of one operation of a plan; ``instants`` are the instants of their blocks
+    that count, oldest first. ``version`` is the table version of the new log file.
+
+    The new file has the state that the log leaves behind for each key: its row, or its delete with the ordering value.
+    Its blocks name the instants of the blocks that they stand for (``COMPACTED_BLOCK_TIMES``), so that readers take
+    them in their place; what is appended later still comes after. Blocks have no row numbers. Rows get the commit time
+    of the log compaction, as in Java Hudi.
+
+    A merger may want the data of a delete, and distinguish an absent column from a null. A delete that its own row
+    shows (a flag, an operation, a marker) is written as that row. A log file has no place for other deletes with data,
+    nor for whole rows that lack columns: such a log is not joined.
+
+    A task may run more than once: each attempt writes a file with its own name, announced by a marker.
     """
 
     file_slice: FileSlice
