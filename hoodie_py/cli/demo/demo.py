@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-from rich.tree import Tree
 
-from hoodie_py.cli.commands.log import describe, summarize_headers
-from hoodie_py.cli.console import Column, build_facts, build_table, report_errors
-from hoodie_py.cli.demo.merge_view import STYLES, KeyMerge, build_merge_table
+from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, parse_storage_options
-from hoodie_py.cli.values import format_size, to_text
-from hoodie_py.runtime.wording import format_count
-from hoodie_py.table.bounded import read_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hoodie_py.cli.demo.views import Page
     from hoodie_py.hoodie_table import HoodieTable
 
 Keep = Annotated[
@@ -38,11 +29,6 @@ Compact = Annotated[bool, typer.Option("--compact/--no-compact", help="Compact t
 WIDTH = 88
 LOOKED_INTO = "p1"
 
-COLUMNS = ("id", "name", "price", "ts")
-KEY, _SHOWN = COLUMNS[0], COLUMNS[1:]
-
-Row = Mapping[str, Any]
-
 
 def demo(
     keep: Keep = None,
@@ -55,8 +41,9 @@ def demo(
     """Create a small table, change it, and show how its rows merge."""
     with report_errors(debug):
         from hoodie_py.cli.console import make_stdout
+        from hoodie_py.cli.demo.views import Page
 
-        page = _Page(make_stdout(WIDTH))
+        page = Page(make_stdout(WIDTH))
         options = parse_storage_options(storage_option, endpoint_url) if keep else {}
         with _open_place(keep, options) as uri, ExitStack() as stack:
             name = keep or "TABLE"
@@ -95,7 +82,7 @@ def _open_place(keep: str | None, options: Mapping[str, Any]) -> Iterator[str]:
     yield target.uri
 
 
-def _make_table(page: _Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
+def _make_table(page: Page, uri: str, options: Mapping[str, Any]) -> HoodieTable:
     from hoodie_py.cli.demo import steps
 
     page.start_part("Make a table")
@@ -105,7 +92,7 @@ def _make_table(page: _Page, uri: str, options: Mapping[str, Any]) -> HoodieTabl
     return table
 
 
-def _change_table(page: _Page, table: HoodieTable) -> None:
+def _change_table(page: Page, table: HoodieTable) -> None:
     from hoodie_py.cli.demo import steps
 
     titles = {
@@ -124,27 +111,29 @@ def _change_table(page: _Page, table: HoodieTable) -> None:
         page.say(str(step(table)), "dim")
 
 
-def _show_merge(page: _Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
+def _show_merge(page: Page, table: HoodieTable, name: str) -> list[dict[str, Any]]:
     """Show the files, log blocks and merged rows of the table, and return the rows."""
     from hoodie_py.cli.demo.merge_view import collect_key_merges
+    from hoodie_py.cli.demo.views import SHOWN, list_merged_rows
 
     page.start_part("Its files: updates and deletes lie in logs", f"hoodie slices {name} --files")
     page.show_files(table)
     page.start_part(f"What the logs of {LOOKED_INTO}/ hold", f"hoodie log {name}/{LOOKED_INTO}/.…log…")
     page.show_blocks(table, LOOKED_INTO)
     page.start_part("What merging did", f"hoodie read {name}")
-    stories = collect_key_merges(table, _SHOWN)
+    stories = collect_key_merges(table, SHOWN)
     page.show_merge(stories)
     page.say("The higher ts wins. Deletes by key carry no ts, so they count by their arrival.", "dim")
-    return _list_merged_rows(stories)
+    return list_merged_rows(stories)
 
 
 def _read_in_spark(
-    page: _Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
+    page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
 ) -> SparkSession | None:
     """Read the table with PySpark and return the session; None if PySpark cannot run."""
     from hoodie_py.cli.console import print_note
     from hoodie_py.cli.demo import steps
+    from hoodie_py.cli.demo.views import COLUMNS
     from hoodie_py.cli.java import find_missing_for_spark
 
     page.start_part("The same through PySpark")
@@ -164,18 +153,20 @@ def _read_in_spark(
     return spark
 
 
-def _read_with_own_merger(page: _Page, table: HoodieTable, rows: Sequence[Mapping[str, Any]]) -> None:
+def _read_with_own_merger(page: Page, table: HoodieTable, rows: Sequence[Mapping[str, Any]]) -> None:
     from hoodie_py.cli.demo import steps
+    from hoodie_py.cli.demo.views import to_rows
 
     page.start_part("Who wins is up to you: a merger of your own")
     page.show_code(steps.read_code(steps.HighestPrice, whole=True), "", steps.read_code(steps.read_merged_by_price))
-    page.show_rows(_to_rows(steps.read_merged_by_price(table).to_arrow()), before=rows)
+    page.show_rows(to_rows(steps.read_merged_by_price(table).to_arrow()), before=rows)
     page.say("k3 keeps the higher price of its base row, and k6 takes the one that came too late.", "dim")
 
 
-def _compact(page: _Page, table: HoodieTable, spark: SparkSession | None, rows: Sequence[Mapping[str, Any]]) -> None:
+def _compact(page: Page, table: HoodieTable, spark: SparkSession | None, rows: Sequence[Mapping[str, Any]]) -> None:
     from hoodie_py.cli.demo import steps
     from hoodie_py.cli.demo.spark import report_spark_errors
+    from hoodie_py.cli.demo.views import to_rows
 
     page.start_part("Compact: logs become base files" + (", as a Spark job" if spark is not None else ""))
     page.show_code(steps.read_code(steps.compact) if spark is not None else "table.compact(options=small)")
@@ -186,18 +177,18 @@ def _compact(page: _Page, table: HoodieTable, spark: SparkSession | None, rows: 
     page.show_files(after)
     page.start_part("Read it again")
     page.show_code("table.refresh().scan().to_arrow()")
-    found = _to_rows(after.scan().to_arrow())
+    found = to_rows(after.scan().to_arrow())
     page.show_rows(found)
     _check_same_rows(page, found, rows)
 
 
-def _check_same_rows(page: _Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+def _check_same_rows(page: Page, found: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
     if list(found) != list(rows):
         raise RuntimeError("The rows differ from those that merging gave before.")
     page.say("The same rows as above.", "green")
 
 
-def _show_next_steps(page: _Page, keep: str | None, *, compacted: bool) -> None:
+def _show_next_steps(page: Page, keep: str | None, *, compacted: bool) -> None:
     place = keep or "my_table"
     commands = [
         *([] if keep else [("hoodie demo --no-compact --keep my_table", "the same table, to keep")]),
@@ -210,105 +201,3 @@ def _show_next_steps(page: _Page, keep: str | None, *, compacted: bool) -> None:
     ]
     page.show_commands("Next", commands)
     page.say("\nIn Python: docs/quickstart.md, docs/writing.md; in Spark: docs/spark.md")
-
-
-class _Page:
-    """Prints the demo: headings, code, files, log blocks, remarks, and merged rows beside base rows."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._parts = 0
-
-    def start_part(self, title: str, command: str | None = None) -> None:
-        """Print the title of the next part, and a command that shows the same."""
-        self._parts += 1
-        line = Text(f"\n{self._parts}. {title}", style="bold")
-        if command:
-            line.append(f"   $ {command}", style="not bold cyan")
-        self._console.print(line)
-
-    def show_code(self, *pieces: str) -> None:
-        """Print Python code."""
-        for piece in pieces:
-            self._console.print(Padding(Text(piece, style="cyan"), (0, 0, 0, 2)))
-
-    def say(self, text: str, style: str = "") -> None:
-        """Print a line of text."""
-        self._console.print(Text(text, style=style))
-
-    def show_commands(self, title: str, commands: Iterable[tuple[str, str]]) -> None:
-        """Print commands with their purpose."""
-        self._console.print(Text(f"\n{title}", style="bold"))
-        for command, what in commands:
-            self._console.print(Text.assemble(("  " + command.ljust(44), "cyan"), what))
-
-    def show_table(self, table: HoodieTable) -> None:
-        """Print type, keys and merge mode of a table."""
-        config = table.config
-        pairs = [
-            ("type", f"{config.table_type}, version {config.version}"),
-            ("record key", ", ".join(config.record_key_fields)),
-            ("partitioned by", ", ".join(config.partition_fields)),
-            ("merge mode", f"{config.merge_mode.value} by {', '.join(config.ordering_fields)}"),
-        ]
-        self._console.print(build_facts(pairs))
-
-    def show_files(self, table: HoodieTable) -> None:
-        """Print the base and log files of each file slice."""
-        for file_slice in table.file_slices():
-            tree = Tree(Text(file_slice.partition_path + "/", style="bold"), guide_style="dim")
-            base = file_slice.base_file
-            below = tree
-            if base is not None:
-                below = tree.add(Text.assemble(("base ", "green"), f"{base.instant}  {format_size(base.size)}"))
-            for log in file_slice.log_files:
-                below.add(Text.assemble(("log  ", "yellow"), f"{log.name.instant}  {format_size(log.size)}"))
-            self._console.print(tree)
-
-    def show_blocks(self, table: HoodieTable, partition: str) -> None:
-        """Print the blocks of a partition's log files."""
-        rows = [
-            [block["type"], block["instant"], str(block["records"]), summarize_headers(block["headers"])]
-            for file_slice in table.file_slices()
-            for log in file_slice.log_files
-            if file_slice.partition_path == partition
-            for block in describe(read_bounded(table.files, log.path, "log_bytes"))[0]
-        ]
-        columns = [
-            Column("block", style="bold", keep=True),
-            Column("instant", style="cyan", keep=True),
-            Column("records", "right"),
-        ]
-        self._console.print(build_table([*columns, Column("headers")], rows))
-
-    def show_merge(self, stories: Sequence[KeyMerge]) -> None:
-        """Print base rows, log entries and merged rows side by side."""
-        self.say(f"Each record's {', '.join(_SHOWN[:-1])} and {_SHOWN[-1]}:", "dim")
-        self._console.print(build_merge_table(stories, _SHOWN))
-        counts = Counter(story.outcome for story in stories)
-        summary = Text(f"{format_count(sum(story.base is not None for story in stories), 'base row')}: ")
-        parts = [
-            Text(f"{counts[outcome]} {outcome}", style=style) for outcome, style in STYLES.items() if counts[outcome]
-        ]
-        summary.append_text(Text(", ").join(parts))
-        summary.append(f"; {format_count(sum(story.merged is not None for story in stories), 'merged row')}")
-        self._console.print(summary)
-
-    def show_rows(self, rows: Sequence[Row], before: Sequence[Row] | None = None) -> None:
-        """Print rows; rows that are not in ``before`` are yellow."""
-        lines = []
-        for row in rows:
-            style = "" if before is None or row in before else "yellow"
-            lines.append([Text(to_text(row[name]), style=style) for name in COLUMNS])
-        self._console.print(build_table([Column(name) for name in COLUMNS], lines))
-
-
-def _to_rows(table: Any) -> list[dict[str, Any]]:
-    """Return the rows of an Arrow table, sorted by key."""
-    rows: list[dict[str, Any]] = table.select(COLUMNS).to_pylist()
-    return sorted(rows, key=lambda row: str(row[KEY]))
-
-
-def _list_merged_rows(stories: Sequence[KeyMerge]) -> list[dict[str, Any]]:
-    """Return the merged rows, sorted by key."""
-    return [{KEY: story.key, **story.merged} for story in stories if story.merged is not None]
