@@ -33,14 +33,7 @@ from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.config.merge_creation import find_payload_class, make_creation_properties
 from hoodie_py.formats.config.properties import format_properties
-from hoodie_py.formats.config.table_config import (
-    PROPERTIES_BACKUP_FILE,
-    PROPERTIES_FILE,
-    TABLE_TYPES,
-    WRITABLE_VERSIONS,
-    TableConfig,
-    compute_table_checksum,
-)
+from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.config.whole_properties import seal_properties
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.options.check import check_table_properties
@@ -139,14 +132,14 @@ class NewTable:
             **self._make_merge_properties(),
             **{key: value for key, value in self.properties.items() if key not in _PAYLOAD_CLASS},
         }
-        found[keys.CHECKSUM] = str(compute_table_checksum(self.name, found.get(keys.DATABASE, "")))
+        found[keys.CHECKSUM] = str(keys.compute_table_checksum(self.name, found.get(keys.DATABASE, "")))
         _check_result(found)
         return found
 
     def _check_arguments(self) -> None:
         if not self.name.strip() or any(char in self.name for char in "/\\\0\r\n"):
             raise InvalidQueryError(f"{self.name[:100]!r} cannot be a table's name.", hint="Pass name=.")
-        if self.version not in WRITABLE_VERSIONS:
+        if self.version not in keys.WRITABLE_VERSIONS:
             raise UnsupportedFeatureError(
                 f"Tables of version {self.version} cannot be made.", hint="Give table_version=6, 8 or 9."
             )
@@ -183,9 +176,9 @@ class NewTable:
     def _resolve_table_type(self) -> str:
         upper = self.table_type.upper()
         name = _TYPE_NAMES.get(upper, upper)
-        if name not in TABLE_TYPES:
+        if name not in keys.TABLE_TYPES:
             raise InvalidQueryError(
-                f"{self.table_type[:100]!r} is no table type.", hint=f"Give one of {', '.join(TABLE_TYPES)}."
+                f"{self.table_type[:100]!r} is no table type.", hint=f"Give one of {', '.join(keys.TABLE_TYPES)}."
             )
         return name
 
@@ -340,7 +333,7 @@ class CreatedTable:
     @classmethod
     def load(cls, files: TableFiles) -> CreatedTable:
         """Return a table that the caller has just created."""
-        return cls(files, files.read(f"{METADATA_FOLDER}/{PROPERTIES_FILE}"))
+        return cls(files, files.read(f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}"))
 
     @contextmanager
     def undo_on_failure(self) -> Iterator[None]:
@@ -360,7 +353,7 @@ class CreatedTable:
             raise
 
     def _undo(self) -> None:
-        path = f"{METADATA_FOLDER}/{PROPERTIES_FILE}"
+        path = f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}"
         with hold(MachineLock(self.files), _WAIT_SECONDS):
             config = TableConfig.from_bytes(self.content)
             # Another process may have made the table anew, or have begun to write: then it is no longer this one's.
@@ -393,7 +386,7 @@ def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
         format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}")
     )
     try:
-        files.put_if_absent(f"{METADATA_FOLDER}/{PROPERTIES_FILE}", content, unique=True)
+        files.put_if_absent(f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}", content, unique=True)
     except ConflictError as error:
         raise _make_exists_error(files) from error
     return CreatedTable(files, content)
@@ -404,7 +397,7 @@ def _refuse_existing(files: TableFiles) -> None:
         found = {info.name for info in files.list(METADATA_FOLDER)}
     except FileMissingError:
         return
-    if found & {PROPERTIES_FILE, PROPERTIES_BACKUP_FILE}:
+    if found & {keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE}:
         raise _make_exists_error(files)
 
 

@@ -6,11 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    DryRun,
-    Merger,
-    load_merger,
-)
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 
 Add = Annotated[list[str] | None, typer.Option("--add", metavar="NAME=TYPE", help="A new column, as price=double.")]
@@ -41,7 +37,7 @@ def alter(
     nullable: Nullable = None,
     comment: Comment = None,
     allow_loss: AllowLoss = False,
-    dry_run: DryRun = False,
+    dry_run: cli_options.DryRun = False,
 ) -> None:
     """Add, rename, drop, retype and move columns, and rewrite no file. Every option may be given several times."""
     from hoodie_py.cli.console import print_json, print_text, show_spinner
@@ -89,8 +85,8 @@ To = Annotated[int, typer.Option("--to", metavar="VERSION", help="Table version:
 def upgrade(
     command: TableCommand,
     to: To = 9,
-    dry_run: DryRun = False,
-    merger: Merger = None,
+    dry_run: cli_options.DryRun = False,
+    merger: cli_options.Merger = None,
 ) -> None:
     """Bring the table to a later table version. Stop writers of older releases before."""
     _run(command, True, to, dry_run, merger)
@@ -100,8 +96,8 @@ def upgrade(
 def downgrade(
     command: TableCommand,
     to: To,
-    dry_run: DryRun = False,
-    merger: Merger = None,
+    dry_run: cli_options.DryRun = False,
+    merger: cli_options.Merger = None,
 ) -> None:
     """Bring the table to an earlier table version, 8 or 6. Indexes that it does not know are dropped."""
     _run(command, False, to, dry_run, merger)
@@ -113,5 +109,7 @@ def _run(command: TableCommand, upwards: bool, to: int, dry_run: bool, merger: s
     with show_spinner("upgrading" if upwards else "downgrading"):
         opened = command.open()
         change = opened.upgrade if upwards else opened.downgrade
-        result = change(to, dry_run=dry_run, options=command.options, merger=load_merger(opened.config, merger))
+        result = change(
+            to, dry_run=dry_run, options=command.options, merger=cli_options.load_merger(opened.config, merger)
+        )
     print_result(result, command.as_json)

@@ -11,29 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hoodie_py.cli import options
 from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import (
-    ROWS_ON_THE_TERMINAL,
-    Debug,
-    EndpointUrl,
-    FilterTimezone,
-    Follow,
-    Format,
-    FormatJson,
-    From,
-    Limit,
-    Merger,
-    Output,
-    OutputFormat,
-    Poll,
-    StorageOptions,
-    TableUri,
-    To,
-    check_follow,
-    choose_format,
-    import_given_merger,
-    parse_storage_options,
-)
 from hoodie_py.cli.values import to_text
 
 if TYPE_CHECKING:
@@ -46,33 +25,35 @@ Where = Annotated[
 
 
 def changes(
-    table: TableUri,
+    table: options.TableUri,
     where: Where = None,
-    range_start: From = None,
-    range_end: To = None,
-    follow: Follow = False,
-    poll: Poll = 5.0,
-    format: Format = OutputFormat.table,
-    as_json: FormatJson = False,
-    output: Output = None,
-    limit: Limit = None,
-    merger: Merger = None,
-    timezone: FilterTimezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    debug: Debug = False,
+    range_start: options.From = None,
+    range_end: options.To = None,
+    follow: options.Follow = False,
+    poll: options.Poll = 5.0,
+    format: options.Format = options.OutputFormat.table,
+    as_json: options.FormatJson = False,
+    output: options.Output = None,
+    limit: options.Limit = None,
+    merger: options.Merger = None,
+    timezone: options.FilterTimezone = None,
+    storage_option: options.StorageOptions = None,
+    endpoint_url: options.EndpointUrl = None,
+    debug: options.Debug = False,
 ) -> None:
     """Show the inserts, updates and deletes of commits, with rows before and after."""
-    kind = choose_format(format, as_json)
+    kind = options.choose_format(format, as_json)
     if follow:
-        check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
+        options.check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        start, as_structs = range_start or "earliest", kind is not OutputFormat.csv
-        make = partial(opened.changes, start, range_end, as_structs, filter=where, merger=import_given_merger(merger))
+        opened = HoodieTable.open(table, options.parse_storage_options(storage_option, endpoint_url), timezone)
+        start, as_structs = range_start or "earliest", kind is not options.OutputFormat.csv
+        make = partial(
+            opened.changes, start, range_end, as_structs, filter=where, merger=options.import_given_merger(merger)
+        )
         describe = partial(describe_changes, key_fields=opened.config.record_key_fields)
         if follow:
             follower = opened.follow(
@@ -81,11 +62,11 @@ def changes(
                 changes=True,
                 as_structs=as_structs,
                 filter=where,
-                merger=import_given_merger(merger),
+                merger=options.import_given_merger(merger),
             )
             stream_rows(follower, kind, describe)
-        elif kind is OutputFormat.table:
-            most = ROWS_ON_THE_TERMINAL if limit is None else limit
+        elif kind is options.OutputFormat.table:
+            most = options.ROWS_ON_THE_TERMINAL if limit is None else limit
             print_scan(make(limit=most + 1), most, output, describe)
         else:
             write_scan(make(limit=limit), kind, output)

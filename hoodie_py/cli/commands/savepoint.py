@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    DryRun,
-    Merger,
-    load_merger,
-)
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
@@ -67,7 +63,7 @@ SavepointInstant = Annotated[str, typer.Argument(metavar="INSTANT", help="Reques
 def restore(
     command: TableCommand,
     instant: SavepointInstant,
-    merger: Merger = None,
+    merger: cli_options.Merger = None,
 ) -> None:
     """Take the table back to a savepoint: all later writes are undone, with their files. Stop all writers before."""
     from hoodie_py.cli.console import print_result, show_spinner
@@ -76,7 +72,7 @@ def restore(
 
     with show_spinner("restoring"):
         opened = command.open()
-        result = opened.restore(instant, options, merger=load_merger(opened.config, merger))
+        result = opened.restore(instant, options, merger=cli_options.load_merger(opened.config, merger))
     print_result(result, command.as_json)
 
 
@@ -87,7 +83,7 @@ PendingInstant = Annotated[str, typer.Argument(metavar="INSTANT", help="Request 
 def rollback(
     command: TableCommand,
     instant: PendingInstant,
-    dry_run: DryRun = False,
+    dry_run: cli_options.DryRun = False,
 ) -> None:
     """Undo an instant that has not completed: a write that failed, or a compaction.
 

@@ -26,20 +26,8 @@ from dataclasses import dataclass, replace
 
 from hoodie_py.errors import CorruptFileError, FileMissingError
 from hoodie_py.formats.indexes.definitions import FILES_PARTITION
-from hoodie_py.formats.timeline.instants import (
-    CLEAN,
-    CLUSTERING,
-    COMMIT,
-    COMPACTION,
-    DELTA_COMMIT,
-    LOG_COMPACTION,
-    REPLACE_COMMIT,
-    ROLLBACK,
-    SAVEPOINT,
-    Instant,
-    locate_instant,
-    locate_requested,
-)
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.instants import Instant, locate_instant, locate_requested
 from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.write import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, SAVEPOINTED
@@ -117,7 +105,9 @@ def _explain(barrier: _Barrier) -> str:
 def _select_commits(timeline: Timeline, settings: ArchivalSettings, barriers: Iterable[_Barrier]) -> list[Instant]:
     commits = timeline.select_writes().instants
     until = min((each.time for each in barriers), default=None)
-    saved = {each.request_time for each in timeline.select_actions(SAVEPOINT)} if settings.beyond_savepoint else set()
+    saved = (
+        {each.request_time for each in timeline.select_actions(kinds.SAVEPOINT)} if settings.beyond_savepoint else set()
+    )
     may_go = [
         each for each in commits if each.request_time not in saved and (until is None or each.request_time < until)
     ]
@@ -125,14 +115,14 @@ def _select_commits(timeline: Timeline, settings: ArchivalSettings, barriers: It
 
 
 def _find_savepoint_barrier(timeline: Timeline, settings: ArchivalSettings) -> Iterator[_Barrier]:
-    first = next(iter(timeline.select_completed().select_actions(SAVEPOINT)), None)
+    first = next(iter(timeline.select_completed().select_actions(kinds.SAVEPOINT)), None)
     if first is not None and not settings.beyond_savepoint:
         yield _Barrier(first.request_time, "it has a savepoint")
 
 
 def _select_services(timeline: Timeline, settings: ArchivalSettings) -> list[Instant]:
     found: list[Instant] = []
-    for action in (CLEAN, ROLLBACK):
+    for action in (kinds.CLEAN, kinds.ROLLBACK):
         some = timeline.select_completed().select_actions(action).instants
         if len(some) > settings.max_commits:
             found += some[: len(some) - settings.min_commits]
@@ -140,7 +130,7 @@ def _select_services(timeline: Timeline, settings: ArchivalSettings) -> list[Ins
 
 
 def _list_services(timeline: Timeline) -> Iterator[Instant]:
-    return iter(timeline.select_completed().select_actions(CLEAN, ROLLBACK))
+    return iter(timeline.select_completed().select_actions(kinds.CLEAN, kinds.ROLLBACK))
 
 
 def _keep_retained(timeline: Timeline, settings: ArchivalSettings) -> ArchivalSettings:
@@ -150,7 +140,9 @@ def _keep_retained(timeline: Timeline, settings: ArchivalSettings) -> ArchivalSe
         return settings
     earliest = commits[len(commits) - settings.clean_commits].request_time
     pending = (each for each in timeline.select_pending() if each.is_write)
-    first = next((each.request_time for each in pending if each.action not in (COMPACTION, LOG_COMPACTION)), None)
+    first = next(
+        (each.request_time for each in pending if each.action not in (kinds.COMPACTION, kinds.LOG_COMPACTION)), None
+    )
     if first is not None and first < earliest:
         earliest = max((each.request_time for each in commits if each.request_time < first), default="")
     if not earliest:
@@ -206,8 +198,8 @@ def _find_compaction_barrier(timeline: Timeline, settings: ArchivalSettings) -> 
     """Yield the first commit that counts for the trigger of the next compaction."""
     if settings.trigger not in _COUNTING_TRIGGERS:
         return
-    deltas = list(timeline.select_actions(DELTA_COMMIT))
-    last = timeline.select_completed().select_actions(COMMIT).last
+    deltas = list(timeline.select_actions(kinds.DELTA_COMMIT))
+    last = timeline.select_completed().select_actions(kinds.COMMIT).last
     since = [each for each in deltas if last is None or _is_after(each, last)]
     if len(since) >= settings.delta_commits:
         found = since[len(since) - settings.delta_commits]
@@ -222,7 +214,7 @@ def _find_compaction_barrier(timeline: Timeline, settings: ArchivalSettings) -> 
 
 def _find_data_barrier(data: Timeline, *, beyond_savepoint: bool) -> Iterator[_Barrier]:
     """Yield the first commit or pending instant of the table, for its metadata table."""
-    saved = {each.request_time for each in data.select_actions(SAVEPOINT)} if beyond_savepoint else set()
+    saved = {each.request_time for each in data.select_actions(kinds.SAVEPOINT)} if beyond_savepoint else set()
     first = next((each for each in data if _is_commit(each) and each.request_time not in saved), None)
     pending = next(iter(data.select_pending()), None)
     times = [each.request_time for each in (first, pending) if each is not None]
@@ -232,10 +224,10 @@ def _find_data_barrier(data: Timeline, *, beyond_savepoint: bool) -> Iterator[_B
 
 def _find_replacement_barrier(snapshot: Snapshot, settings: ArchivalSettings) -> Iterator[_Barrier]:
     timeline = snapshot.timeline
-    replacing = list(timeline.select_actions(REPLACE_COMMIT, CLUSTERING))
+    replacing = list(timeline.select_actions(kinds.REPLACE_COMMIT, kinds.CLUSTERING))
     if not replacing:
         return
-    last = timeline.select_completed().select_actions(CLEAN).last
+    last = timeline.select_completed().select_actions(kinds.CLEAN).last
     bound = "" if last is None else _find_cleaned_until(snapshot, last, settings)
     found = next((each for each in replacing if each.request_time >= bound), None)
     if found is not None:
@@ -254,14 +246,14 @@ def _find_cleaned_until(snapshot: Snapshot, clean: Instant, settings: ArchivalSe
     earliest = plan.earliest_instant_to_retain
     if settings.clean_policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None:
         saved = min((each for each in plan.extra_metadata.get(SAVEPOINTED, "").split(",") if each), default="")
-        replacing = snapshot.timeline.select_completed().select_actions(REPLACE_COMMIT)
+        replacing = snapshot.timeline.select_completed().select_actions(kinds.REPLACE_COMMIT)
         if saved and any(saved <= each.request_time <= earliest for each in replacing):
             return saved  # the clean kept the savepoint's files, and went past the replace commit
     return earliest or clean.request_time
 
 
 def _find_clean_barrier(snapshot: Snapshot) -> Iterator[_Barrier]:
-    last = snapshot.timeline.select_completed().select_actions(CLEAN).last
+    last = snapshot.timeline.select_completed().select_actions(kinds.CLEAN).last
     if last is None:
         return
     path = locate_instant(snapshot.config, last)
@@ -272,7 +264,7 @@ def _find_clean_barrier(snapshot: Snapshot) -> Iterator[_Barrier]:
 
 def _find_metadata_barrier(snapshot: Snapshot) -> Iterator[_Barrier]:
     metadata = load_timeline(snapshot.files.sub(METADATA_TABLE), snapshot.config)
-    last = metadata.select_completed().select_actions(COMMIT, REPLACE_COMMIT).last
+    last = metadata.select_completed().select_actions(kinds.COMMIT, kinds.REPLACE_COMMIT).last
     if last is None:
         yield _Barrier("", "the metadata table has not been compacted yet", True)
         return
@@ -293,4 +285,4 @@ def _is_after(each: Instant, last: Instant) -> bool:
 
 
 def _is_commit(each: Instant) -> bool:
-    return each.action in (COMMIT, DELTA_COMMIT, REPLACE_COMMIT, CLUSTERING)
+    return each.action in (kinds.COMMIT, kinds.DELTA_COMMIT, kinds.REPLACE_COMMIT, kinds.CLUSTERING)

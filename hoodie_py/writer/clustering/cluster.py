@@ -25,15 +25,7 @@ from hoodie_py.formats.timeline.replace_plan import (
     write_clustering_plan,
 )
 from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.options.clustering import (
-    ASYNC_MAX_COMMITS,
-    INLINE_CLUSTERING,
-    INLINE_MAX_COMMITS,
-    SCHEDULE_INLINE,
-    SINGLE_GROUPS,
-    SORT_COLUMNS,
-    TARGET_FILE_BYTES,
-)
+from hoodie_py.options import clustering
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
@@ -91,7 +83,9 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
         chosen = self.with_upkeep_options(session)
         settings = resolve_settings(chosen, snapshot)
         options = chosen.settings.options
-        key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
+        key = (
+            clustering.ASYNC_MAX_COMMITS if clustering.SCHEDULE_INLINE.read(options) else clustering.INLINE_MAX_COMMITS
+        )
         least = key.read(options)
         commits, last = count_commits(snapshot)
         since = f"{commits} of {least} commits "
@@ -113,9 +107,9 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
 
     def with_upkeep_options(self, session: WriteSession) -> WriteSession:
         """Return the session with options that cluster no file group alone, unless they ask for it."""
-        if SINGLE_GROUPS.find_text(session.settings.options) is not None:
+        if clustering.SINGLE_GROUPS.find_text(session.settings.options) is not None:
             return session
-        options = {**session.settings.options, str(SINGLE_GROUPS): "false"}
+        options = {**session.settings.options, str(clustering.SINGLE_GROUPS): "false"}
         return replace(session, settings=replace(session.settings, options=options))
 
     def run_inline(
@@ -128,13 +122,13 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
         left. Errors are those of ``schedule`` and ``run``.
         """
         options = session.settings.options
-        if INLINE_CLUSTERING.read(options):
+        if clustering.INLINE_CLUSTERING.read(options):
             own = keep_if_own(session.look().config, merger)
             for pending in self.list_pending(session.look()):
                 self.run(session, pending.request_time, runner=runner, merger=own)
             planned = self.schedule(session, only_if_due=True)
             return None if planned is None else self.run(session, planned, runner=runner, merger=own)
-        if SCHEDULE_INLINE.read(options) and not self.list_pending(session.look()):
+        if clustering.SCHEDULE_INLINE.read(options) and not self.list_pending(session.look()):
             self.schedule(session, only_if_due=True)
         return None
 
@@ -146,9 +140,9 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
         """Say whether enough commits came after the last clustering, as the options for inline planning ask."""
         options = session.settings.options
         commits, _ = count_commits(snapshot)
-        if INLINE_CLUSTERING.read(options) and commits < INLINE_MAX_COMMITS.read(options):
+        if clustering.INLINE_CLUSTERING.read(options) and commits < clustering.INLINE_MAX_COMMITS.read(options):
             return False
-        return not (SCHEDULE_INLINE.read(options) and commits < ASYNC_MAX_COMMITS.read(options))
+        return not (clustering.SCHEDULE_INLINE.read(options) and commits < clustering.ASYNC_MAX_COMMITS.read(options))
 
     def check_table(self, session: WriteSession, snapshot: Snapshot) -> None:
         """Refuse a table that cannot be clustered here."""
@@ -196,7 +190,7 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
         snapshot, facts = saved.snapshot, make_facts(saved, [each for group in groups for each in group])
         schema, layout = facts.schema, _find_layout(plan, options)
         check_layout(layout, schema.arrow)
-        read, target = make_read_options(session), TARGET_FILE_BYTES.read(options)
+        read, target = make_read_options(session), clustering.TARGET_FILE_BYTES.read(options)
         targets = [None] * len(groups) if found.resize is None else found.resize.make_targets(snapshot, options)
         tasks = tuple(
             ClusteringTask(
@@ -289,7 +283,7 @@ def _list_replaced(plan: RequestedReplace) -> dict[str, tuple[str, ...]]:
 
 def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
     """Return the layout of a plan. Java's plans name the sort columns only, so the options say the rest."""
-    named = {name: text for name, text in options.items() if name != SORT_COLUMNS}
+    named = {name: text for name, text in options.items() if name != clustering.SORT_COLUMNS}
     return Layout.from_options({**named, **plan.strategy_params})
 
 

@@ -28,16 +28,8 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans, to_numbers
 from hoodie_py.arrow.compute import index_in, take
 from hoodie_py.arrow.fields import find_top_level_name
+from hoodie_py.formats.indexes import keys as index_keys
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
-from hoodie_py.formats.indexes.keys import (
-    encode_file_names,
-    encode_names,
-    encode_partitions,
-    make_bloom_keys,
-    make_column_keys,
-    make_column_partition_prefixes,
-    make_column_prefixes,
-)
 from hoodie_py.formats.indexes.ranges import read_trusted_ranges
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.names import RECORD_KEY_FIELD
@@ -381,8 +373,8 @@ class StoredKeyFacts:
     def _check_ranges(self, view: MetadataView, keys: KeyFilter, slices: Sequence[FileSlice], holders: Mask) -> Mask:
         """Drop base files whose range includes none of the keys."""
         at = np.flatnonzero(holders)
-        column = encode_names([RECORD_KEY_FIELD])[0].as_py()
-        named = make_column_keys(repeat_value(column, pa.string(), len(at)), *_encode_files(slices, at))
+        column = index_keys.encode_names([RECORD_KEY_FIELD])[0].as_py()
+        named = index_keys.make_column_keys(repeat_value(column, pa.string(), len(at)), *_encode_files(slices, at))
         found = view.read_prefixes(COLUMN_STATS, _choose_prefixes(slices, at), [STATISTICS_COLUMN])
         if not found.num_rows:
             return holders
@@ -398,7 +390,7 @@ class StoredKeyFacts:
         if len(keys) > _MOST_KEYS:
             return holders
         at = np.flatnonzero(holders)
-        named = make_bloom_keys(*_encode_files(slices, at))
+        named = index_keys.make_bloom_keys(*_encode_files(slices, at))
         kept = holders.copy()
         for start in range(0, len(at), _BLOOMS_AT_ONCE):
             wanted = named.slice(start, _BLOOMS_AT_ONCE)
@@ -414,8 +406,8 @@ def _choose_prefixes(slices: Sequence[FileSlice], at: npt.NDArray[np.int64]) -> 
     """Return the prefixes of the statistics of record keys in files."""
     partitions = {slices[each].partition_path for each in at}
     if len(partitions) > _MOST_PREFIXES:
-        return make_column_prefixes([RECORD_KEY_FIELD])
-    return make_column_partition_prefixes([RECORD_KEY_FIELD], sorted(partitions))
+        return index_keys.make_column_prefixes([RECORD_KEY_FIELD])
+    return index_keys.make_column_partition_prefixes([RECORD_KEY_FIELD], sorted(partitions))
 
 
 def _encode_files(slices: Sequence[FileSlice], at: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
@@ -423,5 +415,5 @@ def _encode_files(slices: Sequence[FileSlice], at: npt.NDArray[np.int64]) -> tup
     paths = [slices[each].partition_path for each in at]
     names = [base.name for each in at if (base := slices[each].base_file) is not None]
     known = dict.fromkeys(paths)
-    parts = dict(zip(known, encode_partitions(known).to_pylist(), strict=True))
-    return pa.array([parts[path] for path in paths], pa.string()), encode_file_names(names)
+    parts = dict(zip(known, index_keys.encode_partitions(known).to_pylist(), strict=True))
+    return pa.array([parts[path] for path in paths], pa.string()), index_keys.encode_file_names(names)

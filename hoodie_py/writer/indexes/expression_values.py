@@ -21,27 +21,13 @@ from hoodie_py.arrow.arrays import join_chunks, to_booleans
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.indexes import keys as index_keys
+from hoodie_py.formats.indexes import ranges as column_ranges
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, NO_PARTITION, IndexDefinition
 from hoodie_py.formats.indexes.expressions import apply_function, find_result_kind
-from hoodie_py.formats.indexes.keys import (
-    encode_file_names,
-    encode_names,
-    encode_partitions,
-    find_file_groups,
-    make_bloom_keys,
-    make_column_keys,
-    make_expression_partition_keys,
-)
 from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds
-from hoodie_py.formats.indexes.ranges import (
-    ColumnRange,
-    make_avro_key,
-    make_widest_range,
-    merge_ranges,
-    read_statistics,
-    simplify_range,
-)
+from hoodie_py.formats.indexes.ranges import ColumnRange
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
@@ -71,7 +57,7 @@ def find_kind(definition: IndexDefinition, schema: str) -> ValueKind | None:
     """Return the kind of an index's values on a table with a schema (Avro, JSON); None if they can have no ranges."""
     kinds = find_kinds(definition.columns, parse_record(schema))
     kind = find_result_kind(definition, kinds.get(definition.columns[0]))
-    if kind is None or make_widest_range("", kind) is None:
+    if kind is None or column_ranges.make_widest_range("", kind) is None:
         return None
     return kind
 
@@ -119,8 +105,8 @@ def _read_column(files: TableFiles, path: str, column: str) -> Iterator[pa.Recor
 
 def merge_file_ranges(ranges: Iterable[ColumnRange], definition: IndexDefinition) -> ColumnRange | None:
     """Return the common range of one or more files; None if their values are of different kinds."""
-    every = [simplify_range(each, definition.version or 1) for each in ranges]
-    return merge_ranges(every) if len({each.kind for each in every} - {NO_VALUES}) <= 1 else None
+    every = [column_ranges.simplify_range(each, definition.version or 1) for each in ranges]
+    return column_ranges.merge_ranges(every) if len({each.kind for each in every} - {NO_VALUES}) <= 1 else None
 
 
 def check_expression_index(
@@ -198,9 +184,9 @@ class _Check:
                 self.report.note("missing", place, f"there is no entry; it should say {format_range(exact)}")
             return
         version, stored = self.definition.version or 1, _count_nulls_too(found)
-        if not holds(stored, exact, version, key=make_avro_key):
+        if not holds(stored, exact, version, key=column_ranges.make_avro_key):
             text = f"the metadata table says {format_range(found)}; the data has {format_range(exact)}"
-            is_shifted = holds_shifted(stored, exact, version, key=make_avro_key)
+            is_shifted = holds_shifted(stored, exact, version, key=column_ranges.make_avro_key)
             note_wrong_range(self.report, place, text, is_shifted=is_shifted)
 
     def check_blooms(self, path: str, files: Sequence[str]) -> None:
@@ -235,7 +221,7 @@ class _Check:
         for number, group in enumerate(groups):
             for batch in self.view.read_all(self.partition, groups=[group]):
                 keys = batch.column(batch.schema.get_field_index("key")).cast(pa.string())
-                for at in np.flatnonzero(find_file_groups(keys, len(groups)) != number).tolist():
+                for at in np.flatnonzero(index_keys.find_file_groups(keys, len(groups)) != number).tolist():
                     self.report.note("misplaced", keys[at].as_py(), f"look-ups do not read {group.file_id} for it")
                 is_known = to_booleans(pc.is_in(keys, value_set=known))
                 self.report.stale += int((~is_known & ~_are_deleted(batch)).sum())
@@ -250,22 +236,24 @@ class _Check:
             yield self._make_file_keys(path, list(self.source.files[path]))
 
     def _make_file_keys(self, path: str, names: Sequence[str]) -> pa.Array:
-        folders = pa.repeat(encode_partitions([path])[0], len(names))
+        folders = pa.repeat(index_keys.encode_partitions([path])[0], len(names))
         if self.definition.kind == BLOOM_FILTERS:
-            return make_bloom_keys(folders, encode_file_names(names))
-        column = pa.repeat(encode_names([self._column])[0], len(names))
-        return make_column_keys(column, folders, encode_file_names(names))
+            return index_keys.make_bloom_keys(folders, index_keys.encode_file_names(names))
+        column = pa.repeat(index_keys.encode_names([self._column])[0], len(names))
+        return index_keys.make_column_keys(column, folders, index_keys.encode_file_names(names))
 
     def _make_partition_keys(self, paths: Sequence[str]) -> pa.Array:
-        column = pa.repeat(encode_names([self._column])[0], len(paths))
-        return make_expression_partition_keys(column, encode_partitions(paths))
+        column = pa.repeat(index_keys.encode_names([self._column])[0], len(paths))
+        return index_keys.make_expression_partition_keys(column, index_keys.encode_partitions(paths))
 
     def _read_ranges(self, keys: pa.Array) -> list[ColumnRange | None]:
         """Return the range stored for each key, None where there is none."""
         wanted = keys.to_pylist()
         records = self.view.read_keys(self.partition, wanted)
         version = self.definition.version or 1
-        rows = read_statistics(join_chunks(records[STATISTICS_COLUMN]), version) if records.num_rows else []
+        rows = (
+            column_ranges.read_statistics(join_chunks(records[STATISTICS_COLUMN]), version) if records.num_rows else []
+        )
         found = dict(zip(records["key"].to_pylist(), rows, strict=True))
         return [found.get(key) for key in wanted]
 

@@ -23,15 +23,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import (
-    INFLIGHT,
-    REQUESTED,
-    RESTORE,
-    ROLLBACK,
-    STATES,
-    Instant,
-    parse_instant_name,
-)
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.instants import Instant, parse_instant_name
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RolledBackInstant, RolledBackPartition
 from hoodie_py.formats.timeline.savepoints import (
     RestoreMetadata,
@@ -160,7 +153,7 @@ def _request(session: WriteSession, savepoint: str) -> str | None:
         _find_files_to_undo(snapshot, [each.time for each in plan.instants])  # refuses before anything is written
         instant = session.clock.take(find_newest_time(snapshot.timeline))
         holding.ensure_held()
-        session.open_timeline(snapshot).request(instant, RESTORE, write_restore_plan(plan))
+        session.open_timeline(snapshot).request(instant, kinds.RESTORE, write_restore_plan(plan))
         return instant
 
 
@@ -188,7 +181,7 @@ class _Run:
         self.plan = read_plan(snapshot, pending)
         check_rebuildable(snapshot)
         ensure_own = partial(self.alive.ensure_own, holding)
-        if pending.state == REQUESTED:
+        if pending.state == kinds.REQUESTED:
             begin_instant(self.session, snapshot, pending, self.alive, holding)
         partitions = self._switch_metadata_off(snapshot, ensure_own)
         self.files = _find_files_to_undo(snapshot, [each.time for each in self.plan.instants])
@@ -212,7 +205,7 @@ class _Run:
         return kept
 
     def _find_pending(self, now: Snapshot) -> Instant:
-        found = now.timeline.find(self.instant, RESTORE)
+        found = now.timeline.find(self.instant, kinds.RESTORE)
         if found is None or found.is_completed:
             raise ConflictError("Another writer finished the restore, or took it back.", instant=self.instant)
         return found
@@ -224,7 +217,7 @@ class _Run:
     def check_still_ours(self, now: Snapshot) -> Instant:
         """Check that no other writer finished the restore."""
         found = self._find_pending(now)
-        if found.state != INFLIGHT:
+        if found.state != kinds.INFLIGHT:
             raise ConflictError("Another writer took the restore back while it ran.", instant=self.instant)
         return found
 
@@ -275,7 +268,7 @@ def _remove_rollbacks(session: WriteSession, savepoint: str) -> None:
     with session.hold_lock() as holding:
         snapshot = session.look()
         timeline = session.open_timeline(snapshot)
-        for each in snapshot.timeline.select_actions(ROLLBACK).select_after(savepoint):
+        for each in snapshot.timeline.select_actions(kinds.ROLLBACK).select_after(savepoint):
             holding.ensure_held()
             if each.is_completed:
                 timeline.remove(each)
@@ -329,7 +322,7 @@ def _undo_instant(
     timeline = session.open_timeline(snapshot)
     parsed = (parse_instant_name(name, snapshot.config.timeline_layout) for name in snapshot.timeline.names)
     own = [each for each in parsed if each is not None and each.request_time == undone.time and each.is_write]
-    own.sort(key=lambda each: STATES.index(each.state), reverse=True)
+    own.sort(key=lambda each: kinds.STATES.index(each.state), reverse=True)
     check()
     # Hash ranges and completed file go before the data files, so that readers do not miss files. The pending states go
     # last: a killed restore leaves a pending instant, which the next run undoes.

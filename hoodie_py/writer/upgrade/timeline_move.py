@@ -25,25 +25,12 @@ from functools import partial
 from hoodie_py.errors import locate_errors
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.timeline.archive import (
-    VERSION_FILE,
-    ArchivedInstant,
-    iterate_archive_entries,
-    parse_archive_file_name,
-    parse_history_file_name,
-    parse_history_parquet,
-    parse_manifest_name,
-)
+from hoodie_py.formats.timeline import archive
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.archive import ArchivedInstant
 from hoodie_py.formats.timeline.archive_moves import make_archived_instants, make_entries
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import (
-    CLUSTERING,
-    COMMIT,
-    DELTA_COMMIT,
-    REPLACE_COMMIT,
-    Instant,
-    parse_instant_name,
-)
+from hoodie_py.formats.timeline.instants import Instant, parse_instant_name
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.archive import load_history
@@ -150,7 +137,7 @@ def rename(instant: Instant, layout: int, completion_time: str | None) -> Instan
     """Return an instant with the name of its file in the other layout."""
     if instant.is_completed:
         return instant if layout == 1 else replace(instant, completion_time=completion_time)
-    action = {CLUSTERING: REPLACE_COMMIT} if layout == 1 else {REPLACE_COMMIT: CLUSTERING}
+    action = {kinds.CLUSTERING: kinds.REPLACE_COMMIT} if layout == 1 else {kinds.REPLACE_COMMIT: kinds.CLUSTERING}
     return replace(instant, action=action.get(instant.action, instant.action))
 
 
@@ -160,8 +147,8 @@ def convert_content(content: bytes, instant: Instant, layout: int) -> bytes:
     Raises:
         CorruptFileError: it is damaged.
     """
-    replaces = instant.action == REPLACE_COMMIT and instant.is_completed
-    if not content or not (replaces or instant.action in (COMMIT, DELTA_COMMIT)):
+    replaces = instant.action == kinds.REPLACE_COMMIT and instant.is_completed
+    if not content or not (replaces or instant.action in (kinds.COMMIT, kinds.DELTA_COMMIT)):
         return content
     return write_commit_metadata(CommitMetadata.from_bytes(content), layout, replace=replaces)
 
@@ -179,7 +166,7 @@ def choose_completion_times(states: Sequence[tuple[FileInfo, Instant]], zone: tz
     moved = [info.name for info, instant in completed if _BEFORE_ALL < instant.request_time < first]
     if len(moved) > 1:  # a file that was not copied is older than the next instant
         written |= dict.fromkeys(moved)
-    compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == COMMIT)
+    compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == kinds.COMMIT)
     found = {}
     for info, instant in completed:
         after = next((time for time in compactions if time > instant.request_time), None)
@@ -239,9 +226,9 @@ def _remove_archive(files: TableFiles, config: TableConfig) -> None:
 
 def _is_of_archive(name: str, layout: int) -> bool:
     if layout == 1:
-        return parse_archive_file_name(name) is not None
-    known = parse_history_file_name(name) is not None or parse_manifest_name(name) is not None
-    return known or name == VERSION_FILE
+        return archive.parse_archive_file_name(name) is not None
+    known = archive.parse_history_file_name(name) is not None or archive.parse_manifest_name(name) is not None
+    return known or name == archive.VERSION_FILE
 
 
 def _iterate_logs(files: TableFiles, config: TableConfig) -> Iterator[list[ArchivedInstant]]:
@@ -249,13 +236,13 @@ def _iterate_logs(files: TableFiles, config: TableConfig) -> Iterator[list[Archi
     folder = config.find_history_folder()
     numbered = []
     for info in files.list_or_empty(folder):
-        number = None if info.is_dir else parse_archive_file_name(info.name)
+        number = None if info.is_dir else archive.parse_archive_file_name(info.name)
         if number is not None:
             numbered.append((number, info.path))
     seen: set[tuple[str, str]] = set()
     for _, path in sorted(numbered):
         with locate_errors(path=path):
-            found = make_archived_instants(iterate_archive_entries(read_bounded(files, path, "archive_bytes")))
+            found = make_archived_instants(archive.iterate_archive_entries(read_bounded(files, path, "archive_bytes")))
         new = [each for each in found if (each.request_time, each.action) not in seen]
         seen.update((each.request_time, each.action) for each in new)
         yield from _split(new)
@@ -267,7 +254,7 @@ def _iterate_history(files: TableFiles, config: TableConfig) -> Iterator[list[Ar
     for each in sorted(load_history(files, folder).files, key=lambda file: file.min_time):
         path = f"{folder}/{each.name}"
         with locate_errors(path=path):
-            found = parse_history_parquet(read_bounded(files, path, "archive_bytes"))
+            found = archive.parse_history_parquet(read_bounded(files, path, "archive_bytes"))
         new = sorted(
             (one for one in found if (one.request_time, one.action) not in seen), key=lambda one: one.request_time
         )
