@@ -12,20 +12,11 @@ from typing import Any
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.container import write_single
+from hoodie_py.formats.timeline import instants as kinds
 from hoodie_py.formats.timeline.archive import ArchivedInstant
 from hoodie_py.formats.timeline.archive_entries import fit_record, make_entry, needs_content
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import (
-    COMMIT,
-    COMPACTION,
-    COMPLETED,
-    COMPLETED_ACTION,
-    DELTA_COMMIT,
-    LOG_COMPACTION,
-    REPLACE_COMMIT,
-    REQUESTED,
-    Instant,
-)
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.plans import CLEAN_METADATA, CLEAN_PLAN, COMPACTION_PLAN, ROLLBACK_METADATA
 from hoodie_py.formats.timeline.records import Record
 from hoodie_py.formats.timeline.replace_plan import CLUSTERING_PLAN
@@ -44,7 +35,7 @@ _PLANS: dict[str, Record[Any]] = {
     "hoodieCleanerPlan": CLEAN_PLAN,
     "hoodieRequestedReplaceMetadata": CLUSTERING_PLAN,
 }
-_PLANNED = {COMMIT: COMPACTION, DELTA_COMMIT: LOG_COMPACTION}
+_PLANNED = {kinds.COMMIT: kinds.COMPACTION, kinds.DELTA_COMMIT: kinds.LOG_COMPACTION}
 
 
 def make_archived_instants(entries: Iterable[Mapping[str, Any]]) -> list[ArchivedInstant]:
@@ -56,14 +47,14 @@ def make_archived_instants(entries: Iterable[Mapping[str, Any]]) -> list[Archive
     by_key: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for entry in entries:
         action = str(entry.get("actionType") or "")
-        key = str(entry.get("commitTime") or ""), COMPLETED_ACTION.get(action, action)
+        key = str(entry.get("commitTime") or ""), kinds.COMPLETED_ACTION.get(action, action)
         by_key.setdefault(key, []).append(entry)
     found = [_make_instant(*key, states) for key, states in sorted(by_key.items())]
     return [each for each in found if each is not None]
 
 
 def _make_instant(time: str, action: str, states: list[Mapping[str, Any]]) -> ArchivedInstant | None:
-    completed = next((each for each in states if _get_state(each) == COMPLETED), None)
+    completed = next((each for each in states if _get_state(each) == kinds.COMPLETED), None)
     if completed is None:
         return None
     if not time.isascii() or not time.isdigit():
@@ -74,7 +65,7 @@ def _make_instant(time: str, action: str, states: list[Mapping[str, Any]]) -> Ar
 
 
 def _get_state(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("actionState") or COMPLETED).lower()
+    return str(entry.get("actionState") or kinds.COMPLETED).lower()
 
 
 def _encode_result(entry: Mapping[str, Any]) -> bytes | None:
@@ -102,10 +93,14 @@ def make_entries(instants: Iterable[ArchivedInstant]) -> Iterator[dict[str, Any]
     """
     for each in instants:
         action = _PLANNED.get(each.action, each.action)
-        requested = Instant(each.request_time, None, action, REQUESTED)
-        if each.plan and needs_content(requested) and (action != REPLACE_COMMIT or _is_plan_of_clustering(each.plan)):
+        requested = Instant(each.request_time, None, action, kinds.REQUESTED)
+        if (
+            each.plan
+            and needs_content(requested)
+            and (action != kinds.REPLACE_COMMIT or _is_plan_of_clustering(each.plan))
+        ):
             yield make_entry(requested, each.request_time, each.plan)
-        completed = Instant(each.request_time, each.completion_time, each.action, COMPLETED)
+        completed = Instant(each.request_time, each.completion_time, each.action, kinds.COMPLETED)
         yield make_entry(completed, each.completion_time, each.metadata or b"")
 
 

@@ -13,21 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.timeline.archive import (
-    HISTORY_ROW,
-    HISTORY_ROW_VERSION,
-    LISTED_FILE,
-    ArchivedInstant,
-    HistoryFile,
-    open_history,
-)
+from hoodie_py.formats.timeline import archive
+from hoodie_py.formats.timeline.archive import ArchivedInstant, HistoryFile
 
 _TYPES = {"string": pa.string(), "bytes": pa.binary(), "int": pa.int32()}
 HISTORY_SCHEMA = pa.schema(
-    [pa.field(each.name, _TYPES[each.kind.avro], nullable=each.null) for each in HISTORY_ROW.fields]
+    [pa.field(each.name, _TYPES[each.kind.avro], nullable=each.null) for each in archive.HISTORY_ROW.fields]
 )
 _ROWS = 256
-_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": HISTORY_ROW.java_text}
+_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": archive.HISTORY_ROW.java_text}
 
 
 def make_history_file_name(times: Sequence[str], level: int) -> str:
@@ -42,7 +36,7 @@ def make_manifest_name(number: int) -> str:
 
 def encode_manifest(files: Iterable[HistoryFile]) -> bytes:
     """Encode a manifest."""
-    listed = [LISTED_FILE.write(each) for each in files]
+    listed = [archive.LISTED_FILE.write(each) for each in files]
     return json.dumps({"files": listed}, indent=2).encode()
 
 
@@ -62,7 +56,7 @@ def write_history(sink: Any, batches: Iterable[pa.Table]) -> None:
 
 def make_history_rows(instants: Sequence[ArchivedInstant]) -> pa.Table:
     """Return instants as rows of a history file."""
-    return pa.Table.from_pylist([HISTORY_ROW.write(each) for each in instants], HISTORY_SCHEMA)
+    return pa.Table.from_pylist([archive.HISTORY_ROW.write(each) for each in instants], HISTORY_SCHEMA)
 
 
 def read_history_batches(data: bytes) -> Iterator[pa.Table]:
@@ -72,11 +66,11 @@ def read_history_batches(data: bytes) -> Iterator[pa.Table]:
         CorruptFileError: not Parquet, or missing columns.
         UnsupportedFeatureError: a row version other than 1.
     """
-    file = open_history(data, HISTORY_SCHEMA.names)
+    file = archive.open_history(data, HISTORY_SCHEMA.names)
     try:
         for batch in file.iter_batches(_ROWS, columns=HISTORY_SCHEMA.names):
             rows = pa.Table.from_batches([batch]).select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
-            if rows["version"].unique().to_pylist() != [HISTORY_ROW_VERSION]:
+            if rows["version"].unique().to_pylist() != [archive.HISTORY_ROW_VERSION]:
                 raise UnsupportedFeatureError("Archived timeline rows of another version are not supported.")
             yield rows
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:

@@ -30,9 +30,8 @@ from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.dml.changes import RowChanges, choose_batch_rows, compute_changes, make_changed_records
-from hoodie_py.writer.handles.create import InsertTask
+from hoodie_py.writer.handles.create import ExtendTask, InsertTask
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
 from hoodie_py.writer.input.to_records import find_input_schema, make_records
 from hoodie_py.writer.output_schema import OutputSchema
