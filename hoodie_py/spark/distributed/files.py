@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -30,7 +30,7 @@ from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.process import freeze_imports
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.handles.create import InsertTask
-from hoodie_py.writer.handles.data_file import TaskResult
+from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.pipeline.assign import (
@@ -44,10 +44,6 @@ from hoodie_py.writer.pipeline.assign import (
 from hoodie_py.writer.pipeline.tasks import WriteTask, run_task
 from hoodie_py.writer.records import WriteRecords
 
-if TYPE_CHECKING:
-    from hoodie_py.writer.handles.data_file import CommitFacts
-
-
 FILE_BYTES_A_BYTE = 0.4
 """About how many bytes of a base file a payload byte becomes."""
 
@@ -55,6 +51,10 @@ _COUNTS = ("rows", "inserts", "updates", "deletes", "bytes")
 
 PieceKey = tuple[str, str | None, int]
 """Partition path, file id (None for new records), and the shard's label (``NO_PIECE`` unless the records are new)."""
+
+_BYTES_AT_ONCE = 16 << 20
+_BYTES_OF_PARTITIONS = 128 << 20  # rows of different partitions alternate: more rows at a time give larger files
+_FILES_OF_A_TASK = 10_000  # makes the sequence numbers of different tasks differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,50 +117,6 @@ def plan_files(
     return FilePlan(placements, file_of)
 
 
-def _share_out(
-    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[FileSlice, int]], most: int
-) -> Iterator[tuple[str, list[PieceKey]]]:
-    """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
-    end = 0  # number of pieces that have a file
-    for file_slice, size in room:
-        start, taken = end, 0
-        while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
-            taken += pieces[keys[end]].bytes
-            end += 1
-        if end > start:
-            yield file_slice.file_id, list(keys[start:end])
-    left = keys[end:]
-    total = sum(pieces[key].bytes for key in left)
-    count = min(len(left), -(-total // most)) if left else 0
-    shares: list[list[PieceKey]] = [[] for _ in range(count)]
-    filled = [0] * count
-    for key in sorted(left, key=lambda each: -pieces[each].bytes):
-        share = filled.index(min(filled))
-        shares[share].append(key)
-        filled[share] += pieces[key].bytes
-    for share_ in shares:
-        yield make_file_id(), share_
-
-
-def _make_placement(
-    group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice], fill: Fill
-) -> FileAssignment:
-    file_slice = there.get(group)
-    base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
-    rows = sum(each.rows for each in pieces)
-    return FileAssignment(
-        *group,
-        file_slice,
-        0,
-        rows,
-        sum(each.inserts for each in pieces),
-        sum(each.updates for each in pieces),
-        sum(each.deletes for each in pieces),
-        base if all(each.in_base for each in pieces) else None,
-        Fill.NONE if file_slice is None else fill,
-    )
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteFiles:
     """Writes the records of a file on a worker.
@@ -217,13 +173,8 @@ def to_piece(row: Any) -> Piece:
     return Piece(rows, inserts, updates, deletes, size, bool(row["in_base"]))
 
 
-_BYTES_AT_ONCE = 16 << 20
-_BYTES_OF_PARTITIONS = 128 << 20  # rows of different partitions alternate: more rows at a time give larger files
-_FILES_OF_A_TASK = 10_000  # makes the sequence numbers of different tasks differ
-
-
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _NewRows:
     """Records of one partition; ``bytes`` is about their size in a base file."""
 
     path: str
@@ -257,7 +208,51 @@ class WriteNewFiles:
             yield file.run(records for _, records in members)
 
 
-def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
+def _share_out(
+    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[FileSlice, int]], most: int
+) -> Iterator[tuple[str, list[PieceKey]]]:
+    """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
+    end = 0  # number of pieces that have a file
+    for file_slice, size in room:
+        start, taken = end, 0
+        while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
+            taken += pieces[keys[end]].bytes
+            end += 1
+        if end > start:
+            yield file_slice.file_id, list(keys[start:end])
+    left = keys[end:]
+    total = sum(pieces[key].bytes for key in left)
+    count = min(len(left), -(-total // most)) if left else 0
+    shares: list[list[PieceKey]] = [[] for _ in range(count)]
+    filled = [0] * count
+    for key in sorted(left, key=lambda each: -pieces[each].bytes):
+        share = filled.index(min(filled))
+        shares[share].append(key)
+        filled[share] += pieces[key].bytes
+    for share_ in shares:
+        yield make_file_id(), share_
+
+
+def _make_placement(
+    group: GroupKey, pieces: Sequence[Piece], there: Mapping[GroupKey, FileSlice], fill: Fill
+) -> FileAssignment:
+    file_slice = there.get(group)
+    base = None if file_slice is None or file_slice.base_file is None else file_slice.base_file.instant
+    rows = sum(each.rows for each in pieces)
+    return FileAssignment(
+        *group,
+        file_slice,
+        0,
+        rows,
+        sum(each.inserts for each in pieces),
+        sum(each.updates for each in pieces),
+        sum(each.deletes for each in pieces),
+        base if all(each.in_base for each in pieces) else None,
+        Fill.NONE if file_slice is None else fill,
+    )
+
+
+def _number_files(pieces: Iterator[_NewRows], most: int) -> Iterator[tuple[tuple[int, str], WriteRecords]]:
     """Yield the records of each piece with the number and partition path of their file.
 
     A file gets at most ``most`` bytes.
@@ -272,7 +267,7 @@ def _number_files(pieces: Iterator[_Piece], most: int) -> Iterator[tuple[tuple[i
         yield (number, piece.path), piece.records
 
 
-def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch], task: int) -> Iterator[_Piece]:
+def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch], task: int) -> Iterator[_NewRows]:
     facts, options = there.facts, there.facts.settings.options
     limit = _BYTES_OF_PARTITIONS if there.snapshot.config.is_partitioned else _BYTES_AT_ONCE
     rows = 0
@@ -283,4 +278,4 @@ def _iterate_pieces(there: OpenedFacts, batches: Iterator[pa.RecordBatch], task:
         routed = assign_new_files(records, facts.settings.plan.max_file_size)
         for placement in routed.assignments:
             of_place = routed.get_records(placement)
-            yield _Piece(placement.partition_path, of_place, estimate_row_bytes(of_place) * len(of_place))
+            yield _NewRows(placement.partition_path, of_place, estimate_row_bytes(of_place) * len(of_place))

@@ -42,61 +42,6 @@ from hoodie_py.writer.settings import WriteSettings
 if TYPE_CHECKING:
     from hoodie_py.reader.merge.merger import Merger
 
-
-_BITS = 23  # of a hash: if a write has a million keys, an eighth of all other keys pass
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing mixes the upper bits
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class KeySketch:
-    """A bit for the hash of each key.
-
-    ``bits`` has 2^23 bits, 8 in a byte.
-    """
-
-    bits: bytes
-
-    @classmethod
-    def from_keys(cls, keys: pa.StringArray) -> KeySketch:
-        """Return the sketch of some keys."""
-        flags = np.zeros(1 << _BITS, np.bool_)
-        flags[_find_bits(keys)] = True
-        return cls(np.packbits(flags, bitorder="little").tobytes())
-
-    @classmethod
-    def unite(cls, sketches: Iterable[KeySketch]) -> KeySketch:
-        """Return the sketch of all keys of several sketches."""
-        bits = np.zeros((1 << _BITS) // 8, np.uint8)
-        for sketch in sketches:
-            bits |= np.frombuffer(sketch.bits, np.uint8)
-        return cls(bits.tobytes())
-
-    def pack(self) -> bytes:
-        """Return the sketch as compressed bytes: a few thousand for few keys."""
-        return zlib.compress(self.bits, 1)
-
-    @classmethod
-    def unpack(cls, packed: bytes) -> KeySketch:
-        """Return a sketch from its packed bytes."""
-        return cls(zlib.decompress(packed))
-
-    def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
-        """Return the positions of the keys that may be in the sketch: all that are in it, and a few others."""
-        places = _find_bits(keys)
-        found = np.frombuffer(self.bits, np.uint8)[places >> 3] >> (places & 7).astype(np.uint8) & np.uint8(1)
-        return np.flatnonzero(found)
-
-
-def mix_hashes(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
-    """Return evenly spread numbers of ``bits`` bits for hashes that may not be evenly spread."""
-    return hashes.astype(np.uint64) * _GOLDEN >> np.uint64(64 - bits)
-
-
-def _find_bits(keys: pa.StringArray) -> npt.NDArray[np.int64]:
-    """Return the number of each key's bit."""
-    return mix_hashes(compute_java_hashes(keys), _BITS).astype(np.int64)
-
-
 RECORDS, ENTRIES, SKETCH = 0, 1, 2
 """Kinds of payloads: records of the write, keys of the table, or a packed sketch of some records' keys.
 
@@ -115,6 +60,8 @@ _GATHERED_BYTES = 64 << 20  # rows divided at a time, so that a shard's payloads
 _ENTRY_ROWS = 1 << 20  # keys of a file that are divided at a time
 _PLACES_OF_A_TASK = 1 << 40  # more than a task has payloads, so that places of different tasks differ
 _BITS_OF_SHARDS = 31
+_BITS = 23  # of a hash: if a write has a million keys, an eighth of all other keys pass
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing mixes the upper bits
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -252,6 +199,56 @@ class DivideKeys:
             for shard, start, stop in iterate_runs(shards[order])
         ]  # fmt: skip
         yield pa.RecordBatch.from_pylist(found, SHARDED)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeySketch:
+    """A bit for the hash of each key.
+
+    ``bits`` has 2^23 bits, 8 in a byte.
+    """
+
+    bits: bytes
+
+    @classmethod
+    def from_keys(cls, keys: pa.StringArray) -> KeySketch:
+        """Return the sketch of some keys."""
+        flags = np.zeros(1 << _BITS, np.bool_)
+        flags[_find_bits(keys)] = True
+        return cls(np.packbits(flags, bitorder="little").tobytes())
+
+    @classmethod
+    def unite(cls, sketches: Iterable[KeySketch]) -> KeySketch:
+        """Return the sketch of all keys of several sketches."""
+        bits = np.zeros((1 << _BITS) // 8, np.uint8)
+        for sketch in sketches:
+            bits |= np.frombuffer(sketch.bits, np.uint8)
+        return cls(bits.tobytes())
+
+    def pack(self) -> bytes:
+        """Return the sketch as compressed bytes: a few thousand for few keys."""
+        return zlib.compress(self.bits, 1)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> KeySketch:
+        """Return a sketch from its packed bytes."""
+        return cls(zlib.decompress(packed))
+
+    def find(self, keys: pa.StringArray) -> npt.NDArray[np.int64]:
+        """Return the positions of the keys that may be in the sketch: all that are in it, and a few others."""
+        places = _find_bits(keys)
+        found = np.frombuffer(self.bits, np.uint8)[places >> 3] >> (places & 7).astype(np.uint8) & np.uint8(1)
+        return np.flatnonzero(found)
+
+
+def mix_hashes(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
+    """Return evenly spread numbers of ``bits`` bits for hashes that may not be evenly spread."""
+    return hashes.astype(np.uint64) * _GOLDEN >> np.uint64(64 - bits)
+
+
+def _find_bits(keys: pa.StringArray) -> npt.NDArray[np.int64]:
+    """Return the number of each key's bit."""
+    return mix_hashes(compute_java_hashes(keys), _BITS).astype(np.int64)
 
 
 def make_failure(error: HoodieError) -> pa.RecordBatch:

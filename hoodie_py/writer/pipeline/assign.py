@@ -37,85 +37,8 @@ from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
-
-def choose_small_files(snapshot: Snapshot, slices: Iterable[FileSlice], settings: WriteSettings) -> list[FileSlice]:
-    """Return the newest slices whose base file new records may fill, by partition, the smallest file first."""
-    most = settings.small_file_bytes
-    small = [each for each in slices if each.base_file is not None and each.base_file.whole_size < most]
-    if not small:
-        return []
-    small.sort(key=lambda each: (each.partition_path, _get_size(each), each.file_id))
-    if snapshot.config.is_merge_on_read:
-        small = list(_limit(_without_logs(snapshot, small), settings.small_file_candidates))
-    # After the limit, as in Java: slices of a pending clustering count for it.
-    held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
-    return [each for each in small if (each.partition_path, each.file_id) not in held]
-
-
-def fill_small_files(
-    tagged: TaggedRecords, small: Sequence[FileSlice], *, row_bytes: float, file_bytes: int
-) -> tuple[TaggedRecords, set[GroupKey]]:
-    """Tag new records with file groups whose base file is small, in the order of ``small``; return these groups, too.
-
-    ``row_bytes`` and ``file_bytes`` are estimates for a record and a base file.
-    """
-    room = compute_free_rows(small, row_bytes, file_bytes)
-    if not room or not tagged.file_ids.null_count:
-        return tagged, set()
-    records = tagged.records
-    assert records.partition_paths is not None
-    at = np.flatnonzero(to_booleans(tagged.file_ids.is_null()) & ~records.delete_mask)
-    paths = join_chunks(records.partition_paths).dictionary_encode()
-    codes = to_numbers(paths.indices)[at]
-    at = at[np.argsort(codes, kind="stable")]  # by partition; records keep their order within it
-    ids = np.full(len(tagged), -1, np.int64)
-    chosen: list[GroupKey] = []
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))])
-    for code, path in enumerate(paths.dictionary.to_pylist()):
-        start, stop = int(starts[code]), int(starts[code + 1])
-        for file_slice, rows in room.get(path, ()):
-            if start == stop:
-                break
-            ids[at[start : min(start + rows, stop)]] = len(chosen)
-            chosen.append((path, file_slice.file_id))
-            start = min(start + rows, stop)
-    filled = pa.array([file_id for _, file_id in chosen], pa.string()).take(from_numpy(ids, ids < 0))
-    return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled)), set(chosen)
-
-
-def compute_free_rows(
-    small: Iterable[FileSlice], row_bytes: float, file_bytes: int
-) -> Mapping[str, list[tuple[FileSlice, int]]]:
-    """Return slices with the number of rows that fit into the base file of each, by partition path, in their order."""
-    found: dict[str, list[tuple[FileSlice, int]]] = {}
-    for each in small:
-        rows = int((file_bytes - _get_size(each)) / row_bytes)
-        if rows > 0:
-            found.setdefault(each.partition_path, []).append((each, rows))
-    return found
-
-
-def _get_size(file_slice: FileSlice) -> int:
-    return 0 if file_slice.base_file is None else file_slice.base_file.whole_size
-
-
-def _without_logs(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Yield the slices without log files that no pending compaction includes."""
-    view, by_slice = snapshot.view, not snapshot.config.has_logs_named_by_commit
-    bare = [each for each in slices if not each.log_files]
-    logged: set[tuple[str, str, str]] = set()
-    if by_slice:  # the log files of uncommitted writes belong to the slice, and would be lost with it
-        groups = view.list_file_groups(sorted({each.partition_path for each in bare}))
-        logged = {(*group.key, log.name.instant) for group in groups for log in group.log_files}
-    for each in bare:
-        key = each.partition_path, each.file_id
-        if view.visibility.find_pending_compaction(key) is None and (*key, each.base_instant) not in logged:
-            yield each
-
-
-def _limit(slices: Iterator[FileSlice], most: int) -> Iterator[FileSlice]:
-    for _, some in groupby(slices, attrgetter("partition_path")):
-        yield from islice(some, most)
+_FILE_BYTES_A_BYTE = 0.4
+"""Estimated bytes in a base file for each byte in memory."""
 
 
 class Fill(StrEnum):
@@ -124,62 +47,6 @@ class Fill(StrEnum):
     NONE = "none"  # not at all
     MERGE = "merge"  # merged by key
     EXTEND = "extend"  # below its rows
-
-
-def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> Fill:
-    """Return how a write's new records fill small files.
-
-    Raises:
-        MergeError: the table needs a merger that was not supplied.
-    """
-    if settings.index.is_bucket or settings.small_file_bytes <= 0:
-        return Fill.NONE
-    if operation is WriteOperation.UPSERT:
-        return Fill.MERGE
-    # Never where changes are captured, unlike in Java: its appended rows have no change data, so that it cannot derive
-    # the changes of such a commit.
-    if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
-        return Fill.NONE
-    # Unlike in Java, a merger that decides about new records is always asked; to extend a file would pass it by.
-    return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
-
-
-def choose_filled(
-    operation: WriteOperation,
-    snapshot: Snapshot,
-    settings: WriteSettings,
-    merger: Merger | None,
-    list_slices: Callable[[], Iterable[FileSlice]],
-) -> tuple[list[FileSlice], Fill]:
-    """Return the slices whose base file new records fill, smallest first, and how; errors as for ``choose_fill``.
-
-    ``list_slices`` lists the newest slices of the records' partitions, and is called only if files are filled.
-    """
-    fill = choose_fill(operation, snapshot, settings, merger)
-    return [] if fill is Fill.NONE else choose_small_files(snapshot, list_slices(), settings), fill
-
-
-def find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
-    """Return the merger that replaces the built-in modes; None if they merge.
-
-    Raises:
-        MergeError: the table needs a merger that was not supplied.
-    """
-    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
-
-
-def has_insert_hook(custom: RecordMerger | None) -> bool:
-    """Whether a merger also decides about new records."""
-    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
-
-
-def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
-    """Whether a merger also decides about new records; errors as for ``find_custom_merger``."""
-    return has_insert_hook(find_custom_merger(snapshot, settings, merger))
-
-
-_FILE_BYTES_A_BYTE = 0.4
-"""Estimated bytes in a base file for each byte in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +176,134 @@ def make_file_id() -> str:
     return f"{uuid.uuid4()}-0"
 
 
+def split_new_records(path: str, first: int, end: int, most: int) -> Iterator[FileAssignment]:
+    """Split the new records of a partition, from number ``first`` on, into files of about the same size."""
+    count = end - first
+    files = -(-count // most)
+    for number in range(files):
+        start, stop = first + count * number // files, first + count * (number + 1) // files
+        yield FileAssignment(path, make_file_id(), None, start, stop, stop - start, 0, 0)
+
+
+def estimate_row_bytes(records: WriteRecords) -> float:
+    """Estimate the bytes of a record in a base file."""
+    return estimate_file_bytes(records.rows.nbytes, len(records))
+
+
+def estimate_file_bytes(memory_bytes: int, rows: int) -> float:
+    """Estimate the bytes of a row in a base file from the size of all rows in memory."""
+    return max(1.0, float(memory_bytes) * _FILE_BYTES_A_BYTE / max(1, rows))
+
+
+def choose_filled(
+    operation: WriteOperation,
+    snapshot: Snapshot,
+    settings: WriteSettings,
+    merger: Merger | None,
+    list_slices: Callable[[], Iterable[FileSlice]],
+) -> tuple[list[FileSlice], Fill]:
+    """Return the slices whose base file new records fill, smallest first, and how; errors as for ``choose_fill``.
+
+    ``list_slices`` lists the newest slices of the records' partitions, and is called only if files are filled.
+    """
+    fill = choose_fill(operation, snapshot, settings, merger)
+    return [] if fill is Fill.NONE else choose_small_files(snapshot, list_slices(), settings), fill
+
+
+def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> Fill:
+    """Return how a write's new records fill small files.
+
+    Raises:
+        MergeError: the table needs a merger that was not supplied.
+    """
+    if settings.index.is_bucket or settings.small_file_bytes <= 0:
+        return Fill.NONE
+    if operation is WriteOperation.UPSERT:
+        return Fill.MERGE
+    # Never where changes are captured, unlike in Java: its appended rows have no change data, so that it cannot derive
+    # the changes of such a commit.
+    if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
+        return Fill.NONE
+    # Unlike in Java, a merger that decides about new records is always asked; to extend a file would pass it by.
+    return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
+
+
+def find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
+    """Return the merger that replaces the built-in modes; None if they merge.
+
+    Raises:
+        MergeError: the table needs a merger that was not supplied.
+    """
+    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
+
+
+def has_insert_hook(custom: RecordMerger | None) -> bool:
+    """Whether a merger also decides about new records."""
+    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
+
+
+def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
+    """Whether a merger also decides about new records; errors as for ``find_custom_merger``."""
+    return has_insert_hook(find_custom_merger(snapshot, settings, merger))
+
+
+def choose_small_files(snapshot: Snapshot, slices: Iterable[FileSlice], settings: WriteSettings) -> list[FileSlice]:
+    """Return the newest slices whose base file new records may fill, by partition, the smallest file first."""
+    most = settings.small_file_bytes
+    small = [each for each in slices if each.base_file is not None and each.base_file.whole_size < most]
+    if not small:
+        return []
+    small.sort(key=lambda each: (each.partition_path, _get_size(each), each.file_id))
+    if snapshot.config.is_merge_on_read:
+        small = list(_limit(_without_logs(snapshot, small), settings.small_file_candidates))
+    # After the limit, as in Java: slices of a pending clustering count for it.
+    held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
+    return [each for each in small if (each.partition_path, each.file_id) not in held]
+
+
+def fill_small_files(
+    tagged: TaggedRecords, small: Sequence[FileSlice], *, row_bytes: float, file_bytes: int
+) -> tuple[TaggedRecords, set[GroupKey]]:
+    """Tag new records with file groups whose base file is small, in the order of ``small``; return these groups, too.
+
+    ``row_bytes`` and ``file_bytes`` are estimates for a record and a base file.
+    """
+    room = compute_free_rows(small, row_bytes, file_bytes)
+    if not room or not tagged.file_ids.null_count:
+        return tagged, set()
+    records = tagged.records
+    assert records.partition_paths is not None
+    at = np.flatnonzero(to_booleans(tagged.file_ids.is_null()) & ~records.delete_mask)
+    paths = join_chunks(records.partition_paths).dictionary_encode()
+    codes = to_numbers(paths.indices)[at]
+    at = at[np.argsort(codes, kind="stable")]  # by partition; records keep their order within it
+    ids = np.full(len(tagged), -1, np.int64)
+    chosen: list[GroupKey] = []
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))])
+    for code, path in enumerate(paths.dictionary.to_pylist()):
+        start, stop = int(starts[code]), int(starts[code + 1])
+        for file_slice, rows in room.get(path, ()):
+            if start == stop:
+                break
+            ids[at[start : min(start + rows, stop)]] = len(chosen)
+            chosen.append((path, file_slice.file_id))
+            start = min(start + rows, stop)
+    filled = pa.array([file_id for _, file_id in chosen], pa.string()).take(from_numpy(ids, ids < 0))
+    return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled)), set(chosen)
+
+
+def compute_free_rows(
+    small: Iterable[FileSlice], row_bytes: float, file_bytes: int
+) -> Mapping[str, list[tuple[FileSlice, int]]]:
+    """Return slices with the number of rows that fit into the base file of each, by partition path, in their order."""
+    found: dict[str, list[tuple[FileSlice, int]]] = {}
+    for each in small:
+        rows = int((file_bytes - _get_size(each)) / row_bytes)
+        if rows > 0:
+            found.setdefault(each.partition_path, []).append((each, rows))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """A range of records of one partition and file group, or of one partition without a group."""
@@ -339,16 +334,6 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
             base = base_instants.slice(run.start, run.stop - run.start)
             assignments.append(_make_assignment(path, file_id, run, slices.get((path, file_id)), dead, base))
     return replace(routed, assignments=tuple(assignments))
-
-
-def estimate_row_bytes(records: WriteRecords) -> float:
-    """Estimate the bytes of a record in a base file."""
-    return estimate_file_bytes(records.rows.nbytes, len(records))
-
-
-def estimate_file_bytes(memory_bytes: int, rows: int) -> float:
-    """Estimate the bytes of a row in a base file from the size of all rows in memory."""
-    return max(1.0, float(memory_bytes) * _FILE_BYTES_A_BYTE / max(1, rows))
 
 
 def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:
@@ -387,15 +372,6 @@ def _iterate_runs(names: Sequence[tuple[str, str | None]], codes: np.ndarray) ->
         yield _Run(names[int(codes[start])], start, stop)
 
 
-def split_new_records(path: str, first: int, end: int, most: int) -> Iterator[FileAssignment]:
-    """Split the new records of a partition, from number ``first`` on, into files of about the same size."""
-    count = end - first
-    files = -(-count // most)
-    for number in range(files):
-        start, stop = first + count * number // files, first + count * (number + 1) // files
-        yield FileAssignment(path, make_file_id(), None, start, stop, stop - start, 0, 0)
-
-
 def _make_assignment(
     path: str, file_id: str, run: _Run, file_slice: FileSlice | None, deletes: int, base_instants: pa.Array
 ) -> FileAssignment:
@@ -406,3 +382,26 @@ def _make_assignment(
     return FileAssignment(
         path, file_id, file_slice, run.start, run.stop, inserts, updates, deletes, base if in_base else None
     )
+
+
+def _get_size(file_slice: FileSlice) -> int:
+    return 0 if file_slice.base_file is None else file_slice.base_file.whole_size
+
+
+def _without_logs(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
+    """Yield the slices without log files that no pending compaction includes."""
+    view, by_slice = snapshot.view, not snapshot.config.has_logs_named_by_commit
+    bare = [each for each in slices if not each.log_files]
+    logged: set[tuple[str, str, str]] = set()
+    if by_slice:  # the log files of uncommitted writes belong to the slice, and would be lost with it
+        groups = view.list_file_groups(sorted({each.partition_path for each in bare}))
+        logged = {(*group.key, log.name.instant) for group in groups for log in group.log_files}
+    for each in bare:
+        key = each.partition_path, each.file_id
+        if view.visibility.find_pending_compaction(key) is None and (*key, each.base_instant) not in logged:
+            yield each
+
+
+def _limit(slices: Iterator[FileSlice], most: int) -> Iterator[FileSlice]:
+    for _, some in groupby(slices, attrgetter("partition_path")):
+        yield from islice(some, most)

@@ -19,6 +19,8 @@ from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.alter.alter import alter
 from hoodie_py.writer.alter.changes import Changes
 from hoodie_py.writer.commit.write_commit import _WriteCompletion
+from hoodie_py.writer.pipeline.write import Write
+from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from tests.writer.compaction_tables import QUICK, copied
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -142,20 +144,13 @@ def test_a_write_that_began_before_is_a_conflict(tmp_path: Path, monkeypatch: py
     assert list((tmp_path / SCHEMA_FOLDER).iterdir()) == []
     monkeypatch.undo()
     first, second = HoodieTable.open(tmp_path), HoodieTable.open(tmp_path)
-    writer = first._make_writer(_OPTIONS, None, None)
-    snapshot = open_snapshot(str(tmp_path))
+    write = Write(first._open_session(_OPTIONS, None), open_snapshot(str(tmp_path)), WriteOperation.UPSERT)
     second.alter(rename={"a": "b"}, options=_OPTIONS)
     with pytest.raises(ConflictError, match="altered"):
-        writer.carry_out([{"id": "k9", "ts": 9, "a": 9, "st": None, "part": "p"}], snapshot, _upsert())
+        write.run([{"id": "k9", "ts": 9, "a": 9, "st": None, "part": "p"}])
     with pytest.raises(InvalidQueryError, match="no column 'a'"):
         other.alter(rename={"a": "c"}, options=_OPTIONS)
     assert "k9" not in read(HoodieTable.open(tmp_path))
-
-
-def _upsert() -> Any:
-    from hoodie_py import WriteOperation
-
-    return WriteOperation.UPSERT
 
 
 _STEPS = st.lists(st.sampled_from(["rename", "drop", "add", "cast", "upsert", "grow", "widen", "compact"]), max_size=7)
