@@ -11,9 +11,9 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, FileMissingError
 from hoodie_py.table.scan.scan import Scan
-from hoodie_py.writer.pipeline import local_engine
 from hoodie_py.writer.pipeline.write import Write
 from tests.writer.compaction_tables import QUICK, writable
+from tests.writer.pipeline.engines import AfterKeys, write_by
 from tests.writer.written_tables import Kind, contents, put, records, row
 
 
@@ -167,26 +167,18 @@ def test_a_planned_log_file_of_a_write_taken_back_is_left_out(tmp_path: Path) ->
     assert contents(tmp_path) == ROWS
 
 
-def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(tmp_path: Path) -> None:
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1), row(2)]))
-    real = local_engine.assign_records
 
-    def late(*arguments: object) -> object:
-        patched.undo()
+    def clean() -> None:
         other = HoodieTable.open(tmp_path)
         other.upsert([row(1, 3), row(2, 3)], options=QUICK)
         other.clean(1, options=QUICK)
-        return real(*arguments)  # type: ignore[arg-type]
 
-    table = HoodieTable.open(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr(local_engine, "assign_records", late)
-        with pytest.raises(ConflictError):
-            table.upsert([row(1, 9, "late")], options=QUICK)
-    table.upsert([row(1, 9, "late")], options=QUICK)
+    with pytest.raises(ConflictError):
+        write_by(AfterKeys(clean), tmp_path, [row(1, 9, "late")])
+    HoodieTable.open(tmp_path).upsert([row(1, 9, "late")], options=QUICK)
     assert contents(tmp_path) == {"k1": (9, "late"), "k2": (3, "a")}
 
 

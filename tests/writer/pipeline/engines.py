@@ -11,7 +11,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import StorageError
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.pipeline.engine import Engine
+from hoodie_py.writer.pipeline.engine import Engine, Rows, Target
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.pipeline.tasks import Job
 from hoodie_py.writer.pipeline.write import Writer
@@ -31,6 +31,20 @@ class Meanwhile(LocalEngine):
         done = super().run_jobs(jobs)
         self.act()
         return done
+
+
+class AfterKeys(LocalEngine):
+    """Something happens when the rows of a write have keys, and are not looked up yet."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self.act = act
+
+    def key(self, data: Any, target: Target) -> Rows:
+        """Make keys, then act."""
+        keyed = super().key(data, target)
+        self.act()
+        return keyed
 
 
 class Twice(LocalEngine):

@@ -19,7 +19,7 @@ from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.pipeline.modify import MergeRequest, Modifier
 from hoodie_py.writer.services.service_run import Runner
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
-from tests.writer.pipeline.engines import Failing, Twice, write_by
+from tests.writer.pipeline.engines import AfterKeys, Failing, Twice, write_by
 from tests.writer.written_tables import SCHEMA, Kind
 
 INDEXES: Mapping[str, Mapping[str, str]] = {
@@ -46,6 +46,11 @@ CASES = [
         ]
     ),
 ]
+ALLOW = {
+    **QUICK,
+    "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
+    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
+}
 Model = dict[Any, tuple[Any, ...]]
 
 
@@ -230,12 +235,7 @@ class EngineTests(ABC):
         assert planned is not None
         with pytest.raises(ConflictError, match="pending clustering"):
             self.write(tmp_path, rows(range(3), 2))
-        allow = {
-            **QUICK,
-            "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
-            "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
-        }
-        assert self.write(tmp_path, rows(range(12), 2), options=allow).rows_updated == 9
+        assert self.write(tmp_path, rows(range(12), 2), options=ALLOW).rows_updated == 9
         assert HoodieTable.open(tmp_path).timeline.find(planned) is None
         assert {row[2] for row in seen(tmp_path)} == {2}
 
@@ -261,3 +261,15 @@ class TestLocalEngine(EngineTests):
 
     def failing(self) -> Engine:
         return Failing()
+
+    def test_a_commit_beside_the_rollback_of_a_clustering_is_a_conflict(self, tmp_path: Path) -> None:
+        self.write(Kind(9, False).create(tmp_path), rows(range(9), 1))
+        assert HoodieTable.open(tmp_path).schedule_clustering(options=QUICK) is not None
+
+        def insert() -> None:
+            HoodieTable.open(tmp_path).bulk_insert(rows([50], 1), options=QUICK)
+
+        with pytest.raises(ConflictError, match="while a clustering was rolled back"):
+            self.write(tmp_path, rows(range(3), 2), options=ALLOW, engine=AfterKeys(insert))
+        assert self.write(tmp_path, rows(range(3), 2)).rows_updated == 3
+        assert len(seen(tmp_path)) == 10
