@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.corpus import load_case, unpack, unpack_indexed
+from tests.watched_requests import Request, watching_requests
 
 # Test machines are slow and shared: no deadline. CI repeats the same examples, other machines look for new ones.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,6 +81,19 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def corpus_case() -> Callable[[str], dict[str, Any]]:
     """``corpus_case(name)``: what is known about a reference table (its case.json)."""
     return load_case
+
+
+@pytest.fixture
+def requests_made() -> Iterator[list[Request]]:
+    """All requests to stores while the test runs, in order. A test may clear the list."""
+    made: list[Request] = []
+
+    def note(request: Request) -> Any:
+        made.append(request)
+        return request.make()
+
+    with watching_requests(note):
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import CorruptFileError, StorageError
-from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.plans import RollbackMetadata
 from hoodie_py.formats.timeline.writers import write_rollback_metadata
 from tests.corpus import unpack
+from tests.watched_requests import asks, failing_requests
 
 TABLE = "event_time_updates_mor_v9"
 LATER = "29990101000000000"
@@ -63,16 +64,9 @@ def test_a_damaged_rollback_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert caught.value.where["path"] == f".hoodie/timeline/{path.name}"
 
 
-def test_a_store_that_refuses_is_no_write_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_refuses_is_no_write_that_counts(tmp_path: Path) -> None:
     base = unpack(TABLE, tmp_path)
     _, path = rolled_back(base)
-    read = TableFiles.read
-
-    def refuse(files: TableFiles, name: str, most: int | None = None) -> bytes:
-        if name.endswith(path.name):
-            raise StorageError("not now")
-        return read(files, name, most)
-
-    monkeypatch.setattr(TableFiles, "read", refuse)
-    with pytest.raises(StorageError, match="not now"):
+    refused = asks(rf"/{re.escape(path.name)}$", "read")
+    with failing_requests(refused, StorageError("not now")), pytest.raises(StorageError, match="not now"):
         HoodieTable.open(base)
