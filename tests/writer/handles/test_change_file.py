@@ -13,9 +13,9 @@ from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.writer.commit.write_commit import OpenCommit
-from hoodie_py.writer.handles.data_file import DataFile
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.records import WriteOperation
+from tests.watched_requests import Request, watching_requests, writes
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.written_tables import KINDS, Kind, contents, data_files, put, records, row
@@ -101,22 +101,19 @@ def test_markers_announce_the_file_as_java_does(version: int, tmp_path: Path, mo
 
 @pytest.mark.parametrize("failing", [1, 2])
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_write_that_fails_leaves_no_file(
-    version: int, failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_no_file(version: int, failing: int, tmp_path: Path) -> None:
     start(tmp_path, Kind(version, merge_on_read=False, partitioned=False))
     before, rows = data_files(tmp_path), contents(tmp_path)
-    real, calls = DataFile.publish, 0
+    is_data, calls = writes(r"\.(parquet|cdc)$"), 0
 
-    def publish(self: DataFile) -> int:
+    def answer(request: Request) -> Any:
         nonlocal calls
-        calls += 1
-        if calls == failing:
+        calls += is_data(request)
+        if is_data(request) and calls == failing:
             raise StorageError("no space left on device")
-        return real(self)
+        return request.make()
 
-    monkeypatch.setattr(DataFile, "publish", publish)
-    with pytest.raises(StorageError, match="no space"):
+    with watching_requests(answer), pytest.raises(StorageError, match="no space"):
         put(tmp_path, records([row(0, 6)], partitioned=False))
     assert (data_files(tmp_path), contents(tmp_path)) == (before, rows)
     assert leftovers(tmp_path) == []

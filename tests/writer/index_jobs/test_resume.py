@@ -9,7 +9,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, StorageError
-from hoodie_py.files import TableFiles
+from tests.watched_requests import failing_requests, far_store, reads
 from tests.writer.compaction_tables import QUICK, writable
 
 
@@ -121,21 +121,10 @@ def test_a_file_of_something_else_stays(base: Path, tmp_path: Path) -> None:
             HoodieTable.open(base).verify(resume=bad)
 
 
-@pytest.mark.parametrize(("method", "suffix"), [("open_file", ".parquet"), ("read_range", ".hfile")])
-def test_what_the_store_refused_is_an_error_and_checked_the_next_time(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, suffix: str
-) -> None:
-    state, real = tmp_path / "state", getattr(TableFiles, method)
-    whole = parts(base)
-
-    def refuse(self: TableFiles, path: str, *more) -> object:
-        if path.endswith(suffix):
-            raise StorageError("The store is busy.", operation="read", path=path)
-        return real(self, path, *more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TableFiles, "local_path", lambda *_: None)
-        patched.setattr(TableFiles, method, refuse)
-        with pytest.raises(StorageError, match="busy"):
-            HoodieTable.open(base).verify(resume=state)
+@pytest.mark.parametrize("suffix", [".parquet", ".hfile"])
+def test_what_the_store_refused_is_an_error_and_checked_the_next_time(base: Path, tmp_path: Path, suffix: str) -> None:
+    state, whole = tmp_path / "state", parts(base)
+    busy = failing_requests(reads(rf"\{suffix}$"), StorageError("The store is busy.", operation="read"))
+    with far_store(), busy, pytest.raises(StorageError, match="busy"):
+        HoodieTable.open(base).verify(resume=state)
     assert parts(base, resume=state) == whole

@@ -22,8 +22,8 @@ from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.writer.index_jobs import verify
 from hoodie_py.writer.indexes.range_checks import holds, holds_shifted, note_wrong_range
 from hoodie_py.writer.indexes.verify_report import MOST_FINDINGS, PartReport, VerifyReport
-from hoodie_py.writer.services import planned_service
 from tests.corpus import unpack
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import QUICK
 from tests.writer.index_jobs.indexed_tables import make_table
 from tests.writer.written_tables import Kind, row
@@ -250,15 +250,7 @@ def test_what_a_range_says_of_nulls_must_hold() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind(6, True), Kind(9, False)], ids=str)
-def test_files_that_a_clean_at_work_has_removed_are_no_finding(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object, **__: object) -> None:
-        raise Killed
-
+def test_files_that_a_clean_at_work_has_removed_are_no_finding(kind: Kind, tmp_path: Path) -> None:
     table = make_indexed(tmp_path / "t", kind)
     for ordering in range(5, 8):
         table.upsert([row(2, ordering, f"n{ordering}")], QUICK)
@@ -266,10 +258,9 @@ def test_files_that_a_clean_at_work_has_removed_are_no_finding(
             table.compact(options=QUICK)
     assert table.verify().is_right
     assert table.clean(1, QUICK, dry_run=True).slices
-    with monkeypatch.context() as patch:
-        patch.setattr(planned_service, "complete_instant", die)
-        with pytest.raises(Killed):
-            table.clean(1, QUICK)
+    completed = writes(r"/t/\.hoodie/(timeline/)?[\d_]+\.clean$")
+    with failing_requests(completed, SystemExit), pytest.raises(SystemExit):
+        table.clean(1, QUICK)
     report = HoodieTable.open(tmp_path / "t").verify()
     assert report.is_right, str(report)
     HoodieTable.open(tmp_path / "t").clean(1, QUICK)

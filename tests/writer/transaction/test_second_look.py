@@ -22,6 +22,7 @@ from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import begin_instant
+from tests.watched_requests import meeting_request, writes
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
 from tests.writer.slow_writes import COW, MOR, pending, start
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row, session
@@ -187,19 +188,16 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
     names = [name for name in table.schema.names if not name.startswith("_hoodie_")]
     given = table.scan(columns=names, limit=2).to_arrow()
     seen: list[str] = []
-    complete = TimelineWriter.complete
 
-    def rolled_back_then_complete(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        if "metadata" in str(writer._files.uri) and not seen:
-            seen.append(inflight.request_time)
-            with monkeypatch.context() as patched:
-                [own] = HoodieTable.open(base).timeline.select_pending().instants
-                take_for_dead(patched, base, own)
-                HoodieTable.open(base).rollback(own.request_time, options=MANY)
-        return complete(writer, inflight, time, content)
+    def roll_back() -> None:
+        with monkeypatch.context() as patched:
+            [own] = HoodieTable.open(base).timeline.select_pending().instants
+            seen.append(own.request_time)
+            take_for_dead(patched, base, own)
+            HoodieTable.open(base).rollback(own.request_time, options=MANY)
 
-    monkeypatch.setattr(TimelineWriter, "complete", rolled_back_then_complete)
-    with pytest.raises(HoodieError):
+    told = writes(r"/metadata/\.hoodie/(timeline/)?[\d_]+\.deltacommit$")
+    with meeting_request(told, before=roll_back), pytest.raises(HoodieError):
         table.upsert(given, options={**QUICK, **NO_LOCK})
     assert rows(HoodieTable.open(base)) == before
     assert HoodieTable.open(base / ".hoodie/metadata").timeline.find(seen[0]) is None
@@ -208,22 +206,18 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
 
 
 @pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True)], ids=str)
-def test_a_commit_that_another_already_rests_on_stands(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_another_already_rests_on_stands(kind: Kind, tmp_path: Path) -> None:
     start(tmp_path, kind)
     before = contents(tmp_path)
-    complete, left = TimelineWriter.complete, [1]
 
-    def slept_after(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        done = complete(writer, inflight, time, content)
-        if left:
-            left.pop()
-            put(tmp_path, records([row(0, 3, "theirs"), row(2, 3, "theirs")]), options=MANY)
-        return done
+    def rest_on_it() -> None:
+        put(tmp_path, records([row(0, 3, "theirs"), row(2, 3, "theirs")]), options=MANY)
 
-    monkeypatch.setattr(TimelineWriter, "complete", slept_after)
-    with pytest.raises(CommitStateUnknownError, match="is complete, but"):
+    complete = writes(rf"^{tmp_path}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with (
+        meeting_request(complete, after=rest_on_it),
+        pytest.raises(CommitStateUnknownError, match="is complete, but"),
+    ):
         put(tmp_path, records([row(0, 2, "ours"), row(4, 2, "ours")]), options=MANY)
     theirs = {"k0": (3, "theirs"), "k2": (3, "theirs")}
     assert contents(tmp_path) == {**before, **theirs, "k4": (2, "ours")}
