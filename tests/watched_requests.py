@@ -128,6 +128,28 @@ def meeting_request(
     assert met, "no such request was made"
 
 
+@contextmanager
+def dying_at(wanted: Wanted, *, after: bool = False) -> Iterator[None]:
+    """End at the first request of a kind, before it or after it: from then on every request raises SystemExit, as
+    nothing of a killed process reaches a store.
+    """
+    dead = False
+
+    def answer(request: Request) -> Any:
+        nonlocal dead
+        is_last = not dead and wanted(request)
+        if is_last and after:
+            request.make()
+        dead = dead or is_last
+        if dead:
+            raise SystemExit
+        return request.make()
+
+    with watching_requests(answer):
+        yield
+    assert dead, "no such request was made"
+
+
 @dataclass
 class Requests:
     """How many requests there were."""

@@ -20,11 +20,11 @@ from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, iterat
 from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.handles import append as append_task
 from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import FileSettings
+from tests.watched_requests import meeting_request, writes
 from tests.writer.written_tables import Kind, begun, records, row
 
 INSTANT = "20260101000000001"
@@ -152,16 +152,11 @@ def test_only_deletes_without_rows(tmp_path: Path) -> None:
     assert result.stat.num_deletes == 6
 
 
-def test_a_task_that_outlives_its_commit_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_outlives_its_commit_leaves_nothing(tmp_path: Path) -> None:
     doing = task(tmp_path)
-    encode = append_task.encode_block
-
-    def and_undone(*args: Any) -> bytes:
-        Markers(doing.facts.files, INSTANT).remove_all()
-        return encode(*args)
-
-    monkeypatch.setattr(append_task, "encode_block", and_undone)
-    with pytest.raises(ConflictError, match="finished or taken back"):
+    undo = Markers(doing.facts.files, INSTANT).remove_all
+    finished = pytest.raises(ConflictError, match="finished or taken back")
+    with meeting_request(writes(r"\.marker\."), after=undo), finished:
         doing.run(six())
     assert not list(tmp_path.rglob(".*.log.*"))
 

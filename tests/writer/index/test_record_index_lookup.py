@@ -110,11 +110,11 @@ def test_an_index_that_names_other_file_groups_is_refused(
 ) -> None:
     snapshot = open_snapshot(str(corpus("mdt_all_mor_v9")))
     lie = pa.table([["k0"], ["p0"], ["nowhere-0"], [1]], schema=LOCATIONS)
-    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: lie)
+    found = [lie]
+    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: pa.concat_tables(found))
     with pytest.raises(InvalidTableError, match="not there"):
         tagged(snapshot, "RECORD_INDEX", records(["k0"], ["p0"]))
-    twice = pa.concat_tables([lie, lie])
-    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: twice)
+    found.append(lie)
     monkeypatch.setattr(snapshot.view, "list_slices", lambda *_: [])
     with pytest.raises(InvalidTableError, match="not there"):
         tagged(snapshot, "RECORD_INDEX", records(["k0"], ["p0"]))

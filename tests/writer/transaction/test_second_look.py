@@ -22,7 +22,7 @@ from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import begin_instant
-from tests.watched_requests import meeting_request, writes
+from tests.watched_requests import dying_at, meeting_request, writes
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
 from tests.writer.slow_writes import COW, MOR, pending, start
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row, session
@@ -233,14 +233,11 @@ def died(base: Path, monkeypatch: pytest.MonkeyPatch, given: Any, options: Any) 
             take_for_dead(patched, base, instant)
             HoodieTable.open(base).rollback(instant.request_time, options=MANY)
 
-    def die(*_: Any) -> None:
-        raise SystemExit
-
     with monkeypatch.context() as patched:
         for action in ("commit", "deltacommit"):
             before_the_completed_file(patched, action, rolled_back)
-        patched.setattr("hoodie_py.writer.transaction.second_look.CompletedInstant.find_doubt", die)
-        with pytest.raises(SystemExit):
+        completed = writes(rf"^{base}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+        with dying_at(completed, after=True), pytest.raises(SystemExit):
             HoodieTable.open(base).upsert(given, options)
     return seen[0]
 
