@@ -24,7 +24,6 @@ from hoodie_py.writer.lock.heartbeat import (
 )
 from tests.watched_requests import asks, failing_requests
 
-
 INSTANT = "20260101000000000"
 NOW = 1_800_000_000.0  # a clock of their own, as a busy machine may stop a test for longer than an age differs
 QUICK = {"hoodie.client.heartbeat.interval_in_ms": "10", "hoodie.client.heartbeat.tolerable.misses": "3000"}
