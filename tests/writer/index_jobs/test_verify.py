@@ -78,35 +78,36 @@ def test_an_index_that_is_dropped_meanwhile_is_no_finding(tmp_path: Path) -> Non
     assert before.verify().is_right
 
 
+def before_each_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> list[int]:
+    """Do something before each check of a table; return the numbers of the checks, from 0."""
+    plain, numbers = verify._verify_once, list[int]()
+
+    def check(*arguments: Any) -> VerifyReport:
+        numbers.append(len(numbers))
+        act(numbers[-1])
+        return plain(*arguments)
+
+    monkeypatch.setattr(verify, "_verify_once", check)
+    return numbers
+
+
 def test_a_table_that_changes_each_time_it_is_checked_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_indexed(tmp_path / "t")
     before = HoodieTable.open(tmp_path / "t")
-    plain, numbers = verify._verify_once, iter(range(9))
-
-    def check(*arguments: Any) -> VerifyReport:
-        change_again(table, next(numbers))
-        return plain(*arguments)
-
-    monkeypatch.setattr(verify, "_verify_once", check)
+    times = before_each_check(monkeypatch, lambda number: change_again(table, number))
     with pytest.warns(HoodieWarning, match="changed while it was checked"):
         assert not before.verify().is_right
-    assert next(numbers) == 3
+    assert times == [0, 1, 2]
 
 
 def test_what_is_wrong_is_checked_once_where_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_indexed(tmp_path / "t")
     lose_a_file(tmp_path / "t")
-    plain, times = verify._verify_once, list[int]()
-
-    def check(*arguments: Any) -> VerifyReport:
-        times.append(1)
-        return plain(*arguments)
-
-    monkeypatch.setattr(verify, "_verify_once", check)
+    times = before_each_check(monkeypatch, lambda _: None)
     assert not table.verify().is_right
-    assert times == [1]
+    assert times == [0]
 
 
 @pytest.mark.parametrize("name", ["mdt_files_mor_v9", "old15_metadata_mor", "nometa_mor_v6"])

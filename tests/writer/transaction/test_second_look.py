@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, StorageError
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.indexes.commit import DeltaCommit
 from hoodie_py.writer.lock import heartbeat
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
@@ -282,35 +280,19 @@ def test_nor_what_it_was_told_by_a_write_that_died_right_after(
     table = HoodieTable.open(kind.create(tmp_path))
     table.upsert([row(i) for i in range(8)], options)
     before = contents(tmp_path)
-    make, complete = DeltaCommit.write, TimelineWriter.complete
 
     def roll_back() -> None:
         with monkeypatch.context() as patched:
             [own] = HoodieTable.open(tmp_path).timeline.select_pending().instants
             take_for_dead(patched, tmp_path, own)
-            patched.setattr(DeltaCommit, "write", make)
-            patched.setattr(TimelineWriter, "complete", complete)
             HoodieTable.open(tmp_path).rollback(own.request_time, options=MANY)
 
-    def slept_before(commit: DeltaCommit, *args: Any) -> None:
-        if when == "before":
-            roll_back()
-        make(commit, *args)
-
-    def died_after(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        if "metadata" not in writer._files.uri:
-            raise SystemExit
-        if when == "after":
-            roll_back()
-        complete(writer, inflight, time, content)
-        raise SystemExit
-
+    completed = r"\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$"
+    told = writes(rf"/metadata/{completed}" if when == "after" else "/metadata/")
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaCommit, "write", slept_before)
-        patched.setattr(TimelineWriter, "complete", died_after)
-        patched.setattr("hoodie_py.writer.commit.write_commit.take_back_on_failure", lambda _: nullcontext())
         patched.setattr(Heartbeat, "ensure_own", lambda *_: None)  # it falls asleep right after it looked
-        with pytest.raises(SystemExit):
+        died = dying_at(writes(rf"^{tmp_path}/{completed}"))
+        with died, meeting_request(told, before=roll_back), pytest.raises(SystemExit):
             table.upsert([row(0, 9, "slept"), {**row(40, 9, "slept"), "part": "new"}], options={**options, **NO_LOCK})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The metadata table of table .* is not used")  # its files went, when "after"
