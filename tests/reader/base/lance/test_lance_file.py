@@ -248,7 +248,7 @@ def _sum(root: str, size: int) -> int:
 
 def test_without_the_library_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = write(tmp_path, make_table(3))
-    monkeypatch.setattr(process, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "lance", None)
     with pytest.raises(UnsupportedFeatureError, match=r"pip install 'hoodie_py\[lance\]'"):
         open_file(tmp_path, base)
 
