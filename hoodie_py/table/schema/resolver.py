@@ -128,7 +128,7 @@ def _find_stored_schema(
 
 
 def _load_mappings(timeline: TableTimeline, latest: str, instant: str | None) -> FileMappings | None:
-    from hoodie_py.formats.internal_schema import parse_internal_schema
+    from hoodie_py.formats.avro.columns import parse_internal_schema
     from hoodie_py.table.schema.by_id import make_mappings
     from hoodie_py.table.schema.history import load_schema_history
 
