@@ -1,7 +1,7 @@
 """Find the items of arrays and maps: the blocks of many records are walked together.
 
 Items of varying size are found in rounds: round k steps over item k of every lane that has one. Lanes are sorted by
-their number of items, so that the lanes of a round come first. Once few lanes are left, the row decoder's steps walk
+their number of items, so that the lanes of a round come first. Once few lanes are left, the steps of ``binary`` walk
 them one by one, which costs less than NumPy's rounds.
 """
 
@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from hoodie_py.formats.avro.binary import Data, Step
 from hoodie_py.formats.avro.columnar_cursor import Mask, Misfit, Places, Source
-
-MOST_ITEMS = 1 << 21
 
 _FEW_LANES = 48
 
@@ -36,7 +34,7 @@ class ItemShape:
 
 
 class TooManyItems(Misfit):
-    """There are more than ``MOST_ITEMS`` items; the caller may try fewer records at a time."""
+    """There are more items than ``source.most_items``; the caller may try fewer records at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
     Return the number of items of each lane, and, if ``keep``, their places: lane by lane, in order.
 
     Raises:
-        TooManyItems: there are more than ``MOST_ITEMS``.
+        TooManyItems: there are more than ``source.most_items``.
         Misfit: the data is damaged.
     """
     totals = np.zeros(len(places), np.int64)
@@ -92,7 +90,7 @@ def find_items(source: Source, places: Places, shape: ItemShape, keep: bool) -> 
         if total * shape.min_size > source.content:
             raise Misfit
         items += total
-        if keep and items > MOST_ITEMS:
+        if keep and items > source.most_items:
             raise TooManyItems
         block = _BlockWalk(source, shape, lanes, totals[lanes], found if keep else None)
         lanes, current = block.walk(current, counts)
@@ -123,6 +121,9 @@ class _BlockWalk:
         self.counts = counts
         if self._shape.size is not None:
             return self.lanes, self._walk_fixed_sizes(places, self._shape.size)
+        if len(places) < _FEW_LANES:
+            self._walk_one_by_one(places, 0, len(places))
+            return self.lanes, places
         if int(counts.min()) != int(counts.max()):
             order = _sort_descending(counts)
             self.lanes, self._numbers, self.counts = self.lanes[order], self._numbers[order], counts[order]
@@ -151,16 +152,17 @@ class _BlockWalk:
     def _walk_one_by_one(self, places: Places, number: int, lanes: int) -> None:
         step = self._shape.step(self._source.raw)
         end = self._source.size
-        for lane in range(lanes):
-            pos = int(places[lane])
-            items = array("q")
-            for _ in range(int(self.counts[lane]) - number):
+        left = self.counts[:lanes] - number
+        items = array("q")
+        for lane, (pos, count) in enumerate(zip(places[:lanes].tolist(), left.tolist(), strict=True)):
+            for _ in range(count):
                 items.append(pos)
                 pos = step(pos, end)
             places[lane] = pos
-            if self._found is not None:
-                numbers = np.arange(number, int(self.counts[lane])) + self._numbers[lane]
-                self._found.append(_FoundItems(np.full(len(items), self.lanes[lane]), numbers, np.asarray(items)))
+        if self._found is not None and items:
+            firsts = np.cumsum(left) - left
+            numbers = np.arange(len(items)) - np.repeat(firsts - number - self._numbers[:lanes], left)
+            self._found.append(_FoundItems(np.repeat(self.lanes[:lanes], left), numbers, np.asarray(items)))
 
 
 def _sort_descending(counts: Numbers) -> npt.NDArray[np.intp]:

@@ -38,22 +38,15 @@ from hoodie_py.formats.avro.columnar_values import (
 from hoodie_py.formats.avro.schema import Array, AvroType, Decimal, Enum, Fixed, Map, Primitive, Record, Union, is_null
 
 _ITEMS_AT_ONCE = 1 << 15
-_LONGEST_FIXED_DECIMAL = 64
 _REALS = {"float": ("<u4", pa.float32()), "double": ("<u8", pa.float64())}
 
 
-class UnfitType(Exception):
-    """A type that only the row decoder reads."""
-
-
 def make_reader(node: AvroType) -> LaneReader:
-    """Make the reader of a type. Raises UnfitType if only the row decoder reads it."""
+    """Make the reader of a type."""
     match node:
         case Primitive():
             return _make_primitive_reader(node)
         case Decimal():
-            if node.size is not None and node.size > _LONGEST_FIXED_DECIMAL:
-                raise UnfitType
             return DecimalReader(node)
         case Fixed():
             return FixedReader(node)
@@ -186,7 +179,7 @@ class _MapReader(_ListReader):
 
 
 class _NullableReader:
-    """A union of null and one other type; its branch number takes one byte, 0 or 2."""
+    """A union of null and one other type. Its branch number is mostly one byte, 0 or 2."""
 
     def __init__(self, node: Union) -> None:
         (member,) = node.members
@@ -210,22 +203,24 @@ class _NullableReader:
     def _read_presence(self, source: Source, places: Places, mask: Mask) -> tuple[int, Mask]:
         """Read the branch numbers; return how many lanes have a value, and which ones (None for all)."""
         numbers = source.bytes.take(places)
-        places += 1 if mask is None else mask
         # The frequent case: every lane has a value. Comparing all bytes takes a fifth of the time of the code below.
         if mask is None and numbers.tobytes() == self._value_bytes * len(numbers):
+            places += 1
             return len(numbers), None
         reached = numbers if mask is None else numbers[mask]
-        low, high = find_smallest(reached), find_largest(reached)
-        if low == high:
-            if low == self._value_byte:
-                return len(reached), mask
-            valid = np.zeros(0, np.bool_)
+        bits = int(np.bitwise_or.reduce(reached))
+        if bits & ~2:  # a longer number, or a branch that the union does not have
+            branches = source.read_lengths(places, mask)
+            if find_largest(branches) > 1:
+                raise Misfit
+            valid = branches == self._value_byte >> 1
         else:
+            places += 1 if mask is None else mask
+            if bits == self._value_byte == find_smallest(reached):
+                return len(reached), mask
             valid = numbers == self._value_byte
-            if mask is not None:
-                valid &= mask
-        if high > 2 or int(np.bitwise_or.reduce(reached)) & 1:
-            raise Misfit
+        if mask is not None:
+            valid &= mask
         return int(np.count_nonzero(valid)), valid
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro.data_blocks import count_records, decode_avro_blocks, decode_avro_parts
-from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.avro.data_blocks import BlockRows, count_records, decode_avro_blocks, decode_avro_parts
 from hoodie_py.formats.log.blocks import decode_records, parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, LogBlock
 from hoodie_py.formats.parquet.decoder import count_parquet_rows, decode_parquet_parts

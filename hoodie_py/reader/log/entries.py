@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 import pyarrow as pa
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.avro.data_blocks import BlockRows
 from hoodie_py.formats.deletes.decoder import decode_deletes_together
 from hoodie_py.formats.log.framing import BlockType
 from hoodie_py.reader.log.block_decoder import BlockDecoder

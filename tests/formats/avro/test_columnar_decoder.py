@@ -29,17 +29,16 @@ from hoodie_py.formats.avro.columnar_decoder import (
     RECORDS_AT_ONCE,
     RECORDS_TOGETHER,
     Block,
-    BlockRows,
     JoinedBlocks,
     Stretch,
     decode_in_lanes,
     find_record_bounds,
     make_plan,
 )
-from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_blocks, decode_avro_data
-from hoodie_py.formats.avro.row_decoder import decode_rows
+from hoodie_py.formats.avro.data_blocks import AvroSchema, BlockRows, decode_avro_blocks, decode_avro_data
 from hoodie_py.formats.log.framing import BlockType
 from tests.arrow_memory import watched
+from tests.formats.avro.one_by_one import decode_one_by_one as rows
 from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
 from tests.formats.log_writer import raw_data, surrounded, varint
 from tests.formats.real_logs import real_blocks
@@ -56,9 +55,8 @@ def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | No
 
 def joined(contents: Sequence[bytes | memoryview], schema: AvroSchema, names: list[str] | None = None) -> BlockRows:
     plan = make_plan(schema.record, None if names is None else frozenset(names))
-    assert plan is not None
-    blocks = [Block(memoryview(each), 8, struct.unpack_from(">i", each, 4)[0]) for each in contents]
-    decoded = decode_in_lanes(JoinedBlocks(blocks), plan)
+    blocks = JoinedBlocks([Block(memoryview(each), 8, struct.unpack_from(">i", each, 4)[0]) for each in contents])
+    decoded = BlockRows(decode_in_lanes(blocks, plan), blocks.counts)
     decoded.batch.validate(full=True)
     return decoded
 
@@ -70,12 +68,6 @@ def same(one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
 
 def of_each(decoded: Iterable[BlockRows]) -> list[pa.RecordBatch]:
     return [batch for rows in decoded for batch in rows.split()]
-
-
-def rows(content: bytes, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
-    number = struct.unpack_from(">i", content, 4)[0]
-    wanted = None if names is None else frozenset(names)
-    return decode_rows(content, 8, number, schema.record, schema.arrow, wanted)
 
 
 def by_fastavro(content: bytes, text: str) -> list[Any]:
@@ -239,7 +231,7 @@ FLOATS = AvroSchema.parse(schema_of({"type": "array", "items": "float"}))
 
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_more_items_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr("hoodie_py.formats.avro.columnar_items.MOST_ITEMS", 5000)
+    monkeypatch.setattr("hoodie_py.formats.avro.columnar_cursor.MOST_ITEMS", 5000)
     plain = b"".join(struct.pack("<f", i) for i in range(90))
     some = b"".join(b"\x02" + struct.pack("<f", i) if i % 3 else b"\0" for i in range(90))
     for schema, body in ((FLOATS, plain), (VECTORS, some)):
@@ -249,8 +241,8 @@ def test_more_items_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch, block
             encoded = b"".join(varint(-90) + varint(len(body)) + body for _ in range(blocks)) + b"\0"
         content = raw_data([encoded, b"\0"] * 200)
         assert lanes(content, schema) == rows(content, schema)
-        with pytest.raises(Misfit):
-            lanes(raw_data([b"".join([varint(90) + body] * 60) + b"\0"]), schema)
+        large = raw_data([b"".join([varint(90) + body] * 60) + b"\0", b"\0"])  # one record has more
+        assert lanes(large, schema) == rows(large, schema)
 
 
 def test_memory_for_many_small_items() -> None:
@@ -308,8 +300,8 @@ def test_contents_are_let_go_of_as_they_are_decoded() -> None:
     held = [weakref.ref(content) for content in contents]
     waiting = []
     decoded = decode_avro_blocks([contents.pop(0) for _ in held], SCHEMA, ["n"])
-    for rows in decoded:
-        assert len(rows.counts) <= 2
+    for found in decoded:
+        assert len(found.counts) <= 2
         waiting.append(sum(content() is not None for content in held))
     assert waiting == [3, 1, 0]
 

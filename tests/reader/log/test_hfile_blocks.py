@@ -102,12 +102,6 @@ def test_any_portion_gives_the_records_with_their_keys(count: int, size: int) ->
     assert sum(batch.num_rows for batch in decode_hfile_parts(memoryview(data), None, [], size)) == count
 
 
-def test_many_records_are_decoded_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, expected = content(3000)
-    monkeypatch.setattr("hoodie_py.formats.avro.row_decoder.decode_rows", None)
-    assert rows(decode_hfile_parts(memoryview(data), None, None, 1 << 24)) == expected
-
-
 def test_a_column_named_key_that_is_not_the_record_key_is_lost() -> None:
     """Java's writer stores it empty, whatever it was."""
     data, _ = content(3)
