@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_texts, make_text
-from hoodie_py.arrow.compute import call, index_in
+from hoodie_py.arrow.arrays import call, from_texts, index_in, make_text
 from hoodie_py.errors import MergeError
 
 

@@ -25,7 +25,7 @@ from hoodie_py.formats.avro.columns import (
     read_avro_fields,
     write_internal_schema,
 )
-from hoodie_py.formats.avro.shared_names import write_in_full
+from hoodie_py.formats.avro.schema import write_in_full
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.writer.output_schema import NOT_DATA, OutputSchema, parse_output_schema
 

@@ -30,8 +30,7 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.arrow_types import to_arrow_schema
 from hoodie_py.formats.avro.binary import Data
 from hoodie_py.formats.avro.columnar_cursor import Budget, Misfit, Places, Source
-from hoodie_py.formats.avro.columnar_items import TooManyItems
-from hoodie_py.formats.avro.columnar_nested import make_reader
+from hoodie_py.formats.avro.columnar_nested import TooManyItems, make_reader
 from hoodie_py.formats.avro.columnar_output import JoinedParts
 from hoodie_py.formats.avro.columnar_values import LaneReader
 from hoodie_py.formats.avro.schema import Record

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, make_bitmap
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, from_texts, make_bitmap, take
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, MILLIS_LIMIT, to_arrow_type
 from hoodie_py.formats.avro.columnar_cursor import (

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro.arrow_types import read_defaults, to_arrow_schema
-from hoodie_py.formats.avro.declared_times import correct_record
+from hoodie_py.formats.avro.arrow_types import correct_record, read_defaults, to_arrow_schema
 from hoodie_py.formats.avro.schema import Record, parse_record
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 

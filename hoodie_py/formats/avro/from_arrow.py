@@ -22,8 +22,7 @@ from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.arrow.layouts import make_plain_field
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.columns import Column, ColumnType, Elements, Plain, Struct, Values, make_avro_fields
-from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
-from hoodie_py.formats.avro.shared_names import name_repeated
+from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION, name_repeated
 from hoodie_py.formats.column_names import check_name, check_siblings
 from hoodie_py.formats.logical_types import BLOB, VARIANT, read_type_name
 from hoodie_py.formats.logical_types.blob import check_blob, write_blob

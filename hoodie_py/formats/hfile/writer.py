@@ -37,14 +37,15 @@ from hoodie_py.formats.avro.binary import encode_varint
 from hoodie_py.formats.hfile.blocks import (
     DATA_BLOCK,
     FILE_INFO,
+    GZIP,
     HEADER,
     INFO_MAGIC,
     MAJOR_VERSION,
+    NO_COMPRESSION,
     ROOT_INDEX,
     TRAILER_MAGIC,
     TRAILER_SIZE,
 )
-from hoodie_py.formats.hfile.codecs import GZIP, NO_COMPRESSION
 from hoodie_py.formats.hfile.data_block import KEY_END, Entry
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
 

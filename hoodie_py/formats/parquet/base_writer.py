@@ -29,15 +29,15 @@ from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
-from hoodie_py.formats.parquet.footer_keys import (
+from hoodie_py.formats.parquet.key_range import (
     AVRO_SCHEMA_KEY,
     BLOOM_KEY,
     BLOOM_TYPE_KEY,
     MAX_KEY,
     MIN_KEY,
     SPARK_VERSION_KEY,
+    KeyRange,
 )
-from hoodie_py.formats.parquet.key_range import KeyRange
 
 _LEVELS = {"gzip": 6}  # Java's level; Arrow's default is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20

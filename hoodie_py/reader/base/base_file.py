@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.avro.arrow_types import find_mistyped_times, retype_times
 from hoodie_py.formats.parquet.decoder import check_footer, find_column_chunk_ranges
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
 from hoodie_py.reader.base.dictionaries import find_coded_columns, to_plain_array, to_plain_type

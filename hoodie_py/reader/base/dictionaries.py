@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, repeat_value
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, repeat_value, take
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -17,7 +17,7 @@ from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.limits import get_limits, raise_limit_error
-from hoodie_py.formats.orc.layout import OrcLayout, Stripe, StripeFooter, read_stripe_footer, read_tail
+from hoodie_py.formats.orc import OrcLayout, Stripe, StripeFooter, read_stripe_footer, read_tail
 from hoodie_py.formats.parquet.decoder import estimate_width
 from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
 from hoodie_py.reader.base.stored_columns import StoredColumns

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import join_batches, to_booleans
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call, join_batches, to_booleans
 from hoodie_py.reader.buffer.folded_log import FoldedLog, HashPartition, KeyHash
 from hoodie_py.reader.memory.spill import Spill, Spilled, group_to_size
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext

@@ -18,8 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, repeat_value, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, repeat_value, take, to_numbers
 from hoodie_py.arrow.fields import find_top_level_name, make_nullable
 from hoodie_py.errors import HoodieError
 from hoodie_py.options.read import MERGE_USE_POSITIONS

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import join_chunks, to_numbers
-from hoodie_py.arrow.compute import index_in
+from hoodie_py.arrow.arrays import index_in, join_chunks, to_numbers
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.log_buffer import LogBuffer
 from hoodie_py.reader.merge.strategies import MergeStrategy

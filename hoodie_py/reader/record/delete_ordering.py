@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy
-from hoodie_py.arrow.compute import cast
+from hoodie_py.arrow.arrays import cast, from_numpy
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI
 from hoodie_py.formats.deletes.decoder import DeleteRecords

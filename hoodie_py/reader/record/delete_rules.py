@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import to_booleans, to_numbers
-from hoodie_py.arrow.compute import call, cast
+from hoodie_py.arrow.arrays import call, cast, to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, MergeError
 from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD
 from hoodie_py.options.read import DELETE_FIELD, DELETE_MARKER

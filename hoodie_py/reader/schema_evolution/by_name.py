@@ -12,10 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import make_batch_without_columns, repeat_value
-from hoodie_py.arrow.compute import call, keep_where
+from hoodie_py.arrow.arrays import call, keep_where, make_batch_without_columns, repeat_value
 from hoodie_py.arrow.fields import is_text, make_nullable
-from hoodie_py.arrow.float_texts import print_floats, widen_floats
+from hoodie_py.arrow.java_text import print_floats, widen_floats
 from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types.variant import is_variant, refuse_shredded

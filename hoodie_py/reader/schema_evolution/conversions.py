@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import take
 from hoodie_py.arrow.fields import is_text
-from hoodie_py.arrow.float_texts import convert_distinct
+from hoodie_py.arrow.java_text import convert_distinct
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.schema_evolution.by_name import conform_array
 

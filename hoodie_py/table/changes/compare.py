@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, join_chunks, take, to_numbers
 from hoodie_py.formats.names import COMMIT_SEQNO_FIELD, COMMIT_TIME_FIELD
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.memory.budget import MemoryBudget

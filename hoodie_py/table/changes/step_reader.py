@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import is_valid, join_chunks, repeat_value, to_numbers
-from hoodie_py.arrow.compute import index_in
+from hoodie_py.arrow.arrays import index_in, is_valid, join_chunks, repeat_value, to_numbers
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, from_texts, index_in, join_chunks, take, to_numbers
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS
 from hoodie_py.formats.indexes.keys import encode_file_names, encode_partitions, make_bloom_keys

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import relax_structs
 from hoodie_py.errors import InvalidTableError, locate_errors
+from hoodie_py.formats.avro.arrow_types import list_declared_times
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.avro.declared_times import list_declared_times
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, repeat_value
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, repeat_value, take
 from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP, TIME
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore

@@ -14,8 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie_py.formats.config.hash_ring import GroupResize, RangeChange, make_file_id, merge_ranges, split_range
-from hoodie_py.formats.config.hashing_metadata import HashingMetadata
+from hoodie_py.formats.config.hashing_metadata import (
+    GroupResize,
+    HashingMetadata,
+    RangeChange,
+    make_file_id,
+    merge_ranges,
+    split_range,
+)
 from hoodie_py.options import clustering as keys
 from hoodie_py.options import write as write_keys
 from hoodie_py.reader.file_slice import FileSlice

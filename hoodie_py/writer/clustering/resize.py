@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
-from hoodie_py.formats.config.hash_ring import GroupResize, apply_changes, list_owners
-from hoodie_py.formats.config.hashing_metadata import HashingMetadata
+from hoodie_py.formats.config.hashing_metadata import GroupResize, HashingMetadata, apply_changes, list_owners
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
 from hoodie_py.options.write import BUCKET_HASH_FIELD
 from hoodie_py.reader.record.record_key import RecordKeys

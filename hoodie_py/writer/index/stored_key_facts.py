@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, join_chunks, repeat_value, take, to_booleans, to_numbers
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
 from hoodie_py.formats.indexes.keys import (
     encode_file_names,
@@ -28,7 +27,7 @@ from hoodie_py.formats.indexes.keys import (
 from hoodie_py.formats.indexes.ranges import read_trusted_ranges
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.key_filter import KeyFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.indexes.source import open_metadata_view

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import to_numbers
-from hoodie_py.arrow.float_texts import widen_floats
+from hoodie_py.arrow.java_text import widen_floats
 from hoodie_py.options.write import LOSSLESS, LOSSY, SCHEMA_CHANGES
 from hoodie_py.writer.input.evolution import is_widened
 

@@ -20,7 +20,7 @@ from hoodie_py.formats.timeline.archive import (
     parse_history_parquet,
     parse_manifest_name,
 )
-from hoodie_py.formats.timeline.archive_moves import make_archived_instants, make_entries
+from hoodie_py.formats.timeline.archive_entries import make_archived_instants, make_entries
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.archive import load_history
 from hoodie_py.writer.archival.active_files import ActiveTimeline

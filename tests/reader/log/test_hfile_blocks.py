@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable
-from hoodie_py.formats.hfile.codecs import GZIP
+from hoodie_py.formats.hfile.blocks import GZIP
 from hoodie_py.formats.hfile.records import decode_hfile_parts
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, encode_block, iterate_blocks

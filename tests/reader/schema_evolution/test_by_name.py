@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie_py.arrow.java_floats import format_java_float
+from hoodie_py.arrow.java_text import format_java_float
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types import name_type
 from hoodie_py.formats.logical_types.variant import VARIANT_TYPE

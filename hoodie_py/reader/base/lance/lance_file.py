@@ -21,7 +21,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import locate_errors
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.lance.layout import LanceLayout, read_footer, read_layout
+from hoodie_py.formats.lance import LanceLayout, read_footer, read_layout
 from hoodie_py.reader.base.lance.local_copy import copy_parts
 from hoodie_py.reader.base.lance.null_structs import restore_batch
 from hoodie_py.reader.base.lance.process import check_installed, read_batches, read_schema

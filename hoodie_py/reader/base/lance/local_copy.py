@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.lance.layout import Range
+from hoodie_py.formats.lance import Range
 from hoodie_py.reader.memory.spill_directory import SpillDirectory
 
 _STEP = 8 << 20  # bytes that are fetched at a time

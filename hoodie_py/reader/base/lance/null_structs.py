@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call
 from hoodie_py.arrow.fields import is_any_list
 
 
