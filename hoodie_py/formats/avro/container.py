@@ -286,7 +286,7 @@ def read_single(data: bytes, *names: str) -> Mapping[str, Any]:
 
 
 def decode_record(body: bytes, schema: VettedSchema) -> Mapping[str, Any]:
-    """Decode the Avro binary of one record as Python objects (``objects``); it must fill ``body`` to its end.
+    """Decode the Avro binary of one record as Python objects; it must fill ``body`` to its end.
 
     Raises CorruptFileError if the bytes do not match the schema, or contain more items than the limit
     ``metadata_items``: an item of one byte takes hundreds of bytes as a Python object.

@@ -56,7 +56,7 @@ class AvroSchema:
         return _parse(text)
 
     def apply_times(self, times: pa.Schema | None) -> AvroSchema:
-        """Return the schema with the time types that the table declares (``declared_times``)."""
+        """Return the schema with the time types that the table declares (``list_declared_times``)."""
         return self if times is None else _apply_times(self, times)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ T = TypeVar("T")
 def parse_block_schema(block: LogBlock, times: pa.Schema | None = None) -> AvroSchema:
     """Parse the schema in a data block's header.
 
-    ``times`` are the table's declared times (``declared_times``).
+    ``times`` are the table's declared times (``list_declared_times``).
 
     Raises:
         CorruptFileError: the block has no schema, or not the Avro schema of a record.

@@ -8,11 +8,14 @@ The files must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWrit
 * Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
 * A column whose first values hardly repeat has no dictionary, which would only cost time.
 * After a failure the sink gets no more bytes, so no footer makes a part of a file look whole.
+
+A partition's metafile in the base file format has no rows: readers take the facts from its footer and ignore the only
+column (Hudi ``ParquetUtils.writeMetaFile``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
@@ -278,3 +281,11 @@ def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:
             yield from _list_leaves(f"{path}.{child.name}", child.type)
     else:
         yield path
+
+
+def make_facts_file(facts: Mapping[str, str]) -> bytes:
+    """Return the bytes of a file with these keys and values in its footer."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, pa.schema({"dummyint": pa.int64()}), store_schema=False) as writer:
+        writer.add_key_value_metadata(dict(facts))
+    return bytes(sink.getvalue())

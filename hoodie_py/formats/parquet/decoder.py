@@ -243,7 +243,7 @@ def decode_parquet_data(
 
     There is one row for each record, in order; columns are in the order of the file, with Spark's types. ``columns``
     are the top-level columns to decode, None for all; names that are not in the file are ignored. ``times`` are the
-    table's declared times (``declared_times``).
+    table's declared times (``list_declared_times``).
 
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.

@@ -21,8 +21,8 @@ Repair = Callable[[pa.Array], pa.Array]
 class StoredColumns:
     """The columns of one file.
 
-    ``times``: declared types of time columns, which may differ from the file's (``declared_times``). ``repair``: maps a
-    stored type to the type that its values really mean.
+    ``times``: declared types of time columns, which may differ from the file's (``list_declared_times``). ``repair``
+    maps a stored type to the type that its values really mean.
 
     Raises:
         UnsupportedFeatureError: a column of a type that Spark does not have.

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import index_in, is_valid, join_chunks, repeat_value, to_numbers
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP
+from hoodie_py.formats.names import AFTER, BEFORE, KEY, OP
 from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.file_group import FileGroupReader

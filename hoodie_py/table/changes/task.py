@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError
-from hoodie_py.formats.change_fields import AFTER, BEFORE
+from hoodie_py.formats.names import AFTER, BEFORE
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.telemetry import watch_steps
 from hoodie_py.runtime.unused_memory import release_after

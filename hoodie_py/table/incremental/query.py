@@ -29,8 +29,7 @@ from hoodie_py.options.read import (
     RANGE_PATH_GLOB,
     USE_END_SCHEMA,
 )
-from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.filter.predicate import Predicate, join_filters

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
-from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.instant_range import PartialRowsError
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, PartialRowsError
 from hoodie_py.table.incremental.hidden_commits import hide_later
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot

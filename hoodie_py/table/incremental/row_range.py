@@ -12,7 +12,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from hoodie_py.formats.names import COMMIT_TIME_FIELD
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import InstantRange
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Not, Predicate
 from hoodie_py.table.incremental.commit_range import CommitRange
 

@@ -24,14 +24,12 @@ from hoodie_py.formats.timeline.archive import (
     VERSION_FILE,
     ArchivedInstant,
     HistoryFile,
-    parse_history_file_name,
-    parse_history_parquet,
-)
-from hoodie_py.formats.timeline.history_files import (
     encode_manifest,
     make_history_file_name,
     make_history_rows,
     make_manifest_name,
+    parse_history_file_name,
+    parse_history_parquet,
     read_history_batches,
     write_history,
 )

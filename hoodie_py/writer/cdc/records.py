@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy, repeat_value, take
-from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP, TIME
+from hoodie_py.formats.names import AFTER, BEFORE, KEY, OP, TIME
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 from hoodie_py.writer.cdc.schema import ChangeSchema

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP, TIME
 from hoodie_py.formats.config.table_config import CDC_MODES
+from hoodie_py.formats.names import AFTER, BEFORE, KEY, OP, TIME
 
 _KEY_ONLY, _WITH_BEFORE, _WITH_BOTH = CDC_MODES
 _NAMES = {_KEY_ONLY: (OP, KEY), _WITH_BEFORE: (OP, KEY, BEFORE), _WITH_BOTH: (OP, TIME, BEFORE, AFTER)}

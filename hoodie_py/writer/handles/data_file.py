@@ -30,7 +30,7 @@ from hoodie_py.formats.indexes.definitions import IndexedColumns
 from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
-from hoodie_py.formats.parquet.facts_file import make_facts_file
+from hoodie_py.formats.parquet.base_writer import make_facts_file
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
