@@ -32,6 +32,7 @@ BACK = 24  # bytes after the records: lanes without a value, or past their recor
 
 _LONGEST_DATA = (1 << 31) - 1 - FRONT - BACK  # so that 32 bits hold every position
 _FEW_BYTES = 8192
+RECORDS_AT_ONCE = 1 << 13  # about the size of a large block's parts; larger parts outgrow the processor's cache
 MOST_ITEMS = 1 << 21  # of arrays and maps, in the records that are decoded at once
 _SAMPLED = 16
 _CONTINUES = np.uint64(0x8080808080808080)
@@ -78,6 +79,7 @@ class Source:
         self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)  # starts are from FRONT on
         self.size = len(self.raw) - BACK  # where the last piece ends
         self.budget = budget
+        self.records_at_once = RECORDS_AT_ONCE
         self.most_items = MOST_ITEMS
         self.in_parts = False  # whether arrays will soon be copied into a larger one, and so stay in NumPy's memory
         self.bytes = np.frombuffer(self.raw, np.uint8)

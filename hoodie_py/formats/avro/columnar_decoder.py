@@ -168,7 +168,6 @@ def _walk_unproven_parts(
     return np.concatenate([*chain, [pos]])
 
 
-RECORDS_AT_ONCE = 1 << 13  # about the size of a large block's parts; larger parts outgrow the processor's cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
@@ -305,7 +304,7 @@ def _decode_bounds(source: Source, starts: Places, ends: Places, plan: Plan) -> 
 
 
 def _decode_all(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
-    cuts = _cut_into_parts(starts, ends)
+    cuts = _cut_into_parts(starts, ends, source.records_at_once)
     source.in_parts = len(cuts) > 1
     parts = [] if source.in_parts else _decode_part(source, starts, ends, plan)
     if len(parts) == 1:
@@ -325,9 +324,9 @@ def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places,
         joined.add(part)
 
 
-def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
-    """Cut records into parts that are decoded one after the other, each bounded in records and bytes."""
-    at_once = _count_at_once(len(starts))
+def _cut_into_parts(starts: Places, ends: Places, most: int) -> list[slice]:
+    """Cut records into parts that are decoded in turn, each of about ``most`` records, and bounded in bytes."""
+    at_once = _count_at_once(len(starts), most)
     cuts: list[slice] = []
     first = 0
     while first < len(starts):
@@ -338,9 +337,9 @@ def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
     return cuts
 
 
-def _count_at_once(records: int) -> int:
+def _count_at_once(records: int, most: int) -> int:
     """Return how many records to decode at once: equal parts, none of them small, as each part has a fixed cost."""
-    parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
+    parts = max(1, (records + most // 2) // most)
     return -(-records // parts)
 
 
