@@ -268,7 +268,7 @@ INSTANT = st.builds(
 )
 
 
-def encode(*tables: pa.Table) -> bytes:
+def encode_tables(*tables: pa.Table) -> bytes:
     sink = io.BytesIO()
     write_history(sink, tables)
     return sink.getvalue()
@@ -277,15 +277,17 @@ def encode(*tables: pa.Table) -> bytes:
 @given(st.lists(INSTANT, min_size=1, max_size=5))
 @settings(max_examples=25)
 def test_what_is_written_is_read(instants: list[ArchivedInstant]) -> None:
-    data = encode(make_history_rows(instants))
+    data = encode_tables(make_history_rows(instants))
     assert parse_history_parquet(data) == instants
-    assert parse_history_parquet(encode(*read_history_batches(data), make_history_rows(instants))) == instants * 2
+    assert (
+        parse_history_parquet(encode_tables(*read_history_batches(data), make_history_rows(instants))) == instants * 2
+    )
 
 
 def test_the_form_is_javas() -> None:
     [java, *_] = [each for each in meta_files("archived_timeline_mor_v9") if each.name.endswith("_0.parquet")]
     theirs = pq.ParquetFile(io.BytesIO(java.data))
-    ours = pq.ParquetFile(io.BytesIO(encode(make_history_rows(parse_history_parquet(java.data)))))
+    ours = pq.ParquetFile(io.BytesIO(encode_tables(make_history_rows(parse_history_parquet(java.data)))))
     assert ours.schema_arrow.equals(theirs.schema_arrow)
     assert ours.metadata.metadata == theirs.metadata.metadata
     kinds = [
@@ -312,4 +314,4 @@ def test_damaged_files_and_newer_rows_are_errors() -> None:
         list(read_history_batches(b"PAR1"))
     row = {"instantTime": "1", "completionTime": "2", "action": "commit", "version": 2}
     with pytest.raises(UnsupportedFeatureError):
-        list(read_history_batches(encode(pa.Table.from_pylist([row], HISTORY_SCHEMA))))
+        list(read_history_batches(encode_tables(pa.Table.from_pylist([row], HISTORY_SCHEMA))))
