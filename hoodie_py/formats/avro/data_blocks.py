@@ -102,7 +102,8 @@ def decode_avro_data(
     columns and checks only what it needs for that.
 
     Raises:
-        CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
+        CorruptFileError: the bytes are not records of the schema; ``where`` has the record, and its offset in the
+            content or the column.
         UnsupportedFeatureError: the data block version is unknown, or the records have far more values than bytes.
     """
     from hoodie_py.formats.avro.columnar_cursor import Misfit
