@@ -49,7 +49,8 @@ def check_values(values: pa.Array) -> pa.Array:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise CorruptFileError(f"An Avro value is not valid: {str(error)[:200]}.") from None
+        reason = str(error).partition(" at string index")[0]  # an index in the part that is decoded
+        raise CorruptFileError(f"An Avro value is not valid: {reason[:200]}.") from None
     return values
 
 
