@@ -1,8 +1,6 @@
-"""The hash equals one that follows xxHash's specification byte by byte, for texts of all lengths.
+"""xxHash equals one that follows its specification byte by byte, and its published vectors, for texts of all lengths.
 
-xxHash32 against its published vectors, and a plain reading of its rules.
-
-Tests of Java's hash codes of strings, against the definition written out.
+Java's hash codes of strings equal their definition written out.
 """
 
 from __future__ import annotations

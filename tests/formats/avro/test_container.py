@@ -1,7 +1,4 @@
-"""
-
-One Avro value as Python objects, beside fastavro.
-"""
+"""Container files of one record, and Avro values as Python objects beside fastavro."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""
-
-Entries of HFiles; how writers of the metadata table lay them out is in ``test_hfile``.
-"""
+"""The bootstrap index, and entries of small HFiles; how the metadata table has them is in ``test_hfile``."""
 
 from __future__ import annotations
 
