@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie_py.files import TableFiles
 from hoodie_py.table.scan.html_table import format_html_table
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.table.table_frames import TableFrames
+from hoodie_py.table.table_queries import TableQueries
 from hoodie_py.writer.table_services import TableServices
 from hoodie_py.writer.table_states import TableStates
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hoodie_py.writer.services.runner import Runner
 
 
-class HoodieTable(TableFrames, TableStates, TableServices):
+class HoodieTable(TableQueries, TableStates, TableServices):
     """A Hudi table; ``HoodieTable.open`` opens one, ``HoodieTable.create`` creates one.
 
     A table object shows the state of the table when it was opened, or after the last change through this object: rows
@@ -130,9 +130,8 @@ class HoodieTable(TableFrames, TableStates, TableServices):
             >>> readings.upsert([{"sensor": "s1", "at": datetime(2026, 1, 1, tzinfo=UTC), "value": 0.5}]).rows_inserted
             1
         """
-        from hoodie_py.writer.create import create as given
-        from hoodie_py.writer.create.create import create_table
-        from hoodie_py.writer.create.new_table import NewTable
+        from hoodie_py.writer import create as given
+        from hoodie_py.writer.create import NewTable, create_table
 
         files = TableFiles.open(fspath(uri), storage_options)
         new = NewTable(

@@ -1,40 +1,36 @@
-"""The typer application: all subcommands, in the order of ``hoodie --help``, and its texts."""
+"""The typer application: all subcommands, in the order of ``hoodie --help``, with its texts and its logs."""
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
 
 from hoodie_py import __version__
-from hoodie_py.cli.commands.alter import alter
-from hoodie_py.cli.commands.archive import archive
+from hoodie_py.cli.commands.alter import alter, downgrade, upgrade
 from hoodie_py.cli.commands.changes import changes
-from hoodie_py.cli.commands.clean import clean
+from hoodie_py.cli.commands.clean import archive, clean
 from hoodie_py.cli.commands.cluster import cluster
-from hoodie_py.cli.commands.compact import compact
-from hoodie_py.cli.commands.delete_partition import delete_partition
+from hoodie_py.cli.commands.compact import compact, log_compact
 from hoodie_py.cli.commands.doctor import doctor
 from hoodie_py.cli.commands.explain import explain
 from hoodie_py.cli.commands.history import history
 from hoodie_py.cli.commands.index import index
 from hoodie_py.cli.commands.log import log
-from hoodie_py.cli.commands.log_compact import log_compact
 from hoodie_py.cli.commands.read import read
-from hoodie_py.cli.commands.restore import restore
-from hoodie_py.cli.commands.rollback import rollback
-from hoodie_py.cli.commands.savepoint import savepoint
+from hoodie_py.cli.commands.savepoint import restore, rollback, savepoint
 from hoodie_py.cli.commands.service import service
 from hoodie_py.cli.commands.show import show
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.sync import sync
 from hoodie_py.cli.commands.tables import tables
 from hoodie_py.cli.commands.timeline import timeline
-from hoodie_py.cli.commands.upgrade import downgrade, upgrade
 from hoodie_py.cli.commands.verify import verify
-from hoodie_py.cli.commands.write import write
+from hoodie_py.cli.commands.write import delete_partition, write
 from hoodie_py.cli.demo.demo import demo
 from hoodie_py.cli.options import forget_named_options
+from hoodie_py.cli.values import escape_controls
 from hoodie_py.runtime.allocator import settle_allocators
 
 app = typer.Typer(
@@ -47,6 +43,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+_PACKAGES = ("hoodie_py", "hoodie_storage")
+_LEVELS = ("debug", "info", "warning", "error")
+_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -56,9 +56,7 @@ def _print_version(wanted: bool) -> None:
 
 def _log_messages(level: str | None) -> str | None:
     if level is not None:
-        from hoodie_py.cli.logs import show_logs
-
-        show_logs(level)
+        _show_logs(level)
     return level
 
 
@@ -119,3 +117,26 @@ def main() -> None:
     """Run the command line and end the process with its exit status."""
     settle_allocators()
     app(prog_name="hoodie")
+
+
+class _SafeFormatter(logging.Formatter):
+    """Formats messages with control characters escaped, so that names from a table cannot change the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_controls(super().format(record), lines=True)
+
+
+def _show_logs(level: str) -> None:
+    """Send this package's messages of at least this level to stderr.
+
+    Raises:
+        typer.BadParameter: there is no such level.
+    """
+    if level.lower() not in _LEVELS:
+        raise typer.BadParameter(f"{level!r} is none of {', '.join(_LEVELS)}.")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_SafeFormatter(_FORM))
+    for name in _PACKAGES:
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())

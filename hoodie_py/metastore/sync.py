@@ -5,17 +5,18 @@ The rules:
 * An entry that is up to date is not written, so a second sync changes nothing.
 * Only partitions that commits since the last sync wrote or replaced are compared. All partitions are compared if the
   last sync is unknown, or if its commit is no longer in the timeline (it was archived, or a restore undid it).
-* The catalog has a partition while the partition has files that a query reads.
+* The catalog has a partition while the partition has files that a query reads. Its values come from its path.
 * An entry of the same name that is no Hudi table, or that is a table at another place, is left alone, with an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie_py.errors import ConflictError, InvalidQueryError
+from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.config.table_config import PARTITION_EXTRACTOR, TableConfig
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.metastore.description import describe_entries, find_partition_fields
 from hoodie_py.metastore.entry import (
@@ -28,14 +29,20 @@ from hoodie_py.metastore.entry import (
     Metastore,
 )
 from hoodie_py.metastore.hive_types import may_become
-from hoodie_py.metastore.partition_values import Extract, choose_extractor
 from hoodie_py.metastore.report import SyncedEntry, SyncResult
 from hoodie_py.metastore.settings import SyncSettings, read_settings
 from hoodie_py.options import sync as options
+from hoodie_py.options.sync import EXTRACTOR
 from hoodie_py.table.snapshot import Snapshot
 
 _S3 = re.compile(r"^s3[an]?:/+")
 _FILE = re.compile(r"^file:/+")
+
+_Extract = Callable[[str], tuple[str, ...]]
+
+_PACKAGES = ("org.apache.hudi.hive.", "org.apache.hudi.sync.common.model.partextractor.")
+_DAY = re.compile(r"(?:[^/=]+=)?(\d{4})/(?:[^/=]+=)?(\d{1,2})/(?:[^/=]+=)?(\d{1,2})", re.ASCII)
+_HOUR = re.compile(rf"{_DAY.pattern}/(?:[^/=]+=)?(\d{{1,2}})", re.ASCII)
 
 
 def sync_table(
@@ -138,7 +145,7 @@ class _Partitions:
         self._snapshot = snapshot
         self._location = location
         self.fields = find_partition_fields(snapshot.config, settings)
-        self._extract: Extract = choose_extractor(snapshot.config, self.fields, options.EXTRACTOR.read(settings.given))
+        self._extract: _Extract = choose_extractor(snapshot.config, self.fields, options.EXTRACTOR.read(settings.given))
         self._live: dict[frozenset[str] | None, dict[tuple[str, ...], tuple[str, CatalogPartition]]] = {}
 
     def find_touched(self, synced: Mapping[str, str]) -> frozenset[str] | None:
@@ -307,3 +314,86 @@ def _find_changes(known: Entry, wanted: Entry) -> tuple[str, ...]:
         "output format": known.output_format == wanted.output_format,
     }
     return (*found, *(name for name, same in facts.items() if not same))
+
+
+def choose_extractor(config: TableConfig, fields: tuple[str, ...], given: str | None) -> _Extract:
+    """Return the function that gives the values of a partition path (Hudi's ``PartitionValueExtractor`` classes).
+
+    ``given`` is the class that an option names. Without it, the table's properties name the class; else it follows from
+    the partition fields.
+
+    Raises:
+        UnsupportedFeatureError: the class is not one of Hudi's own.
+    """
+    name = given or config.properties.get(PARTITION_EXTRACTOR, "").strip() or _infer(config, fields)
+    for package in _PACKAGES:
+        found = _EXTRACTORS.get(name.removeprefix(package)) if name.startswith(package) else None
+        if found is not None:
+            return found
+    raise UnsupportedFeatureError(
+        f"The values of partitions come from the class {name[:200]}, which only Java can run.",
+        hint=f"Name one of Hudi's own classes in {EXTRACTOR}.",
+    )
+
+
+def _infer(config: TableConfig, fields: tuple[str, ...]) -> str:
+    if not fields:
+        return f"{_PACKAGES[0]}NonPartitionedExtractor"
+    if len(fields) > 1:
+        return f"{_PACKAGES[0]}MultiPartKeysValueExtractor"
+    if config.hive_style_partitioning:
+        return f"{_PACKAGES[0]}HiveStylePartitionValueExtractor"
+    if config.slash_separated_date_partitioning:
+        return f"{_PACKAGES[0]}SlashEncodedDayPartitionValueExtractor"
+    return f"{_PACKAGES[0]}SinglePartPartitionValueExtractor"
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(_take_value(part) for part in path.split("/")) if path else ()
+
+
+def _take_value(part: str) -> str:
+    name, equals, value = part.partition("=")
+    if "=" in value or (equals and not (name and value)):
+        raise _make_error(part)
+    return value if equals else part
+
+
+def _take_hive_style(path: str) -> tuple[str, ...]:
+    if "=" not in path:
+        raise _make_error(path)
+    return (_take_value(path),)
+
+
+def _take_day(path: str) -> tuple[str, ...]:
+    return ("-".join(_match(_DAY, path)),)
+
+
+def _take_hour(path: str) -> tuple[str, ...]:
+    return ("-".join(_match(_HOUR, path)),)
+
+
+_EXTRACTORS: dict[str, _Extract] = {
+    "MultiPartKeysValueExtractor": _split,
+    "HiveStylePartitionValueExtractor": _take_hive_style,
+    "SinglePartPartitionValueExtractor": lambda path: (path,),
+    "SlashEncodedDayPartitionValueExtractor": _take_day,
+    "SlashEncodedHourPartitionValueExtractor": _take_hour,
+    "NonPartitionedExtractor": lambda _: (),
+}
+
+
+def _match(pattern: re.Pattern[str], path: str) -> list[str]:
+    found = pattern.fullmatch(path)
+    if found is None:
+        raise _make_error(path)
+    year, *rest = found.groups()
+    return [year, *(each.zfill(2) for each in rest)]
+
+
+def _make_error(path: str) -> InvalidQueryError:
+    return InvalidQueryError(
+        "A partition's path is not of the form that the class of its values expects.",
+        hint=f"Name another class in {EXTRACTOR}.",
+        partition=path[:200],
+    )

@@ -23,8 +23,7 @@ from hoodie_py.options.check import check_write_options
 from hoodie_py.options.write import COMBINE_BEFORE_INSERT
 from hoodie_py.spark.load_options import PATH, LoadOptions
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.create.create import create_table, make_default_name, split_field_names
-from hoodie_py.writer.create.new_table import NewTable
+from hoodie_py.writer.create import NewTable, create_table, make_default_name, split_field_names
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.remove_table import remove_table

@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from hoodie_py.writer.timeline import clock
+from hoodie_py.writer.timeline import session
 
 DIED = "died"
 HUNG = "hung"
@@ -114,7 +114,7 @@ def set_clock(moment: datetime) -> None:
         def now(cls, tz: tzinfo | None = None) -> Any:
             return (moment + timedelta(milliseconds=next(ticks))).astimezone(tz or UTC)
 
-    vars(clock)["datetime"] = Ticking
+    vars(session)["datetime"] = Ticking
 
 
 def _one_job_after_the_other() -> None:

@@ -67,7 +67,10 @@ class Place(Protocol):
         ...
 
     def let_time_pass(self, seconds: float) -> None:
-        """Make signs of life and locks as old as if so many seconds had gone by."""
+        """Make signs of life and locks as old as if so many seconds had gone by.
+
+        Signs are heartbeats and, for a run that has none, the file by which its instant is pending.
+        """
         ...
 
 
@@ -120,9 +123,14 @@ class Folder:
 
     def let_time_pass(self, seconds: float) -> None:
         then = time.time() - seconds
-        for path in [*(self.base / HEARTBEATS).glob("*"), self.base / LOCK_FILE]:
-            if path.exists():
+        for path in [path for path in self.base.rglob("*") if path.is_file()]:
+            if _is_sign(path.relative_to(self.base).as_posix()):
                 os.utime(path, (then, then))
+
+
+def _is_sign(name: str) -> bool:
+    pending = name.startswith(".hoodie/") and name.endswith((".requested", ".inflight"))
+    return pending or name.startswith(HEARTBEATS) or name == LOCK_FILE
 
 
 def _mark(path: Path) -> tuple[int, int, int]:
@@ -211,7 +219,7 @@ class _Objects:
         from datetime import timedelta
 
         for name, key in self._keys.items():
-            if name.startswith(HEARTBEATS):
+            if name != LOCK_OBJECT and _is_sign(name):
                 key.last_modified -= timedelta(seconds=seconds)
             if name == LOCK_OBJECT:
                 said = json.loads(key.value)

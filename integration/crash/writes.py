@@ -15,8 +15,7 @@ import pyarrow as pa
 from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.commit import tasks as write_tasks
-from hoodie_py.writer.create.create import create_table
-from hoodie_py.writer.create.new_table import NewTable
+from hoodie_py.writer.create import NewTable, create_table
 from integration.crash import checks
 from integration.crash.operations import Subject
 from integration.crash.stores import open_table

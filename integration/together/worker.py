@@ -221,9 +221,9 @@ def set_clock(ahead: float) -> None:
         def now(cls, tz: tzinfo | None = None) -> Any:
             return real.now(tz or UTC) + timedelta(seconds=ahead)
 
-    from hoodie_py.writer.timeline import clock
+    from hoodie_py.writer.timeline import session
 
-    vars(clock)["datetime"] = Ahead
+    vars(session)["datetime"] = Ahead
 
 
 def main(text: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import hoodie_py
 from hoodie_py import HoodieError, HoodieWarning
 from hoodie_py.options import clustering, indexes, log_compaction, read, source, sync, undone, write
+from hoodie_py.options.check import list_passed_over
 from hoodie_py.options.parse import Choice, Option
-from hoodie_py.options.passed_over import list_passed_over
 from tests.corpus import ROOT
 
 DOCS = ROOT / "docs"

@@ -126,7 +126,7 @@ ELSEWHERE = {
     "history_rows": "below",
     "archive_bytes": "tests/table/test_bounded.py",
     "log_bytes": "tests/table/test_bounded.py",
-    "linked_folders": "tests/table/view/test_named_partitions.py",
+    "linked_folders": "tests/table/view/test_file_system_view.py",
     "name_chars": "below",
 }
 

@@ -9,9 +9,8 @@ import pytest
 
 from hoodie_py import UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import Field, parse_record
-from hoodie_py.metastore.description import _NULLABLE_STRING
+from hoodie_py.metastore.description import _NULLABLE_STRING, make_spark_properties
 from hoodie_py.metastore.hive_types import make_hive_type, may_become
-from hoodie_py.metastore.spark_schema import make_spark_properties
 
 JAVA = json.loads((Path(__file__).parents[1] / "data" / "metastore" / "java_entries.json").read_text())
 META = (

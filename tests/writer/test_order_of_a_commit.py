@@ -20,7 +20,7 @@ from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.services import planned_service
 from hoodie_py.writer.services.compaction_task import CompactionTask, OnRows
-from hoodie_py.writer.timeline.clock import InstantClock
+from hoodie_py.writer.timeline.session import InstantClock
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, completed, rows, writable
 from tests.writer.indexes.test_metadata_table import records as told

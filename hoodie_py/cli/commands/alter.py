@@ -1,4 +1,4 @@
-"""``hoodie alter``: add, rename, drop, retype and move columns."""
+"""The subcommands that change a table's columns, ``hoodie alter``, or its version, ``upgrade`` and ``downgrade``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    DryRun,
-)
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 
 Add = Annotated[list[str] | None, typer.Option("--add", metavar="NAME=TYPE", help="A new column, as price=double.")]
@@ -39,7 +37,7 @@ def alter(
     nullable: Nullable = None,
     comment: Comment = None,
     allow_loss: AllowLoss = False,
-    dry_run: DryRun = False,
+    dry_run: cli_options.DryRun = False,
 ) -> None:
     """Add, rename, drop, retype and move columns, and rewrite no file. Every option may be given several times."""
     from hoodie_py.cli.console import print_json, print_text, show_spinner
@@ -78,3 +76,40 @@ def _split(option: str, given: list[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"{each!r} is not NAME=VALUE", param_hint=option)
         found[name.strip()] = value.strip()
     return found
+
+
+To = Annotated[int, typer.Option("--to", metavar="VERSION", help="Table version: 6, 8 or 9.")]
+
+
+@table_command("option", "timezone")
+def upgrade(
+    command: TableCommand,
+    to: To = 9,
+    dry_run: cli_options.DryRun = False,
+    merger: cli_options.Merger = None,
+) -> None:
+    """Bring the table to a later table version. Stop writers of older releases before."""
+    _run(command, True, to, dry_run, merger)
+
+
+@table_command("option", "timezone")
+def downgrade(
+    command: TableCommand,
+    to: To,
+    dry_run: cli_options.DryRun = False,
+    merger: cli_options.Merger = None,
+) -> None:
+    """Bring the table to an earlier table version, 8 or 6. Indexes that it does not know are dropped."""
+    _run(command, False, to, dry_run, merger)
+
+
+def _run(command: TableCommand, upwards: bool, to: int, dry_run: bool, merger: str | None) -> None:
+    from hoodie_py.cli.console import print_result, show_spinner
+
+    with show_spinner("upgrading" if upwards else "downgrading"):
+        opened = command.open()
+        change = opened.upgrade if upwards else opened.downgrade
+        result = change(
+            to, dry_run=dry_run, options=command.options, merger=cli_options.load_merger(opened.config, merger)
+        )
+    print_result(result, command.as_json)

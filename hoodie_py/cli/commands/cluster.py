@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.commands.compact import EngineName, Instant, On, ScheduleOnly, open_engine
-from hoodie_py.cli.options import (
-    DryRun,
-    Merger,
-    OverrideMerger,
-    load_merger,
-)
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 
@@ -33,11 +28,11 @@ def cluster(
     schedule_only: ScheduleOnly = False,
     instant: Instant = None,
     engine: On = EngineName.local,
-    dry_run: DryRun = False,
+    dry_run: cli_options.DryRun = False,
     sort: Sort = None,
     layout: LayoutName = None,
-    merger: Merger = None,
-    override_merger: OverrideMerger = False,
+    merger: cli_options.Merger = None,
+    override_merger: cli_options.OverrideMerger = False,
 ) -> None:
     """Write the rows of small file groups into larger ones, sorted if asked: plan it and carry it out.
 
@@ -57,7 +52,7 @@ def cluster(
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()
-    named = load_merger(opened.config, merger, override=override_merger)
+    named = cli_options.load_merger(opened.config, merger, override=override_merger)
     if dry_run:
         report = opened.schedule_clustering(options, dry_run=True)
         if not command.as_json and report.groups:

@@ -1,4 +1,7 @@
-"""``hoodie compact``: merge log files into new base files, in this process or on Spark."""
+"""The subcommands for log files: ``hoodie compact`` and ``hoodie log-compact``, in this process or on Spark.
+
+A compaction merges log files into new base files; a log compaction joins the small log files of a file group into one.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    DryRun,
-    Merger,
-    OverrideMerger,
-    load_merger,
-)
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
@@ -52,10 +50,10 @@ def compact(
     schedule_only: ScheduleOnly = False,
     instant: Instant = None,
     engine: On = EngineName.local,
-    dry_run: DryRun = False,
+    dry_run: cli_options.DryRun = False,
     strategy: Strategy = None,
-    merger: Merger = None,
-    override_merger: OverrideMerger = False,
+    merger: cli_options.Merger = None,
+    override_merger: cli_options.OverrideMerger = False,
 ) -> None:
     """Merge a table's log files into new base files: plan it and carry it out.
 
@@ -71,7 +69,7 @@ def compact(
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()
-    named = load_merger(opened.config, merger, override=override_merger)
+    named = cli_options.load_merger(opened.config, merger, override=override_merger)
     if dry_run:
         _print_report(opened, opened.schedule_compaction(strategy, options, dry_run=True), command.as_json)
     elif schedule_only:
@@ -200,3 +198,34 @@ def _print_slices(slices: tuple[PlannedSlice, ...]) -> None:
         for each in slices
     ]
     make_stdout().print(build_table(columns, rows))
+
+
+Blocks = Annotated[
+    int | None,
+    typer.Option("--blocks", min=1, metavar="N", help="Join the logs that have blocks of so many commits; default 5."),
+]
+
+
+@table_command("option", "metadata_mode", "timezone")
+def log_compact(
+    command: TableCommand,
+    engine: On = EngineName.local,
+    blocks: Blocks = None,
+    merger: cli_options.Merger = None,
+) -> None:
+    """Join many small log files of a file group into one; base files are neither read nor written.
+
+    If there is nothing to plan, the oldest pending plan is carried out.
+    """
+    from hoodie_py.cli.console import print_result, show_spinner
+    from hoodie_py.options.log_compaction import BLOCKS_THRESHOLD
+
+    options = dict(command.options)
+    options |= {} if blocks is None else {str(BLOCKS_THRESHOLD): str(blocks)}
+
+    with show_spinner("reading the table's metadata"):
+        opened = command.open()
+    own = cli_options.load_merger(opened.config, merger)
+    with open_engine(engine, "hoodie log-compact") as chosen, show_spinner("joining log files"):
+        result = opened.log_compact(chosen, options, merger=own)
+    print_result(result, command.as_json)

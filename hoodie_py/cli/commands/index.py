@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    Merger,
-    load_merger,
-    split_pairs,
-)
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls, format_size
 
@@ -70,7 +66,7 @@ def index(
     kind: Kind = None,
     argument: Arguments = None,
     partitioned: Partitioned = False,
-    merger: Merger = None,
+    merger: cli_options.Merger = None,
 ) -> None:
     """Show, build or drop indexes of a table: the partitions of its metadata table."""
     from hoodie_py.cli.console import print_json, print_text, show_spinner
@@ -79,7 +75,7 @@ def index(
         wanted = "is for build and drop" if action is Action.show else f"is missing: what to {action.value}"
         raise typer.BadParameter(wanted, param_hint="INDEX")
     options = command.options
-    arguments = dict(split_pairs(argument, "--argument"))
+    arguments = dict(cli_options.split_pairs(argument, "--argument"))
 
     with show_spinner("reading the table's metadata"):
         opened = command.open()
@@ -89,7 +85,7 @@ def index(
         dropped = opened.index.drop(name, options=options)
         print_json({"dropped": list(dropped)}) if command.as_json else print_text(f"Dropped {', '.join(dropped)}.")
     else:
-        own = load_merger(opened.config, merger)
+        own = cli_options.load_merger(opened.config, merger)
         with _show_progress() as told:
             built = opened.index.build(
                 name,

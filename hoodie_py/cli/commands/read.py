@@ -7,33 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hoodie_py.cli import options
 from hoodie_py.cli.console import report_errors
-from hoodie_py.cli.options import (
-    ROWS_ON_THE_TERMINAL,
-    AsOf,
-    Columns,
-    Debug,
-    EndpointUrl,
-    FilterTimezone,
-    Follow,
-    Format,
-    FormatJson,
-    From,
-    Limit,
-    Merger,
-    Output,
-    OutputFormat,
-    Poll,
-    StorageOptions,
-    TableUri,
-    To,
-    Where,
-    check_follow,
-    choose_format,
-    import_given_merger,
-    parse_storage_options,
-    split_names,
-)
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
@@ -61,54 +36,54 @@ Analyze = Annotated[
 
 
 def read(
-    table: TableUri,
-    columns: Columns = None,
-    where: Where = None,
-    as_of: AsOf = None,
-    range_start: From = None,
-    range_end: To = None,
+    table: options.TableUri,
+    columns: options.Columns = None,
+    where: options.Where = None,
+    as_of: options.AsOf = None,
+    range_start: options.From = None,
+    range_end: options.To = None,
     query_type: Kind = QueryType.snapshot,
-    follow: Follow = False,
-    poll: Poll = 5.0,
-    format: Format = OutputFormat.table,
-    as_json: FormatJson = False,
-    output: Output = None,
-    limit: Limit = None,
+    follow: options.Follow = False,
+    poll: options.Poll = 5.0,
+    format: options.Format = options.OutputFormat.table,
+    as_json: options.FormatJson = False,
+    output: options.Output = None,
+    limit: options.Limit = None,
     explain: Explain = False,
     analyze: Analyze = False,
-    merger: Merger = None,
-    timezone: FilterTimezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    debug: Debug = False,
+    merger: options.Merger = None,
+    timezone: options.FilterTimezone = None,
+    storage_option: options.StorageOptions = None,
+    endpoint_url: options.EndpointUrl = None,
+    debug: options.Debug = False,
 ) -> None:
     """Read a table's rows, merged as Hudi merges them; or those that a range of commits wrote."""
-    kind = choose_format(format, as_json)
+    kind = options.choose_format(format, as_json)
     is_range = range_start is not None or range_end is not None
     if (is_range or follow) and (as_of is not None or query_type is not QueryType.snapshot):
         raise typer.BadParameter("a range of commits has no --as-of and no --query-type", param_hint="--from")
     if follow:
-        check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
+        options.check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.cli.console import print_note
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
-        opened = HoodieTable.open(table, parse_storage_options(storage_option, endpoint_url), timezone)
-        asked, named = split_names(columns), import_given_merger(merger)
-        on_terminal = kind is OutputFormat.table
+        opened = HoodieTable.open(table, options.parse_storage_options(storage_option, endpoint_url), timezone)
+        asked, named = options.split_names(columns), options.import_given_merger(merger)
+        on_terminal = kind is options.OutputFormat.table
         shown = _list_user_columns(opened) if on_terminal and asked is None else asked
         if follow:
             stream_rows(opened.follow(range_start or "earliest", poll, columns=shown, filter=where, merger=named), kind)
             return
-        most = ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
+        most = options.ROWS_ON_THE_TERMINAL if on_terminal and limit is None else limit
         wanted = most if most is None or not on_terminal else most + 1
         if is_range:
             scan = opened.incremental(range_start or "earliest", range_end, shown, where, wanted, named)
         else:
             scan = opened.scan(shown, where, as_of, query_type.value, wanted, named)
         if explain or analyze:
-            print_explanation(scan, as_json=kind is OutputFormat.json, analyze=analyze)
+            print_explanation(scan, as_json=kind is options.OutputFormat.json, analyze=analyze)
             return
         if not on_terminal:
             write_scan(scan, kind, output)

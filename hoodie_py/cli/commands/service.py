@@ -14,22 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.commands.compact import EngineName, On, open_engine
 from hoodie_py.cli.console import report_errors
 from hoodie_py.cli.lake_page import TableState, make_page
-from hoodie_py.cli.options import (
-    AsJson,
-    Debug,
-    EndpointUrl,
-    HudiOptions,
-    Merger,
-    Metadata,
-    StorageOptions,
-    Timezone,
-    parse_hudi_options,
-    parse_storage_options,
-    split_names,
-)
 
 if TYPE_CHECKING:
     from hoodie_py import RecordMerger
@@ -65,14 +53,14 @@ def service(
     only: Only = None,
     html: Html = None,
     depth: Depth = 4,
-    option: HudiOptions = None,
-    merger: Merger = None,
-    metadata_mode: Metadata = None,
-    timezone: Timezone = None,
-    storage_option: StorageOptions = None,
-    endpoint_url: EndpointUrl = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    option: cli_options.HudiOptions = None,
+    merger: cli_options.Merger = None,
+    metadata_mode: cli_options.Metadata = None,
+    timezone: cli_options.Timezone = None,
+    storage_option: cli_options.StorageOptions = None,
+    endpoint_url: cli_options.EndpointUrl = None,
+    as_json: cli_options.AsJson = False,
+    debug: cli_options.Debug = False,
 ) -> None:
     """Say which table services are due and why; with --run do it, once or every so many seconds.
 
@@ -81,13 +69,13 @@ def service(
     """
     if engine is not EngineName.local and not run:
         raise typer.BadParameter("runs services, so it needs --run", param_hint="--engine")
-    options = parse_hudi_options(option, metadata_mode)
-    storage = parse_storage_options(storage_option, endpoint_url)
+    options = cli_options.parse_hudi_options(option, metadata_mode)
+    storage = cli_options.parse_storage_options(storage_option, endpoint_url)
     with report_errors(debug):
         from hoodie_py.reader.merge.registry import import_merger
         from hoodie_py.writer.upkeep.run import check_names
 
-        names = split_names(only)
+        names = cli_options.split_names(only)
         check_names(names)
         work = Work(
             places, storage, options, timezone, names, depth, run=run, as_json=as_json, html=html,

@@ -1,4 +1,8 @@
-"""``hoodie write``: write the rows of a file to a table; ``--create`` creates the table first."""
+"""The subcommands that change rows: ``hoodie write`` and ``hoodie delete-partition``.
+
+``write`` takes rows from a file; with ``--create`` it creates the table first. ``delete-partition`` deletes all rows of
+partitions by one replace commit.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +104,7 @@ def write(
     from hoodie_py.cli.rows.sources import read_rows
     from hoodie_py.options.write import LOSSY, SCHEMA_CHANGES
     from hoodie_py.reader.merge.registry import import_merger
-    from hoodie_py.writer.create.create import CreatedTable
+    from hoodie_py.writer.create import CreatedTable
 
     kind = format_ or find_format(source)
     if kind is None:
@@ -153,3 +157,29 @@ def _choose_columns(opened: HoodieTable) -> pa.Schema:
     from hoodie_py.table.view.partition_values import is_formatted_time
 
     return pa.schema([field for field in opened.schema if not is_formatted_time(opened.config, field.name)])
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PARTITION...", help="Paths as they are on disk, such as sf, or city=sf; * stands for any characters."
+    ),
+]
+
+
+@table_command("option", "metadata_mode", "timezone")
+def delete_partition(
+    command: TableCommand,
+    partitions: Paths,
+    merger: Merger = None,
+) -> None:
+    """Delete all rows of partitions, without reading any; cleans remove the files later."""
+    from hoodie_py.cli.console import print_result, show_spinner
+
+    options = command.options
+
+    with show_spinner("deleting partitions"):
+        opened = command.open()
+        given = load_merger(opened.config, merger)
+        result = opened.delete_partition(partitions, options, merger=given, missing_ok=False)
+    print_result(result, command.as_json)

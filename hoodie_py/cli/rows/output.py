@@ -1,7 +1,4 @@
-"""Write the rows of a scan to stdout or a file: as a table for people, or as CSV, JSON lines or Parquet.
-
-A follower's rows go to stdout as they arrive. Its token goes to stderr after the rows of whole commits.
-"""
+"""Write the rows of a scan to stdout or a file: as a table for people, or as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -12,11 +9,20 @@ from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import typer
+from rich.console import Console
 
-from hoodie_py.cli.console import iterate_with_progress, print_note, show_spinner
+from hoodie_py.cli.console import (
+    Column,
+    PlainConsole,
+    build_table,
+    iterate_with_progress,
+    make_stdout,
+    print_note,
+    show_spinner,
+)
 from hoodie_py.cli.options import OutputFormat
 from hoodie_py.cli.rows.files import CsvWriter, JsonWriter, ParquetWriter, RowWriter, open_output
-from hoodie_py.cli.rows.table import print_rows
+from hoodie_py.cli.values import escape_controls, to_text
 from hoodie_py.runtime.wording import format_count
 
 if TYPE_CHECKING:
@@ -30,6 +36,9 @@ _WRITERS: dict[OutputFormat, Callable[[IO[bytes], pa.Schema], RowWriter]] = {
     OutputFormat.json: JsonWriter,
     OutputFormat.parquet: ParquetWriter,
 }
+
+_CELL_WIDTHS = (40, 24, 16)  # most characters of a cell; the next width is tried if columns do not fit
+_GAP = 2
 
 
 def print_scan(scan: Scan, most: int, output: Path | None, describe: Describe | None = None) -> None:
@@ -85,6 +94,8 @@ def _iterate_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
 def stream_rows(follower: TableFollower, kind: OutputFormat, describe: Describe | None = None) -> None:
     """Write a follower's rows to stdout as they arrive, until it ends or the user interrupts it.
 
+    The token goes to stderr after the rows of whole commits.
+
     ``describe`` converts the rows for a table.
     """
     file: RowWriter | None = None
@@ -107,3 +118,64 @@ def stream_rows(follower: TableFollower, kind: OutputFormat, describe: Describe 
         print_note(f"The token is {follower.token}")
     finally:
         follower.close()
+
+
+def print_rows(rows: pa.Table, output: Path | None = None) -> list[str]:
+    """Print rows to stdout or a file, and return the names of the columns that did not fit.
+
+    A terminal gets the leftmost columns that fit, with long values cut. Files and pipes get everything in full.
+    """
+    if output is not None:
+        with output.open("w", encoding="utf-8") as target:
+            return _print(rows, PlainConsole(target), None)
+    console = make_stdout()
+    return _print(rows, console, console.width if console.is_terminal else None)
+
+
+def _print(rows: pa.Table, console: Console, width: int | None) -> list[str]:
+    cells = {
+        name: [to_text(value) for value in column.to_pylist()]
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    }
+    fitting = list(cells)
+    if width is not None:
+        cells, fitting = _fit(cells, width)
+    columns = [
+        Column(name, "right" if _is_number(rows.schema.field(name).type) else "left", keep=True) for name in fitting
+    ]
+    lines = zip(*(cells[name] for name in fitting), strict=True) if fitting else ()
+    console.print(build_table(columns, lines))
+    return [name for name in cells if name not in fitting]
+
+
+def _fit(cells: dict[str, list[str]], width: int) -> tuple[dict[str, list[str]], list[str]]:
+    """Return cells cut so that as many columns as possible fit, and the names of the columns that fit."""
+    cut = cells
+    for most in _CELL_WIDTHS:
+        cut = {name: [_cut(text, most) for text in texts] for name, texts in cells.items()}
+        if len(fitting := _find_fitting(cut, width)) == len(cells):
+            return cut, fitting
+    return cut, _find_fitting(cut, width)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _find_fitting(cells: dict[str, list[str]], width: int) -> list[str]:
+    """Return the leading columns that fit in the width.
+
+    The first one is always among them; the terminal may fold it.
+    """
+    fitting: list[str] = []
+    used = 0
+    for name, texts in cells.items():
+        used += max(len(escape_controls(name)), *(len(text) for text in texts), 0) + _GAP
+        if fitting and used - _GAP > width:
+            break
+        fitting.append(name)
+    return fitting
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))

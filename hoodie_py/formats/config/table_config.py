@@ -16,17 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.config.merge_config import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    PARTIAL_UPDATE_MODES,
-    PAYLOAD_STRATEGY_ID,
-    MergeConfig,
-    MergeMode,
-    collect_merge_properties,
-    replace_old_package,
-    resolve_merge,
-)
+from hoodie_py.formats.config import merge_config
+from hoodie_py.formats.config.merge_config import MergeConfig, MergeMode
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.names import METADATA_FOLDER, check_inside
 
@@ -245,7 +236,7 @@ class TableConfig:
     @property
     def is_payload_based(self) -> bool:
         """Whether records merge by the rules of the Java class in ``payload_class``."""
-        return self.merge_mode is MergeMode.CUSTOM and self.merge_strategy_id == PAYLOAD_STRATEGY_ID
+        return self.merge_mode is MergeMode.CUSTOM and self.merge_strategy_id == merge_config.PAYLOAD_STRATEGY_ID
 
     @property
     def is_metadata_table(self) -> bool:
@@ -327,7 +318,7 @@ class _PropertyReader:
 
     def read_class_name(self, *keys: str) -> str | None:
         value = self.read_text(*keys)
-        return replace_old_package(value) if value else None
+        return merge_config.replace_old_package(value) if value else None
 
     def read_config(self, cls: type[TableConfig]) -> TableConfig:
         name = self.read_name()
@@ -352,11 +343,15 @@ class _PropertyReader:
             record_key_fields=self.read_names(RECORD_KEY_FIELDS),
             ordering_fields=self.read_names(ORDERING_FIELDS, PRECOMBINE_FIELD),
             legacy_payload_class=self.read_class_name(LEGACY_PAYLOAD_CLASS),
-            partial_update_mode=self.read_choice(PARTIAL_UPDATE_MODE, PARTIAL_UPDATE_MODES, None)
+            partial_update_mode=self.read_choice(PARTIAL_UPDATE_MODE, merge_config.PARTIAL_UPDATE_MODES, None)
             if version >= 9
             else None,
-            merge_properties=collect_merge_properties(
-                self._properties, MERGE_PROPERTY_PREFIX, (DELETE_FIELD, DELETE_MARKER), version, merge.payload_class
+            merge_properties=merge_config.collect_merge_properties(
+                self._properties,
+                MERGE_PROPERTY_PREFIX,
+                (merge_config.DELETE_FIELD, merge_config.DELETE_MARKER),
+                version,
+                merge.payload_class,
             ),
             populate_meta_fields=self.read_flag(POPULATE_META_FIELDS, default=True),
             key_generator=self.read_key_generator(),
@@ -415,7 +410,7 @@ class _PropertyReader:
 
     def read_merge(self, version: int) -> MergeConfig:
         mode = self.read_choice(MERGE_MODE, tuple(MergeMode), None)
-        return resolve_merge(
+        return merge_config.resolve_merge(
             version,
             MergeMode(mode) if mode else None,
             self.read_class_name(PAYLOAD_CLASS, WRITER_PAYLOAD_CLASS),

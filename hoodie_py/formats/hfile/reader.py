@@ -33,19 +33,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.blocks import (
-    HEADER,
-    INNER_INDEX,
-    LEAF_INDEX,
-    META_BLOCK,
-    ROOT_INDEX,
-    Block,
-    MemorySource,
-    Source,
-    parse_file_info,
-    read_block,
-    read_trailer,
-)
+from hoodie_py.formats.hfile import blocks
+from hoodie_py.formats.hfile.blocks import Block, MemorySource, Source
 from hoodie_py.formats.hfile.data_block import FEWEST_ENTRY_BYTES, DataBlock, Entry, split_data_block
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
@@ -103,7 +92,7 @@ def parse_meta_index(block: Block, count: int, most: int) -> dict[str, IndexEntr
 
 def _parse_root(block: Block, count: int, most: int, what: str) -> list[IndexEntry]:
     payload, at = block.payload, 0
-    if block.magic != ROOT_INDEX:
+    if block.magic != blocks.ROOT_INDEX:
         raise CorruptFileError(f"An HFile has no {what} where its trailer says.", offset=block.offset)
     if count > len(payload) // (_PLACE.size + 1):
         raise CorruptFileError(f"An HFile's {what} cannot have {count} entries.", offset=block.offset)
@@ -126,7 +115,7 @@ def parse_inner_index(block: Block, most: int, *, leaf: bool) -> Index:
     Arguments and errors as for ``parse_root_index``.
     """
     payload = block.payload
-    if block.magic != (LEAF_INDEX if leaf else INNER_INDEX):
+    if block.magic != (blocks.LEAF_INDEX if leaf else blocks.INNER_INDEX):
         raise CorruptFileError(f"An HFile has a block {block.magic!r} where its index should be.", offset=block.offset)
     (count,) = _COUNT.unpack_from(payload) if len(payload) >= _COUNT.size else (-1,)
     start = _COUNT.size * (count + 2)
@@ -202,13 +191,13 @@ class HFile:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.trailer = read_trailer(source)
+        self.trailer = blocks.read_trailer(source)
         self._plain = self._packed = 0
         self._opened = source.read(self.trailer.root, self.trailer.start)
         root = self._read_loaded(self.trailer.root)
         self._root = parse_root_index(root, self.trailer.data_count, self.trailer.root)
         self._after_root = root.end
-        self.info = parse_file_info(self._read_loaded(self.trailer.info))
+        self.info = blocks.parse_file_info(self._read_loaded(self.trailer.info))
         self._check_count()
 
     @classmethod
@@ -242,7 +231,7 @@ class HFile:
         if entry is None:
             return None
         block = self._read_at(entry)
-        if block.magic != META_BLOCK:
+        if block.magic != blocks.META_BLOCK:
             raise CorruptFileError(
                 f"An HFile has a block {block.magic!r} where {name!r} should be.", offset=entry.offset
             )
@@ -389,12 +378,12 @@ class HFile:
     def _read_loaded(self, offset: int) -> Block:
         """Return a block after the last data block, which was read when the file was opened."""
         root = self.trailer.root
-        return self._charge(read_block(self._opened, offset - root, self.trailer.codec, base=root))
+        return self._charge(blocks.read_block(self._opened, offset - root, self.trailer.codec, base=root))
 
     def _parse(self, data: bytes | memoryview, at: int, size: int, base: int) -> Block:
-        if size < HEADER.size:
+        if size < blocks.HEADER.size:
             raise CorruptFileError("An HFile block is cut short.", offset=base + at)
-        return self._charge(read_block(data[: at + size], at, self.trailer.codec, base=base))
+        return self._charge(blocks.read_block(data[: at + size], at, self.trailer.codec, base=base))
 
     def _charge(self, block: Block) -> Block:
         """Count the plain bytes of a block against its bytes in the file."""

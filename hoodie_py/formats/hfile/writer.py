@@ -34,18 +34,8 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
-from hoodie_py.formats.hfile.blocks import (
-    DATA_BLOCK,
-    FILE_INFO,
-    GZIP,
-    HEADER,
-    INFO_MAGIC,
-    MAJOR_VERSION,
-    NO_COMPRESSION,
-    ROOT_INDEX,
-    TRAILER_MAGIC,
-    TRAILER_SIZE,
-)
+from hoodie_py.formats.hfile import blocks
+from hoodie_py.formats.hfile.blocks import GZIP, NO_COMPRESSION
 from hoodie_py.formats.hfile.data_block import KEY_END, Entry
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
 
@@ -122,10 +112,10 @@ class HFileWriter:
         """Write the waiting entries and the end of the file; return the number of entries."""
         self._write_waiting()
         root_offset = self._size
-        self._write_block(ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in self._index))
-        self._write_block(ROOT_INDEX, b"")
+        self._write_block(blocks.ROOT_INDEX, b"".join(_encode_index_entry(*place) for place in self._index))
+        self._write_block(blocks.ROOT_INDEX, b"")
         info_offset = self._size
-        self._write_block(FILE_INFO, self._encode_file_info())
+        self._write_block(blocks.FILE_INFO, self._encode_file_info())
         self._sink.write(
             _encode_trailer(info_offset, root_offset, self._index, self.entries, self._plain_bytes, self._codec)
         )
@@ -144,7 +134,7 @@ class HFileWriter:
         for first, payload in entries.iterate_blocks():
             if first <= self._last and self.entries:
                 raise ValueError(f"The HFile key {first[:100]!r} is out of order or there twice.")
-            self._index.append((self._size, self._write_block(DATA_BLOCK, payload), first))
+            self._index.append((self._size, self._write_block(blocks.DATA_BLOCK, payload), first))
             self._plain_bytes += len(payload)
         self.entries += len(entries.keys)
         self._key_bytes += int(entries.key_sizes.sum())
@@ -170,7 +160,7 @@ class HFileWriter:
         }
         pairs = (encode_octets_field(1, name) + encode_octets_field(2, value) for name, value in facts.items())
         message = b"".join(encode_octets_field(1, pair) for pair in pairs)
-        return INFO_MAGIC + encode_varint(len(message)) + message
+        return blocks.INFO_MAGIC + encode_varint(len(message)) + message
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +230,10 @@ def _count_bytes(texts: pa.Array) -> Sizes:
 
 def _encode_block(magic: bytes, payload: bytes, codec: int) -> bytes:
     packed = _compress(payload) if codec == GZIP else payload
-    on_disk = HEADER.size + len(packed)
+    on_disk = blocks.HEADER.size + len(packed)
     checksums = bytes(_count_checksum_bytes(on_disk))
     body = len(packed) + len(checksums)
-    return HEADER.pack(magic, body, len(payload), -1, 0, _CHECKSUM_STEP, on_disk) + packed + checksums
+    return blocks.HEADER.pack(magic, body, len(payload), -1, 0, _CHECKSUM_STEP, on_disk) + packed + checksums
 
 
 def _count_checksum_bytes(size: int) -> int:
@@ -260,8 +250,8 @@ def _compress(payload: bytes) -> bytes:
     for level in _GZIP_LEVELS:
         stream = zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         packed = stream.compress(payload) + stream.flush()
-        own = _count_checksum_bytes(HEADER.size + len(packed))
-        if _count_checksum_bytes(HEADER.size + len(packed) + own) == own:
+        own = _count_checksum_bytes(blocks.HEADER.size + len(packed))
+        if _count_checksum_bytes(blocks.HEADER.size + len(packed) + own) == own:
             break
     return packed
 
@@ -298,5 +288,5 @@ def _encode_trailer(
             encode_number_field(12, codec),
         )
     )
-    head = TRAILER_MAGIC + encode_varint(len(message)) + message
-    return head.ljust(TRAILER_SIZE - 4, b"\0") + _INT.pack(MAJOR_VERSION)
+    head = blocks.TRAILER_MAGIC + encode_varint(len(message)) + message
+    return head.ljust(blocks.TRAILER_SIZE - 4, b"\0") + _INT.pack(blocks.MAJOR_VERSION)

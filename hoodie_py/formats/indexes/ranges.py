@@ -22,20 +22,8 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import call, from_numpy, from_texts, repeat_value, take, to_booleans, to_numbers
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.indexes.bounds import (
-    DECIMAL_PRECISION,
-    DECIMAL_SCALE,
-    NO_VALUES,
-    V1,
-    V2,
-    RawValue,
-    ValueKind,
-    ValueType,
-    find_member,
-    make_value_types,
-    unwrap_values,
-    wrap_values,
-)
+from hoodie_py.formats.indexes import bounds as stored_bounds
+from hoodie_py.formats.indexes.bounds import RawValue, ValueKind, ValueType
 
 _MEMBERS = (
     pa.bool_(),
@@ -93,7 +81,7 @@ _PLAIN_KINDS: Final = (
 _KINDS_OF_WRAPPERS: Final = (
     *(ValueKind(each) for each in _PLAIN_KINDS),
     ValueKind(ValueType.DATE),
-    ValueKind(ValueType.DECIMAL, DECIMAL_PRECISION, DECIMAL_SCALE),
+    ValueKind(ValueType.DECIMAL, stored_bounds.DECIMAL_PRECISION, stored_bounds.DECIMAL_SCALE),
     ValueKind(ValueType.LONG),
     ValueKind(ValueType.LONG),
     ValueKind(ValueType.DATE),
@@ -144,7 +132,7 @@ def _order_zero(value: RawValue | None, zero: float) -> RawValue | None:
 
 def make_empty_range(column: str) -> ColumnRange:
     """Return the range of a column in a file without records."""
-    return ColumnRange(column, NO_VALUES)
+    return ColumnRange(column, stored_bounds.NO_VALUES)
 
 
 def make_java_key(value: Any, kind: ValueKind) -> Any:
@@ -173,10 +161,10 @@ def merge_ranges(ranges: Sequence[ColumnRange], *, key: Callable[[Any, ValueKind
     Raises:
         UnsupportedFeatureError: the ranges have values of different kinds.
     """
-    kinds = {each.kind for each in ranges} - {NO_VALUES}
+    kinds = {each.kind for each in ranges} - {stored_bounds.NO_VALUES}
     if len(kinds) > 1:
         raise UnsupportedFeatureError("Merging column statistics of different value types.", column=ranges[0].column)
-    kind = kinds.pop() if kinds else NO_VALUES
+    kind = kinds.pop() if kinds else stored_bounds.NO_VALUES
 
     def order(value: RawValue) -> Any:
         return key(value, kind)
@@ -198,9 +186,9 @@ def promote_range(found: ColumnRange, kind: ValueKind) -> ColumnRange | None:
 
     Returns None if the two kinds order values differently. So do floats and doubles: Java converts them through a text.
     """
-    if kind in (found.kind, NO_VALUES):
+    if kind in (found.kind, stored_bounds.NO_VALUES):
         return found
-    if found.kind == NO_VALUES or found.least is None or found.greatest is None:
+    if found.kind == stored_bounds.NO_VALUES or found.least is None or found.greatest is None:
         return replace(found, kind=kind, least=None, greatest=None)
     convert = _find_promotion(found.kind, kind)
     if convert is None:
@@ -223,11 +211,11 @@ def _find_promotion(old: ValueKind, new: ValueKind) -> Callable[[Any], Any] | No
 
 def simplify_kind(kind: ValueKind, version: int) -> ValueKind:
     """Return the kind in which statistics of an index version can be merged: in version 1 the wrapper's."""
-    if version != V1 or kind.type in (ValueType.DATE, ValueType.NULL):
+    if version != stored_bounds.V1 or kind.type in (ValueType.DATE, ValueType.NULL):
         return kind
     if kind.type == ValueType.DECIMAL:
-        return ValueKind(ValueType.DECIMAL, DECIMAL_PRECISION, DECIMAL_SCALE)
-    return ValueKind(_PLAIN_KINDS[find_member(kind, V2)])
+        return ValueKind(ValueType.DECIMAL, stored_bounds.DECIMAL_PRECISION, stored_bounds.DECIMAL_SCALE)
+    return ValueKind(_PLAIN_KINDS[stored_bounds.find_member(kind, stored_bounds.V2)])
 
 
 def simplify_range(found: ColumnRange, version: int) -> ColumnRange:
@@ -246,8 +234,8 @@ def _read_row(row: Mapping[str, Any], version: int) -> ColumnRange:
     least, greatest = (_unwrap(row[name]) for name in ("minValue", "maxValue"))
     member = next((each[0] for each in (least, greatest) if each is not None), None)
     stored = row.get("valueType")
-    if version == V1 or stored is None:
-        kind = NO_VALUES if member is None else _KINDS_OF_WRAPPERS[member]
+    if version == stored_bounds.V1 or stored is None:
+        kind = stored_bounds.NO_VALUES if member is None else _KINDS_OF_WRAPPERS[member]
     else:
         precision, scale = map(int, (stored["additionalInfo"] or "0,0").split(","))
         kind = ValueKind(ValueType(stored["typeOrdinal"]), precision, scale)
@@ -292,8 +280,8 @@ def make_statistics(
     arrays = [
         from_texts(names, pa.string()),
         from_texts([each.column for each in ranges], pa.string()),
-        wrap_values([each.least for each in ranges], kinds, version, BOUND_TYPE),
-        wrap_values([each.greatest for each in ranges], kinds, version, BOUND_TYPE),
+        stored_bounds.wrap_values([each.least for each in ranges], kinds, version, BOUND_TYPE),
+        stored_bounds.wrap_values([each.greatest for each in ranges], kinds, version, BOUND_TYPE),
         *(
             from_numpy(np.array(numbers, np.int64))
             for numbers in (
@@ -305,7 +293,7 @@ def make_statistics(
         ),
         repeat_value(False, pa.bool_(), len(ranges)),
         pa.array(tight or [False] * len(ranges), pa.bool_()),
-        make_value_types(kinds, version),
+        stored_bounds.make_value_types(kinds, version),
     ]
     return pa.StructArray.from_arrays(arrays, fields=list(STATISTICS_TYPE))
 
@@ -403,7 +391,9 @@ def read_trusted_ranges(
     says = to_booleans(call("is_valid", statistics)) & ~to_booleans(fields["isDeleted"])
     values, nulls = to_numbers(fields["valueCount"], -1), to_numbers(fields["nullCount"], -1)
     kinds = fields.get("valueType")
-    least, greatest = (unwrap_values(fields[name], kinds, type_, millis=millis) for name in ("minValue", "maxValue"))
+    least, greatest = (
+        stored_bounds.unwrap_values(fields[name], kinds, type_, millis=millis) for name in ("minValue", "maxValue")
+    )
     unbounded = to_booleans(call("is_null", fields["minValue"]))
     no_nulls, all_null, no_rows = says & (nulls == 0), says & (nulls >= values) & (values >= 0), says & (values == 0)
     holds = says & ~all_null
@@ -480,7 +470,7 @@ def shift_range(data: ColumnRange, version: int) -> ColumnRange | None:
 
     Java compares either the days of the data or the days that it stores. So its bounds hold for the returned range.
     """
-    if version != V1 or data.kind.type is not ValueType.DATE:
+    if version != stored_bounds.V1 or data.kind.type is not ValueType.DATE:
         return None
     shifted = replace(data, least=_shift(data.least), greatest=_shift(data.greatest))
     return None if shifted == data else shifted

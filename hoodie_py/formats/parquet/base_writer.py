@@ -29,18 +29,10 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.logical_types.vector import COLUMNS_KEY, list_vectors, write_columns
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC
+from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC, key_range
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
-from hoodie_py.formats.parquet.key_range import (
-    AVRO_SCHEMA_KEY,
-    BLOOM_KEY,
-    BLOOM_TYPE_KEY,
-    MAX_KEY,
-    MIN_KEY,
-    SPARK_VERSION_KEY,
-    KeyRange,
-)
+from hoodie_py.formats.parquet.key_range import KeyRange
 
 _LEVELS = {"gzip": 6}  # Java's level; Arrow's default is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
@@ -212,18 +204,18 @@ class BaseFileWriter:
         )
 
     def _list_footer_entries(self) -> Iterator[tuple[str, str]]:
-        yield AVRO_SCHEMA_KEY, self._avro_schema
-        yield SPARK_VERSION_KEY, _SPARK_VERSION
+        yield key_range.AVRO_SCHEMA_KEY, self._avro_schema
+        yield key_range.SPARK_VERSION_KEY, _SPARK_VERSION
         if self._vectors:
             yield COLUMNS_KEY, write_columns(self._vectors)
         if self._bloom is not None:
             bloom = self._bloom.finish()
-            yield BLOOM_KEY, bloom.to_text()
+            yield key_range.BLOOM_KEY, bloom.to_text()
             if bloom.type_code == DYNAMIC:
-                yield BLOOM_TYPE_KEY, DYNAMIC
+                yield key_range.BLOOM_TYPE_KEY, DYNAMIC
         if self._range.least is not None and self._range.greatest is not None:
-            yield MIN_KEY, self._range.least
-            yield MAX_KEY, self._range.greatest
+            yield key_range.MIN_KEY, self._range.least
+            yield key_range.MAX_KEY, self._range.greatest
 
 
 class _GuardedSink:

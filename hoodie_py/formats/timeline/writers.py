@@ -14,19 +14,9 @@ import json
 from dataclasses import fields
 from typing import Any
 
+from hoodie_py.formats.timeline import plans
 from hoodie_py.formats.timeline.commit_metadata import COMMIT, REPLACE_COMMIT, WRITE_STAT, CommitMetadata, WriteStat
-from hoodie_py.formats.timeline.plans import (
-    CLEAN_METADATA,
-    CLEAN_PLAN,
-    COMPACTION_PLAN,
-    ROLLBACK_METADATA,
-    ROLLBACK_PLAN,
-    CleanMetadata,
-    CleanPlan,
-    CompactionPlan,
-    RollbackMetadata,
-    RollbackPlan,
-)
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan, CompactionPlan, RollbackMetadata, RollbackPlan
 from hoodie_py.formats.timeline.replace_plan import REQUESTED_REPLACE, RequestedReplace
 
 _JSON_LAYOUT = 1
@@ -85,7 +75,7 @@ def write_compaction_plan(plan: CompactionPlan) -> bytes:
     Raises InvalidTableError: an operation that Java could not run: no file id, no metric ``TOTAL_LOG_FILES_SIZE``, a
     path in place of a file name, or a partition outside the table.
     """
-    return COMPACTION_PLAN.write_file(plan)
+    return plans.COMPACTION_PLAN.write_file(plan)
 
 
 # Clean ---------------------------------------------------------------------------------------------------------------
@@ -99,7 +89,7 @@ def write_clean_plan(plan: CleanPlan, table_location: str) -> bytes:
 
     Raises InvalidTableError if a required field is missing, or a path leads out of the table.
     """
-    return CLEAN_PLAN.write_file(plan, table_location)
+    return plans.CLEAN_PLAN.write_file(plan, table_location)
 
 
 def write_clean_metadata(clean: CleanMetadata) -> bytes:
@@ -107,7 +97,7 @@ def write_clean_metadata(clean: CleanMetadata) -> bytes:
 
     Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
-    return CLEAN_METADATA.write_file(clean)
+    return plans.CLEAN_METADATA.write_file(clean)
 
 
 # Rollback ------------------------------------------------------------------------------------------------------------
@@ -120,7 +110,7 @@ def write_rollback_plan(plan: RollbackPlan, table_location: str) -> bytes:
 
     Raises InvalidTableError if the instant is missing, or a path leads out of the table.
     """
-    return ROLLBACK_PLAN.write_file(plan, table_location)
+    return plans.ROLLBACK_PLAN.write_file(plan, table_location)
 
 
 def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> bytes:
@@ -128,4 +118,4 @@ def write_rollback_metadata(rollback: RollbackMetadata, table_location: str) -> 
 
     Raises InvalidTableError if the start time is missing, or a path leads out of the table.
     """
-    return ROLLBACK_METADATA.write_file(rollback, table_location)
+    return plans.ROLLBACK_METADATA.write_file(rollback, table_location)

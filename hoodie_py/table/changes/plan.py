@@ -7,7 +7,7 @@ The rules (Hudi ``HoodieCDCExtractor``; F4.15):
   files. A replace commit deletes the rows of the groups that it replaced.
 * Commits are in the order in which the range compares them: by completion times, up to table version 6 by request
   times.
-* Folders are listed only if rows before a commit are needed.
+* Folders are listed only if rows before a commit are needed; ``_GroupStates`` finds the slices with these rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.read_info import ReadOptions
-from hoodie_py.table.changes.group_states import GroupStates
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.cleans import find_kept_since, read_cleans
+from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup
+from hoodie_py.table.view.file_system_view import FileSystemView
+from hoodie_py.table.view.slicing import make_all_slices
 
 _CHANGES_NO_ROWS = frozenset({"BUCKET_RESCALE", "INDEX", "ALTER_SCHEMA"})
 _MANY_STEPS = 16
@@ -134,13 +136,13 @@ class ChangesPlan:
             return False
         return not metadata.moves_rows and metadata.operation_type not in _CHANGES_NO_ROWS
 
-    def _list_states(self, touches: Mapping[GroupKey, Sequence[Touch]]) -> dict[GroupKey, GroupStates]:
+    def _list_states(self, touches: Mapping[GroupKey, Sequence[Touch]]) -> dict[GroupKey, _GroupStates]:
         """List the partitions of the groups whose earlier states are needed."""
         needed = [key for key, found in touches.items() if any(map(self._needs_states, found))]
         view = self._snapshot.choose_view(self._options)
         groups = {group.key: group for group in view.list_file_groups({partition for partition, _ in needed})}
         return {
-            key: GroupStates(
+            key: _GroupStates(
                 self._without_logs(groups.get(key) or FileGroup(*key, (), ())),
                 view,
                 self._snapshot.timeline,
@@ -163,7 +165,7 @@ class ChangesPlan:
             for stat in touch.stats
         )
 
-    def _plan_group(self, key: GroupKey, touches: Iterable[Touch], states: GroupStates | None) -> Iterator[Step]:
+    def _plan_group(self, key: GroupKey, touches: Iterable[Touch], states: _GroupStates | None) -> Iterator[Step]:
         log = _OpenLog()
         for touch in touches:
             logs = [stat for stat in touch.stats if not _is_base_file(stat)]
@@ -182,7 +184,7 @@ class ChangesPlan:
         yield from log.close()
 
     def _add_log(
-        self, key: GroupKey, log: _OpenLog, touch: Touch, stats: Sequence[WriteStat], states: GroupStates
+        self, key: GroupKey, log: _OpenLog, touch: Touch, stats: Sequence[WriteStat], states: _GroupStates
     ) -> Iterator[Step]:
         paths = [stat.path for stat in stats if stat.path is not None]
         named = {name for stat in stats for name in (stat.base_file or "", *stat.log_files) if _is_row_file(name)}
@@ -195,7 +197,7 @@ class ChangesPlan:
         log.add(below[0], touch.instant, below[1])
 
     def _plan_base_file(
-        self, key: GroupKey, touch: Touch, stat: WriteStat, states: GroupStates | None
+        self, key: GroupKey, touch: Touch, stat: WriteStat, states: _GroupStates | None
     ) -> Iterator[Step]:
         after = self._make_base_state(key, touch.instant, stat)
         before: State | None = None
@@ -273,7 +275,7 @@ def _list_cleaned_files(cleans: Iterable[Mapping[str, Sequence[str]]]) -> dict[G
     return found
 
 
-def _lacks(state: State, states: GroupStates, cleaned: Iterable[_CleanedFile]) -> bool:
+def _lacks(state: State, states: _GroupStates, cleaned: Iterable[_CleanedFile]) -> bool:
     """Say whether missing cleaned files belong to a slice, or to a later one."""
     base = state.file_slice.base_file
     gone = (instant for name, instant in cleaned if name not in states.names)
@@ -310,3 +312,93 @@ def _split(steps: list[Step]) -> Iterator[tuple[Step, ...]]:
         yield from _split(steps[middle:])
     elif steps:
         yield tuple(steps)
+
+
+class _GroupStates:
+    """The slice that the rows of one listed file group were read from, before and after each commit.
+
+    * The files come from the listing, sliced as snapshots are (``view.slicing``). So a state is what a snapshot of the
+      past would read now, after compactions that have completed since.
+    * The slice of a pending compaction has no base file yet, so the slice below it belongs to it.
+    * Log files count if their commit came before. Up to table version 6 a log file may have blocks of several commits;
+      there the reader leaves out later blocks. A table that was upgraded since has such log files, too: they have the
+      base file's instant in their names.
+
+    Positions are completion times, or request times with ``by_request_time``.
+    """
+
+    def __init__(
+        self, group: FileGroup, view: FileSystemView, timeline: TableTimeline, *, by_request_time: bool
+    ) -> None:
+        self._group = group
+        self._view = view
+        self._timeline = timeline
+        self._by_request_time = by_request_time
+        self._positions: dict[str, str] = {}
+
+    @cached_property
+    def _slices(self) -> list[FileSlice]:
+        return make_all_slices(self._group, self._view.visibility)
+
+    @cached_property
+    def _log_paths(self) -> list[set[str]]:
+        return [{log.path for log in each.log_files} for each in self._slices]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all files that exist."""
+        paths = (*(each.path for each in self._group.base_files), *(each.path for each in self._group.log_files))
+        return frozenset(path.rpartition("/")[2] for path in paths)
+
+    def find_before(self, instant: str, position: str) -> State | None:
+        """Return the group's state before a commit that began a new slice or ended the group."""
+        older = [number for number, each in enumerate(self._slices) if each.base_instant < instant]
+        if not older:
+            return None
+        found = self._complete(older[-1])
+        return self._make_state(found, position, inclusive=False)
+
+    def find_log_state(self, paths: Sequence[str], position: str) -> tuple[str, State] | None:
+        """Return the slice that has some log files of a commit, as it was when the commit completed, after its key.
+
+        None if one of the files is gone.
+        """
+        for number, file_slice in enumerate(self._slices):
+            if self._log_paths[number].issuperset(paths):
+                return file_slice.base_instant, self._make_state(self._complete(number), position, inclusive=True)
+        return None
+
+    def _complete(self, number: int) -> FileSlice:
+        """Return a slice, joined with the slice below it if it has no base file.
+
+        Such a slice belongs to a pending compaction.
+        """
+        found = self._slices[number]
+        if found.base_file is not None or not number:
+            return found
+        below = self._complete(number - 1)
+        logs = sorted((*below.log_files, *found.log_files), key=lambda log: log.name.sort_key)
+        return replace(below, log_files=tuple(logs))
+
+    def _make_state(self, file_slice: FileSlice, position: str, *, inclusive: bool) -> State:
+        """Return a slice as it was when the commits up to a position had completed."""
+        base = file_slice.base_file
+        readable = self._view.make_readable(file_slice)
+        if self._view.visibility.logs_carry_base_instant:
+            return State(readable)
+        logs = tuple(
+            log for log in file_slice.log_files if not self._is_later(log.name.instant, position, inclusive=inclusive)
+        )
+        without: tuple[str, ...] = ()
+        if base is not None and any(log.name.instant == base.instant for log in logs):
+            writes = (each.request_time for each in self._timeline.list_completed_writes())
+            later = (each for each in writes if each > base.instant)
+            without = tuple(each for each in later if self._is_later(each, position, inclusive=inclusive))
+        return State(replace(readable, log_files=logs), without)
+
+    def _is_later(self, instant: str, position: str, *, inclusive: bool) -> bool:
+        own = self._positions.get(instant)
+        if own is None:
+            completed = None if self._by_request_time else self._timeline.find_completion_time(instant)
+            own = self._positions[instant] = completed or instant
+        return own > position if inclusive else own >= position

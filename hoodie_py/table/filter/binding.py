@@ -20,45 +20,17 @@ from pyarrow import types as pat
 
 from hoodie_py.arrow.fields import find_similar_names
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.table.filter import predicate
+from hoodie_py.table.filter import types as sql_types
 from hoodie_py.table.filter.ansi_casts import can_cast, cannot_fail
 from hoodie_py.table.filter.arithmetic import can_fail
 from hoodie_py.table.filter.date_parts import DATE_PARTS
 from hoodie_py.table.filter.datetime_text import names_moment, split_timestamp
 from hoodie_py.table.filter.evaluate import evaluate_constant
-from hoodie_py.table.filter.predicate import (
-    Arithmetic,
-    ArrowFilter,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Concat,
-    Function,
-    InList,
-    Like,
-    Literal,
-    Negate,
-    Node,
-    Not,
-    Or,
-)
+from hoodie_py.table.filter.predicate import Column, Literal, Node
 from hoodie_py.table.filter.sql_settings import UTC_SESSION, SqlSettings
 from hoodie_py.table.filter.sql_text import format_type
 from hoodie_py.table.filter.time_zones import UTC_ZONE
-from hoodie_py.table.filter.types import (
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    find_arithmetic_types,
-    find_common_type,
-    find_narrowest_decimal,
-    find_wider_type,
-    is_atomic,
-    is_datetime,
-    is_integral,
-    is_numeric,
-    to_decimal_type,
-    to_spark_type,
-)
 from hoodie_py.table.filter.zoned_casts import depends_on_zone
 
 _Found = TypeVar("_Found")
@@ -84,7 +56,7 @@ def find_column(path: Sequence[str], schema: pa.Schema, settings: SqlSettings = 
         if len(alike) != 1:
             raise _make_column_error(shown, name, names, is_ambiguous=bool(alike))
         found += alike
-        type_ = to_spark_type(type_.field(names.index(alike[0])).type)
+        type_ = sql_types.to_spark_type(type_.field(names.index(alike[0])).type)
     return Column(tuple(found), type_)
 
 
@@ -119,7 +91,7 @@ def make_cast(child: Node, target: pa.DataType, settings: SqlSettings) -> Node:
     zone = UTC_ZONE
     if depends_on_zone(child.type, target) and not _names_zone(child):
         zone = settings.get_zone(what)
-    return Cast(child, target, _choose_cast_mode(child, target, settings, what), zone)
+    return predicate.Cast(child, target, _choose_cast_mode(child, target, settings, what), zone)
 
 
 def _names_zone(child: Node) -> bool:
@@ -155,15 +127,15 @@ def make_condition(child: Node, settings: SqlSettings) -> Node:
 def make_comparison(operator: str, left: Node, right: Node, settings: SqlSettings) -> Node:
     """Compare two nodes in their common type; ``!=`` is the negation of ``=``."""
     if operator == "!=":
-        return Not(make_comparison("=", left, right, settings))
+        return predicate.Not(make_comparison("=", left, right, settings))
     left, right = _narrow_beside_decimal(left, right, settings), _narrow_beside_decimal(right, left, settings)
-    type_ = _choose_type(lambda ansi: find_common_type(left.type, right.type, ansi), settings, left, right)
-    if type_ is None or not is_atomic(type_):
+    type_ = _choose_type(lambda ansi: sql_types.find_common_type(left.type, right.type, ansi), settings, left, right)
+    if type_ is None or not sql_types.is_atomic(type_):
         raise InvalidQueryError(
             f"Cannot compare {format_type(left.type)} with {format_type(right.type)}: {left} {operator} {right}"
         )
     type_ = pa.bool_() if pat.is_null(type_) else type_
-    return Comparison(operator, make_cast(left, type_, settings), make_cast(right, type_, settings))
+    return predicate.Comparison(operator, make_cast(left, type_, settings), make_cast(right, type_, settings))
 
 
 def _choose_type(find: Callable[[bool], _Found], settings: SqlSettings, *nodes: Node) -> _Found:
@@ -177,17 +149,17 @@ def _choose_type(find: Callable[[bool], _Found], settings: SqlSettings, *nodes: 
 def make_in_list(child: Node, options: Sequence[Node], settings: SqlSettings) -> Node:
     """Test membership; all members and the child get one common type (``find_wider_type``)."""
     types = [each.type for each in (child, *options)]
-    type_ = _choose_type(lambda ansi: find_wider_type(types, ansi), settings, child, *options)
-    if type_ is None or not is_atomic(type_):
+    type_ = _choose_type(lambda ansi: sql_types.find_wider_type(types, ansi), settings, child, *options)
+    if type_ is None or not sql_types.is_atomic(type_):
         names = ", ".join(dict.fromkeys(format_type(node.type) for node in (child, *options)))
         raise InvalidQueryError(f"The values of an IN list must have one common type, not {names}: {child} in (...).")
     type_ = pa.bool_() if pat.is_null(type_) else type_
     child = make_cast(child, type_, settings)
     options = [fold(make_cast(option, type_, settings)) for option in options]
     if all(isinstance(option, Literal) for option in options):
-        return InList(child, tuple(option.value for option in options if isinstance(option, Literal)))
-    equal: list[Node] = [Comparison("=", child, option) for option in options]
-    return equal[0] if len(equal) == 1 else Or(tuple(equal))
+        return predicate.InList(child, tuple(option.value for option in options if isinstance(option, Literal)))
+    equal: list[Node] = [predicate.Comparison("=", child, option) for option in options]
+    return equal[0] if len(equal) == 1 else predicate.Or(tuple(equal))
 
 
 def make_like(child: Node, pattern: Node, escape: str, settings: SqlSettings) -> Node:
@@ -202,24 +174,24 @@ def make_like(child: Node, pattern: Node, escape: str, settings: SqlSettings) ->
     if not isinstance(pattern, Literal) or not (pat.is_string(pattern.type) or pat.is_null(pattern.type)):
         raise InvalidQueryError(f"The pattern of LIKE must be a string literal, not {pattern}.")
     if pattern.value is None:
-        return Comparison("=", text, Literal(None, pa.string()))
+        return predicate.Comparison("=", text, Literal(None, pa.string()))
     position = 0
     while (position := pattern.value.find(escape, position)) >= 0:
         if pattern.value[position + 1 : position + 2] not in {"%", "_", escape}:
             raise InvalidQueryError(f"In the LIKE pattern {pattern} the escape {escape!r} must precede %, _ or itself.")
         position += 2
-    return Like(text, pattern.value, escape)
+    return predicate.Like(text, pattern.value, escape)
 
 
 def make_arithmetic(operator: str, left: Node, right: Node, settings: SqlSettings) -> Node:
     """Compute + - * / % on two numbers; text beside a number is cast to a number."""
     left, right = _narrow_beside_decimal(left, right, settings), _narrow_beside_decimal(right, left, settings)
-    if pat.is_decimal(left.type) and is_integral(right.type):
-        right = make_cast(right, to_decimal_type(right.type), settings)
-    elif pat.is_decimal(right.type) and is_integral(left.type):
-        left = make_cast(left, to_decimal_type(left.type), settings)
+    if pat.is_decimal(left.type) and sql_types.is_integral(right.type):
+        right = make_cast(right, sql_types.to_decimal_type(right.type), settings)
+    elif pat.is_decimal(right.type) and sql_types.is_integral(left.type):
+        left = make_cast(left, sql_types.to_decimal_type(left.type), settings)
     types = _choose_type(
-        lambda ansi: find_arithmetic_types(operator, left.type, right.type, ansi), settings, left, right
+        lambda ansi: sql_types.find_arithmetic_types(operator, left.type, right.type, ansi), settings, left, right
     )
     if types is None:
         raise InvalidQueryError(
@@ -233,7 +205,7 @@ def make_arithmetic(operator: str, left: Node, right: Node, settings: SqlSetting
         left, right = make_cast(left, operands, settings), make_cast(right, operands, settings)
     are_constant = isinstance(left, Literal) and isinstance(right, Literal)
     mode = _choose_mode(settings, f"{left} {operator} {right}", can_fail(operator, result) and not are_constant)
-    return Arithmetic(operator, left, right, result, mode)
+    return predicate.Arithmetic(operator, left, right, result, mode)
 
 
 def _choose_mode(settings: SqlSettings, what: str, may_differ: bool) -> bool:
@@ -246,7 +218,7 @@ def _cast_text_to_number(left: Node, right: Node, settings: SqlSettings) -> tupl
     """
     if not settings.is_ansi(f"{left} / {right}"):
         return left, right
-    number = find_common_type(left.type, right.type)
+    number = sql_types.find_common_type(left.type, right.type)
     return (
         (make_cast(left, number, settings), make_cast(right, number, settings)) if number is not None else (left, right)
     )
@@ -256,17 +228,17 @@ def make_negate(child: Node, settings: SqlSettings) -> Node:
     """Change the sign of a number; text is cast to double."""
     if pat.is_string(child.type) or pat.is_null(child.type):
         child = make_cast(child, pa.float64(), settings)
-    if not is_numeric(child.type):
+    if not sql_types.is_numeric(child.type):
         raise InvalidQueryError(f"The operator - needs a number, not {format_type(child.type)}: - {child}")
-    may_differ = is_integral(child.type) and not isinstance(child, Literal)
-    return Negate(child, child.type, _choose_mode(settings, f"- {child}", may_differ))
+    may_differ = sql_types.is_integral(child.type) and not isinstance(child, Literal)
+    return predicate.Negate(child, child.type, _choose_mode(settings, f"- {child}", may_differ))
 
 
 def make_plus(child: Node, settings: SqlSettings) -> Node:
     """Apply a unary plus: it leaves numbers unchanged, and casts text to double."""
     if pat.is_string(child.type) or pat.is_null(child.type):
         child = make_cast(child, pa.float64(), settings)
-    if not is_numeric(child.type):
+    if not sql_types.is_numeric(child.type):
         raise InvalidQueryError(f"The operator + needs a number, not {format_type(child.type)}: + {child}")
     return child
 
@@ -278,7 +250,7 @@ def find_value_type(nodes: Sequence[Node], what: str, settings: SqlSettings) -> 
         InvalidQueryError: they have none; the message names ``what``.
     """
     types = [each.type for each in nodes]
-    type_ = _choose_type(lambda ansi: find_wider_type(types, ansi), settings, *nodes)
+    type_ = _choose_type(lambda ansi: sql_types.find_wider_type(types, ansi), settings, *nodes)
     if type_ is None:
         names = ", ".join(dict.fromkeys(format_type(node.type) for node in nodes))
         raise InvalidQueryError(f"The values of {what} must have one common type, not {names}.")
@@ -290,39 +262,39 @@ def make_case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Nod
     type_ = find_value_type([*values, otherwise], "CASE", settings)
     wanted = tuple(make_condition(each, settings) for each in conditions)
     cast = tuple(make_cast(each, type_, settings) for each in values)
-    return Case(wanted, cast, make_cast(otherwise, type_, settings), type_)
+    return predicate.Case(wanted, cast, make_cast(otherwise, type_, settings), type_)
 
 
 def make_concat(operands: Sequence[Node], settings: SqlSettings) -> Node:
     """Join texts; other values become text."""
-    return Concat(tuple(make_cast(each, pa.string(), settings) for each in operands))
+    return predicate.Concat(tuple(make_cast(each, pa.string(), settings) for each in operands))
 
 
 def make_function(name: str, argument: Node, settings: SqlSettings) -> Node:
     """Apply ``length`` (characters of text, bytes of binary), or ``upper``, ``lower`` or a trim function to text."""
     if name == "length":
         child = argument if pat.is_binary(argument.type) else make_cast(argument, pa.string(), settings)
-        return Function(name, child, pa.int32())
-    return Function(name, make_cast(argument, pa.string(), settings), pa.string())
+        return predicate.Function(name, child, pa.int32())
+    return predicate.Function(name, make_cast(argument, pa.string(), settings), pa.string())
 
 
 def make_date_part(name: str, argument: Node, settings: SqlSettings) -> Node:
     """Take a part of a date or time; timestamps are first converted to the session's time zone."""
-    if not (is_datetime(argument.type) or pat.is_string(argument.type) or pat.is_null(argument.type)):
+    if not (sql_types.is_datetime(argument.type) or pat.is_string(argument.type) or pat.is_null(argument.type)):
         raise InvalidQueryError(f"The function {name} needs a date or time, not {format_type(argument.type)}.")
     if name in DATE_PARTS:
-        return Function(name, make_cast(argument, pa.date32(), settings), pa.int32())
-    moment = argument if pat.is_timestamp(argument.type) else make_cast(argument, TIMESTAMP, settings)
-    return Function(name, make_cast(moment, TIMESTAMP_NTZ, settings), pa.int32())
+        return predicate.Function(name, make_cast(argument, pa.date32(), settings), pa.int32())
+    moment = argument if pat.is_timestamp(argument.type) else make_cast(argument, sql_types.TIMESTAMP, settings)
+    return predicate.Function(name, make_cast(moment, sql_types.TIMESTAMP_NTZ, settings), pa.int32())
 
 
 def _narrow_beside_decimal(node: Node, other: Node, settings: SqlSettings) -> Node:
     """Narrow an integer literal beside a decimal, except a tinyint (Spark's literalPickMinimumPrecision)."""
     if not pat.is_decimal(other.type) or not isinstance(node, Literal) or node.value is None:
         return node
-    if not is_integral(node.type) or node.type == pa.int8():
+    if not sql_types.is_integral(node.type) or node.type == pa.int8():
         return node
-    return make_cast(node, find_narrowest_decimal(node.value), settings)
+    return make_cast(node, sql_types.find_narrowest_decimal(node.value), settings)
 
 
 def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -351,7 +323,7 @@ def fold(node: Node) -> Node:
     Raises:
         InvalidQueryError: a constant subtree has no value, such as ``1 / 0``.
     """
-    if isinstance(node, (Literal, Column, ArrowFilter)):
+    if isinstance(node, (Literal, Column, predicate.ArrowFilter)):
         return node
-    node = map_children(node, fold if not isinstance(node, Case) else _fold_quietly)
+    node = map_children(node, fold if not isinstance(node, predicate.Case) else _fold_quietly)
     return evaluate_constant(node) if all(isinstance(child, Literal) for child in node.children) else node

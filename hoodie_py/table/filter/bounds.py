@@ -27,24 +27,11 @@ from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import is_valid, to_booleans, to_numbers
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.table.filter import predicate as nodes
 from hoodie_py.table.filter.ansi_casts import cannot_fail, cast
 from hoodie_py.table.filter.datetime_text import MICROS_PER_DAY
 from hoodie_py.table.filter.like_pattern import find_literal_prefix
-from hoodie_py.table.filter.predicate import (
-    And,
-    Cast,
-    Column,
-    Comparison,
-    Function,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Node,
-    Not,
-    Or,
-    Predicate,
-)
+from hoodie_py.table.filter.predicate import Column, Literal, Node, Predicate
 from hoodie_py.table.filter.time_zones import is_fixed
 from hoodie_py.table.filter.types import is_datetime, is_integral, is_text
 from hoodie_py.table.filter.zoned_casts import depends_on_zone
@@ -127,7 +114,7 @@ def name_expression(node: Node) -> str | None:
     """Return the name of a node's bounds: ``a.b`` of a column, ``upper(a)`` of a function; None for other nodes."""
     if isinstance(node, Column):
         return ".".join(node.path)
-    if isinstance(node, Function) and isinstance(node.child, Column):
+    if isinstance(node, nodes.Function) and isinstance(node.child, Column):
         return f"{node.name}({'.'.join(node.child.path)})"
     return None
 
@@ -140,15 +127,15 @@ class _Files:
 
 def _find_truths(node: Node, files: _Files) -> Truths:
     """Return the truth values that a node may have for rows within the statistics."""
-    if isinstance(node, Not):
+    if isinstance(node, nodes.Not):
         return _find_truths(node.children[0], files).invert()
-    if isinstance(node, (And, Or)):
-        join = join_and if isinstance(node, And) else join_or
+    if isinstance(node, (nodes.And, nodes.Or)):
+        join = join_and if isinstance(node, nodes.And) else join_or
         return join([_find_truths(child, files) for child in node.children])
     if isinstance(node, Literal):
         return make_truths(files.count, true=node.value is True, false=node.value is False, null=node.value is None)
     if isinstance(node, Column) and pat.is_boolean(node.type):
-        return _find_comparison_truths(Comparison("=", node, Literal(True, node.type)), files)
+        return _find_comparison_truths(nodes.Comparison("=", node, Literal(True, node.type)), files)
     find = _FINDERS.get(type(node))
     return make_any(files.count) if find is None else find(node, files)
 
@@ -174,8 +161,8 @@ class _Ranges:
 
 def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
     """Find the ranges of a column, or of casts of it that keep its order."""
-    casts: list[Cast] = []
-    while isinstance(node, Cast) and _keeps_order(node):
+    casts: list[nodes.Cast] = []
+    while isinstance(node, nodes.Cast) and _keeps_order(node):
         casts.append(node)
         node = node.child
     name = name_expression(node)
@@ -195,7 +182,7 @@ def _find_ranges(node: Node, files: _Files) -> _Ranges | None:
     return _Ranges(low, high, nulls != 0, ~all_null, casts[-1].type if casts else node.type)
 
 
-def _keeps_order(node: Cast) -> bool:
+def _keeps_order(node: nodes.Cast) -> bool:
     """Say whether a <= b implies cast(a) <= cast(b), for casts inserted by comparisons, apart from ``_moves_back``."""
     source, target = node.child.type, node.type
     if not node.ansi and not cannot_fail(source, target):  # a value may become null, or keep its low bits
@@ -209,13 +196,13 @@ def _keeps_order(node: Cast) -> bool:
     return is_datetime(source) and is_datetime(target)
 
 
-def _moves_back(node: Cast) -> bool:
+def _moves_back(node: nodes.Cast) -> bool:
     """Say whether a cast follows the clocks of a zone, which are sometimes set back, by a day at most."""
     is_zoned = depends_on_zone(node.child.type, node.type) and not pat.is_date32(node.child.type)
     return is_zoned and not is_fixed(node.zone)
 
 
-def _make_ends(ends: pa.Array | None, type_: pa.DataType, casts: Sequence[Cast], count: int, slack: int) -> _Ends:
+def _make_ends(ends: pa.Array | None, type_: pa.DataType, casts: Sequence[nodes.Cast], count: int, slack: int) -> _Ends:
     """Return bounds of a column after casts; unknown if missing or not usable, such as bounds of nested types."""
     if ends is None or pat.is_nested(type_):
         return _Ends(np.zeros(count, np.int64), np.zeros(count, np.bool_))
@@ -225,7 +212,7 @@ def _make_ends(ends: pa.Array | None, type_: pa.DataType, casts: Sequence[Cast],
     return _to_ends(ends)
 
 
-def _cast_ends(ends: pa.Array, node: Cast, slack: int) -> pa.Array:
+def _cast_ends(ends: pa.Array, node: nodes.Cast, slack: int) -> pa.Array:
     if _moves_back(node):
         ends = pc.add_checked(ends.view(pa.int64()), slack).view(ends.type)
     return cast(ends, node.type, node.zone)
@@ -280,7 +267,7 @@ def _find_null_truths(child: Node, files: _Files) -> Truths:
 _MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _find_comparison_truths(node: Comparison, files: _Files) -> Truths:
+def _find_comparison_truths(node: nodes.Comparison, files: _Files) -> Truths:
     operator, left, right = node.operator, node.left, node.right
     if isinstance(left, Literal):
         operator, left, right = _MIRRORED[operator], right, left
@@ -339,7 +326,7 @@ def _find_beginnings(high: _Ends, value: str | bytes) -> Mask:
     return high.known & np.array([value.startswith(each) for each in high.values], np.bool_)
 
 
-def _find_in_list_truths(node: InList, files: _Files) -> Truths:
+def _find_in_list_truths(node: nodes.InList, files: _Files) -> Truths:
     where = _find_ranges(node.child, files)
     if where is None:
         return make_any(files.count)
@@ -371,7 +358,7 @@ def _may_have_one(where: _Ranges, members: Sequence[Any]) -> Mask:
     return found
 
 
-def _find_like_truths(node: Like, files: _Files) -> Truths:
+def _find_like_truths(node: nodes.Like, files: _Files) -> Truths:
     """Return the truth values of a LIKE: matching values begin with the pattern's literal prefix."""
     where = _find_ranges(node.child, files)
     if where is None:
@@ -389,8 +376,8 @@ def _find_like_truths(node: Like, files: _Files) -> Truths:
 
 
 _FINDERS: dict[type[Node], Callable[..., Truths]] = {
-    Comparison: _find_comparison_truths,
-    InList: _find_in_list_truths,
-    IsNull: lambda node, files: _find_null_truths(node.child, files),
-    Like: _find_like_truths,
+    nodes.Comparison: _find_comparison_truths,
+    nodes.InList: _find_in_list_truths,
+    nodes.IsNull: lambda node, files: _find_null_truths(node.child, files),
+    nodes.Like: _find_like_truths,
 }

@@ -23,31 +23,12 @@ from pyarrow import types as pat
 from hoodie_py.arrow.arrays import from_texts, make_text, to_booleans
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.filter import ansi_casts, arithmetic
+from hoodie_py.table.filter import predicate as nodes
 from hoodie_py.table.filter.arrow_expression import evaluate_expression
 from hoodie_py.table.filter.date_parts import DATE_PARTS, TIME_PARTS, compute_part
 from hoodie_py.table.filter.lenient_casts import cast_leniently
 from hoodie_py.table.filter.like_pattern import match_pattern
-from hoodie_py.table.filter.predicate import (
-    And,
-    Arithmetic,
-    ArrowFilter,
-    Case,
-    Cast,
-    Column,
-    Comparison,
-    Concat,
-    Function,
-    InList,
-    IsNull,
-    Like,
-    Literal,
-    Negate,
-    Node,
-    Not,
-    Or,
-    Predicate,
-    iterate_nodes,
-)
+from hoodie_py.table.filter.predicate import Column, Literal, Node, Predicate
 
 
 def evaluate(predicate: Predicate, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -107,7 +88,7 @@ def _evaluate_column(node: Column, batch: pa.RecordBatch) -> pa.Array:
         ) from error
 
 
-def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_arithmetic(node: nodes.Arithmetic, batch: pa.RecordBatch) -> pa.Array:
     if node.operator in "/%":  # Spark computes the divisor first
         right, left = _evaluate_both(node.right, node.left, batch)
     else:
@@ -115,12 +96,12 @@ def _evaluate_arithmetic(node: Arithmetic, batch: pa.RecordBatch) -> pa.Array:
     return arithmetic.compute(node.operator, left, right, node.type, ansi=node.ansi)
 
 
-def _evaluate_cast(node: Cast, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_cast(node: nodes.Cast, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate_node(node.child, batch)
     return (ansi_casts.cast if node.ansi else cast_leniently)(values, node.type, node.zone)
 
 
-def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_function(node: nodes.Function, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate_node(node.child, batch)
     if node.name in DATE_PARTS or node.name in TIME_PARTS:
         return compute_part(node.name, values)
@@ -136,11 +117,11 @@ def _evaluate_function(node: Function, batch: pa.RecordBatch) -> pa.Array:
     return pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
-def _evaluate_concat(node: Concat, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_concat(node: nodes.Concat, batch: pa.RecordBatch) -> pa.Array:
     return pc.binary_join_element_wise(*(_evaluate_node(each, batch) for each in node.operands), "")
 
 
-def _evaluate_case(node: Case, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_case(node: nodes.Case, batch: pa.RecordBatch) -> pa.Array:
     """Compute each value only for the rows that take it, and each condition only for rows that no earlier one took."""
     left = np.arange(batch.num_rows)
     parts, places = [], []
@@ -163,7 +144,7 @@ def _take_rows(batch: pa.RecordBatch, rows: np.ndarray) -> pa.RecordBatch:
     return batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
 
 
-def _evaluate_comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_comparison(node: nodes.Comparison, batch: pa.RecordBatch) -> pa.Array:
     if isinstance(node.right, Literal):
         return _COMPARE[node.operator](_evaluate_node(node.left, batch), _make_scalar(node.right))
     if isinstance(node.left, Literal):
@@ -173,7 +154,7 @@ def _evaluate_comparison(node: Comparison, batch: pa.RecordBatch) -> pa.Array:
     return _COMPARE[node.operator](*_evaluate_both(node.left, node.right, batch))
 
 
-def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_in_list(node: nodes.InList, batch: pa.RecordBatch) -> pa.Array:
     values = _evaluate_node(node.child, batch)
     listed = [value for value in node.values if value is not None]
     members = from_texts(listed, values.type) if values.type == pa.string() else pa.array(listed, values.type)
@@ -185,14 +166,14 @@ def _evaluate_in_list(node: InList, batch: pa.RecordBatch) -> pa.Array:
     return pc.if_else(known, found, pa.nulls(1, pa.bool_())[0])
 
 
-def _evaluate_and(node: And, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_and(node: nodes.And, batch: pa.RecordBatch) -> pa.Array:
     def join(known: pa.Array, operand: Node) -> pa.Array:
         return pc.and_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(known, True)))
 
     return reduce(join, node.operands[1:], _evaluate_node(node.operands[0], batch))
 
 
-def _evaluate_or(node: Or, batch: pa.RecordBatch) -> pa.Array:
+def _evaluate_or(node: nodes.Or, batch: pa.RecordBatch) -> pa.Array:
     def join(known: pa.Array, operand: Node) -> pa.Array:
         return pc.or_kleene(known, _evaluate_where_needed(operand, batch, lambda: pc.fill_null(pc.invert(known), True)))
 
@@ -216,12 +197,12 @@ def _evaluate_where_needed(node: Node, batch: pa.RecordBatch, needed: Callable[[
 
 
 def _can_fail(root: Node) -> bool:
-    for node in iterate_nodes(root):
-        if isinstance(node, Arithmetic) and node.ansi and arithmetic.can_fail(node.operator, node.type):
+    for node in nodes.iterate_nodes(root):
+        if isinstance(node, nodes.Arithmetic) and node.ansi and arithmetic.can_fail(node.operator, node.type):
             return True
-        if isinstance(node, Negate) and node.ansi and pat.is_integer(node.type):
+        if isinstance(node, nodes.Negate) and node.ansi and pat.is_integer(node.type):
             return True
-        if isinstance(node, Cast) and not ansi_casts.cannot_fail(node.child.type, node.type):
+        if isinstance(node, nodes.Cast) and not ansi_casts.cannot_fail(node.child.type, node.type):
             return True
     return False
 
@@ -268,18 +249,18 @@ _COMPARE: dict[str, Callable[[_Datum, _Datum], pa.Array]] = {
 _EVALUATORS: dict[type[Node], Callable[..., pa.Array]] = {
     Literal: lambda node, batch: pa.repeat(_make_scalar(node), batch.num_rows),
     Column: _evaluate_column,
-    Cast: _evaluate_cast,
-    Arithmetic: _evaluate_arithmetic,
-    Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch), ansi=node.ansi),
-    Function: _evaluate_function,
-    Concat: _evaluate_concat,
-    Case: _evaluate_case,
-    Comparison: _evaluate_comparison,
-    InList: _evaluate_in_list,
-    Like: lambda node, batch: match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape),
-    IsNull: lambda node, batch: _evaluate_node(node.child, batch).is_null(),
-    Not: lambda node, batch: pc.invert(_evaluate_node(node.child, batch)),
-    And: _evaluate_and,
-    Or: _evaluate_or,
-    ArrowFilter: evaluate_expression,
+    nodes.Cast: _evaluate_cast,
+    nodes.Arithmetic: _evaluate_arithmetic,
+    nodes.Negate: lambda node, batch: arithmetic.negate(_evaluate_node(node.child, batch), ansi=node.ansi),
+    nodes.Function: _evaluate_function,
+    nodes.Concat: _evaluate_concat,
+    nodes.Case: _evaluate_case,
+    nodes.Comparison: _evaluate_comparison,
+    nodes.InList: _evaluate_in_list,
+    nodes.Like: lambda node, batch: match_pattern(_evaluate_node(node.child, batch), node.pattern, node.escape),
+    nodes.IsNull: lambda node, batch: _evaluate_node(node.child, batch).is_null(),
+    nodes.Not: lambda node, batch: pc.invert(_evaluate_node(node.child, batch)),
+    nodes.And: _evaluate_and,
+    nodes.Or: _evaluate_or,
+    nodes.ArrowFilter: evaluate_expression,
 }

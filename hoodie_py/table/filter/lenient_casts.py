@@ -18,14 +18,7 @@ from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import from_numpy, is_valid, to_numbers
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.table.filter import ansi_casts
-from hoodie_py.table.filter.datetime_text import (
-    BLANKS,
-    MICROS_PER_SECOND,
-    may_be_timestamp,
-    parse_date,
-    parse_timestamp,
-)
+from hoodie_py.table.filter import ansi_casts, datetime_text
 from hoodie_py.table.filter.text_casts import (
     convert_distinct,
     fit_decimal,
@@ -112,11 +105,11 @@ def _find_parser(target: pa.DataType) -> Callable[[str], Any] | None:
         return lambda text: parse_decimal(text, target)
     if pat.is_boolean(target):
         return parse_boolean
-    return parse_date if pat.is_date32(target) else None
+    return datetime_text.parse_date if pat.is_date32(target) else None
 
 
 def _parse_integer(text: str, low: int, high: int) -> int | None:
-    match = _INTEGER.fullmatch(text.strip(BLANKS))
+    match = _INTEGER.fullmatch(text.strip(datetime_text.BLANKS))
     if match is None or match[0] == match[1]:  # nothing, or a sign alone
         return None
     digits = match[2].lstrip("0")
@@ -127,7 +120,7 @@ def _parse_integer(text: str, low: int, high: int) -> int | None:
 
 
 def _parse_local_timestamp(text: str) -> int | None:
-    found = parse_timestamp(text, zoned=False)
+    found = datetime_text.parse_timestamp(text, zoned=False)
     if found is None:
         _refuse_uncertain(text)
     return found
@@ -135,7 +128,7 @@ def _parse_local_timestamp(text: str) -> int | None:
 
 def _refuse_uncertain(text: str) -> None:
     """Refuse a text if it is not certain that Spark casts it to null."""
-    if may_be_timestamp(text):
+    if datetime_text.may_be_timestamp(text):
         raise UnsupportedFeatureError(f"A cast of the text {text[:60]!r} to a timestamp while ANSI mode is off.")
 
 
@@ -157,7 +150,7 @@ def _keep_low_bits(value: int, target: pa.DataType) -> int:
 
 def _keep_seconds(values: pa.Array, target: pa.DataType) -> pa.Array:
     """Return seconds since 1970; unlike integers, seconds that do not fit become null."""
-    seconds = ansi_casts.floor_divide(values.view(pa.int64()), MICROS_PER_SECOND)
+    seconds = ansi_casts.floor_divide(values.view(pa.int64()), datetime_text.MICROS_PER_SECOND)
     low, high = INTEGRAL_BOUNDS[target]
     fits = pc.and_(pc.greater_equal(seconds, low), pc.less_equal(seconds, high))
     return pc.if_else(fits, seconds, pa.scalar(None, pa.int64())).cast(target)

@@ -15,21 +15,10 @@ from pyarrow import types as pat
 
 from hoodie_py.arrow.arrays import from_texts
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.table.filter import predicate as nodes
 from hoodie_py.table.filter.bounds import ColumnBounds, find_candidates
 from hoodie_py.table.filter.evaluate import evaluate
-from hoodie_py.table.filter.predicate import (
-    And,
-    Column,
-    Comparison,
-    InList,
-    ListedValues,
-    Literal,
-    Node,
-    Not,
-    Or,
-    Predicate,
-    iterate_nodes,
-)
+from hoodie_py.table.filter.predicate import Column, Literal, Node, Predicate
 from hoodie_py.table.filter.types import is_integral
 
 _ANY: frozenset[bool | None] = frozenset({True, False, None})
@@ -73,11 +62,11 @@ def find_fixed_values(predicate: Predicate) -> dict[str, Any]:
     fixed: dict[str, Any] = {}
     for part in predicate.conjuncts:
         node = part.root
-        if isinstance(node, Comparison) and node.operator == "=":
+        if isinstance(node, nodes.Comparison) and node.operator == "=":
             sides = (node.left, node.right) if isinstance(node.left, Column) else (node.right, node.left)
             if isinstance(sides[0], Column) and isinstance(sides[1], Literal):
                 fixed[".".join(sides[0].path)] = sides[1].value
-        elif isinstance(node, InList) and isinstance(node.child, Column) and len(set(node.values)) == 1:
+        elif isinstance(node, nodes.InList) and isinstance(node.child, Column) and len(set(node.values)) == 1:
             fixed[".".join(node.child.path)] = node.values[0]
     return fixed
 
@@ -90,13 +79,13 @@ def may_match_statistics(predicate: Predicate, statistics: Mapping[str, tuple[An
     """
     bounds = {
         node.path[0]: _make_bounds(ColumnStatistics(*statistics[node.path[0]]), node.type)
-        for node in iterate_nodes(predicate.root)
+        for node in nodes.iterate_nodes(predicate.root)
         if isinstance(node, Column) and len(node.path) == 1 and node.path[0] in statistics
     }
     return bool(find_candidates(predicate, bounds, 1)[0])
 
 
-def lies_outside(listed: ListedValues, low: Any, high: Any) -> bool:
+def lies_outside(listed: nodes.ListedValues, low: Any, high: Any) -> bool:
     """Say whether all listed values are outside the bounds of a file: ``may_match_statistics`` without its arrays.
 
     Only for bounds that are ASCII texts or whole numbers, which need no further rules; False for all others.
@@ -136,13 +125,15 @@ def _make_bound(value: Any, type_: pa.DataType) -> pa.Array | None:
 
 def _find_truths_of_values(node: Node, values: Mapping[str, Any]) -> _Truths:
     """Return the truth values of a node in rows in which some columns have one known value."""
-    if isinstance(node, (And, Or, Not)) and not Predicate(node).columns <= values.keys():
+    if isinstance(node, (nodes.And, nodes.Or, nodes.Not)) and not Predicate(node).columns <= values.keys():
         return _combine(node, [_find_truths_of_values(child, values) for child in node.children])
     columns = Predicate(node).columns
     if not columns <= values.keys():
         return _ANY
     types = {
-        each.path[0]: each.type for each in iterate_nodes(node) if isinstance(each, Column) and len(each.path) == 1
+        each.path[0]: each.type
+        for each in nodes.iterate_nodes(node)
+        if isinstance(each, Column) and len(each.path) == 1
     }
     try:
         arrays = [_make_single(values[name], types.get(name)) for name in columns]
@@ -161,11 +152,11 @@ def _make_single(value: Any, type_: pa.DataType | None) -> pa.Array:
     return pa.array([value], type_) if type_ is not None else pa.array([value])
 
 
-def _combine(node: And | Or | Not, parts: list[_Truths]) -> _Truths:
+def _combine(node: nodes.And | nodes.Or | nodes.Not, parts: list[_Truths]) -> _Truths:
     """Combine the parts' truth values in every way by three-valued logic."""
-    if isinstance(node, Not):
+    if isinstance(node, nodes.Not):
         return frozenset(None if truth is None else not truth for truth in parts[0])
-    decisive = isinstance(node, Or)  # a true operand decides OR, a false one AND
+    decisive = isinstance(node, nodes.Or)  # a true operand decides OR, a false one AND
     result = parts[0]
     for part in parts[1:]:
         result = frozenset(

@@ -4,10 +4,10 @@ The rules (Hudi ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14, F
 
 * Only files that the range's commits wrote are read, and they merge only with each other (``touched_slices``). Rows of
   earlier commits in a base file do not merge either. Partial updates are the exception (``range_task``).
-* A row is in the result if a commit of the range wrote it (``row_range``). Deleted records are not.
+* A row is in the result if a commit of the range wrote it (``range_task``). Deleted records are not.
 * If a commit has been archived, or files that the range reads are gone, slices of the whole table are read with the
   same filter, if ``hoodie.datasource.read.incr.fallback.fulltablescan.enable`` allows it: by default from version 8 on.
-  They are the latest slices or, for a range with an end, what is left of the slices at its end (``remaining_slices``).
+  They are the latest slices or, for a range with an end, what is left of the slices at its end (``touched_slices``).
   Java reads the latest slices if any file is gone that a commit of the range wrote, and so do its options here.
 """
 
@@ -21,37 +21,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.options.read import (
-    AS_OF_INSTANT,
-    FALLBACK_TO_FULL_SCAN,
-    MERGE_USE_POSITIONS,
-    RANGE_FILTERS,
-    RANGE_PATH_GLOB,
-    USE_END_SCHEMA,
-)
+from hoodie_py.options import read
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.filter.predicate import Predicate, join_filters
-from hoodie_py.table.incremental.commit_range import (
-    EARLIEST,
-    CommitRange,
-    describe_available,
-    get_time,
-    is_asked_as_java,
-    read_range_metadata,
-    resolve_range,
-)
-from hoodie_py.table.incremental.path_glob import compile_glob
-from hoodie_py.table.incremental.range_task import RangeTask
-from hoodie_py.table.incremental.remaining_slices import RemainingSlices
-from hoodie_py.table.incremental.row_range import make_instant_range, make_row_filter
-from hoodie_py.table.incremental.touched_slices import (
-    find_certain_files,
-    find_written_files,
-    look_up_files,
-    make_touched_slices,
-)
+from hoodie_py.table.incremental import commit_range as ranges
+from hoodie_py.table.incremental import touched_slices
+from hoodie_py.table.incremental.commit_range import CommitRange
+from hoodie_py.table.incremental.range_task import RangeTask, make_instant_range, make_row_filter
+from hoodie_py.table.incremental.touched_slices import RemainingSlices, make_touched_slices
 from hoodie_py.table.scan.arguments import ScanArguments, read_option_texts
 from hoodie_py.table.scan.query import Request, SnapshotQuery, Task, make_slice_tasks
 from hoodie_py.table.scan.scan import Scan, make_query_scan
@@ -68,7 +47,7 @@ if TYPE_CHECKING:
 
 def make_incremental_scan(
     snapshot: Snapshot,
-    start: AsOf | None = EARLIEST,
+    start: AsOf | None = ranges.EARLIEST,
     end: AsOf | None = None,
     *,
     options: Mapping[str, Any] | None = None,
@@ -85,11 +64,11 @@ def make_incremental_scan(
     texts = read_option_texts(options)
     check_range_readable(snapshot, texts)
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
-    written = RangeSnapshot(snapshot, resolve_range(snapshot.timeline, start, end, texts, zone), texts)
+    written = RangeSnapshot(snapshot, ranges.resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions count the rows of the whole base file, but only rows of some commits are read.
-    settings = {**texts, MERGE_USE_POSITIONS: "false"}
+    settings = {**texts, read.MERGE_USE_POSITIONS: "false"}
     made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
-    filters = _parse_filters(RANGE_FILTERS.read(texts), written, arguments.get("sql"))
+    filters = _parse_filters(read.RANGE_FILTERS.read(texts), written, arguments.get("sql"))
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
 
 
@@ -163,7 +142,7 @@ def _find_last_time(snapshot: RangeSnapshot) -> str:
     if span.commits and not span.by_request_time:
         return span.position
     writes = snapshot.timeline.list_completed_writes()
-    return max((get_time(each, by_request_time=False) for each in writes), default="")
+    return max((ranges.get_time(each, by_request_time=False) for each in writes), default="")
 
 
 def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None:
@@ -173,7 +152,7 @@ def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None
         InvalidQueryError: the options, or the snapshot, ask for an instant of the past.
         UnsupportedFeatureError: the table has no meta columns.
     """
-    if AS_OF_INSTANT.find_text(options) or snapshot.is_time_travel:
+    if read.AS_OF_INSTANT.find_text(options) or snapshot.is_time_travel:
         raise InvalidQueryError("A range of commits has no instant of the past.", hint="Give the range's end instead.")
     if not snapshot.config.populate_meta_fields:
         raise UnsupportedFeatureError(
@@ -190,8 +169,8 @@ class RangeSnapshot(Snapshot):
         self.commit_range = commit_range
         self._base = base
         self._options = options
-        glob = RANGE_PATH_GLOB.read(options)
-        self._glob = None if glob is None else compile_glob(f"*{glob}")
+        glob = read.RANGE_PATH_GLOB.read(options)
+        self._glob = None if glob is None else touched_slices.compile_glob(f"*{glob}")
 
     @property
     def instant(self) -> str | None:
@@ -201,7 +180,7 @@ class RangeSnapshot(Snapshot):
     @cached_property
     def schema(self) -> TableSchema:
         """Columns of the table now or, if the options say so, at the end of the range."""
-        if self.instant is None or not USE_END_SCHEMA.read(self._options):
+        if self.instant is None or not read.USE_END_SCHEMA.read(self._options):
             return self._base.schema
         return resolve_schema(self.timeline, self.instant)
 
@@ -263,7 +242,7 @@ class RangeSnapshot(Snapshot):
     @property
     def _falls_back(self) -> bool:
         """Whether slices of the table may be read instead of files that are gone."""
-        allowed = FALLBACK_TO_FULL_SCAN.read_given(self._options)
+        allowed = read.FALLBACK_TO_FULL_SCAN.read_given(self._options)
         return not self.commit_range.by_request_time if allowed is None else allowed
 
     @property
@@ -276,15 +255,17 @@ class RangeSnapshot(Snapshot):
         if self._reads_archived_rows:
             return self._find_table_slices(predicate, options)
         span, last = self.commit_range, self.commit_range.commits[-1].request_time
-        commits = read_range_metadata(self.timeline, span)
-        written = find_written_files(commits, self._make_path_filter(predicate))
-        listing, missing = look_up_files(self.files, written, find_certain_files(self.timeline, span, commits))
+        commits = ranges.read_range_metadata(self.timeline, span)
+        written = touched_slices.find_written_files(commits, self._make_path_filter(predicate))
+        listing, missing = touched_slices.look_up_files(
+            self.files, written, touched_slices.find_certain_files(self.timeline, span, commits)
+        )
         slices = make_touched_slices(
             listing, self.view.visibility, last, merge_on_read=self.config.is_merge_on_read, hole=span.hole
         )
         # A range may name older base files, and log files below them, that it does not read.
         needed = sorted(path for each in slices for path in _list_paths(each) if path in missing)
-        if self._falls_back and (needed or (missing and is_asked_as_java(self._options))):
+        if self._falls_back and (needed or (missing and ranges.is_asked_as_java(self._options))):
             return self._find_table_slices(predicate, options)
         if needed:
             raise self._make_missing_error(needed)
@@ -300,7 +281,7 @@ class RangeSnapshot(Snapshot):
             text = (
                 f"{format_count(left_out, 'commit')} of the range {span} are archived. Up to table version 6 a range "
                 "begins with the active timeline, so rows of files that only these commits wrote are missing. "
-                f"{FALLBACK_TO_FULL_SCAN}=true reads the latest rows of all commits."
+                f"{read.FALLBACK_TO_FULL_SCAN}=true reads the latest rows of all commits."
             )
             warnings.warn(HoodieWarning(text), stacklevel=2)
 
@@ -309,12 +290,12 @@ class RangeSnapshot(Snapshot):
         span = self.commit_range
         if span.end is None:
             return RangeSlices(super().file_slices("snapshot", predicate, options), are_whole=True)
-        as_java = is_asked_as_java(self._options)
+        as_java = ranges.is_asked_as_java(self._options)
         stand_in = "The latest file slices are" if as_java else "What is left of the file slices at its end is"
         text = (
             f"Files or commits of the range {span} are cleaned or archived. {stand_in} read instead, where rows that "
             "were changed after the range may be missing. "
-            f"{FALLBACK_TO_FULL_SCAN}=false makes this an error."
+            f"{read.FALLBACK_TO_FULL_SCAN}=false makes this an error."
         )
         warnings.warn(HoodieWarning(text), stacklevel=2)
         if as_java:
@@ -337,8 +318,8 @@ class RangeSnapshot(Snapshot):
     def _make_missing_error(self, paths: Sequence[str]) -> InvalidQueryError:
         return InvalidQueryError(
             f"{len(paths)} files of the range {self.commit_range} are gone: they were cleaned.",
-            hint=f"{describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
-            f"{FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
+            hint=f"{ranges.describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
+            f"{read.FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
             path=paths[0],
         )
 

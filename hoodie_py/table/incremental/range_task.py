@@ -1,21 +1,25 @@
 """RangeTask: the rows of one file slice that a range of commits wrote.
 
-Partial updates (MERGE INTO) store only the columns that they set. The others come from versions that may lie before the
-range. Only the log blocks show this, so the task finds out when it reads them; it then reads the whole slice as of the
-range's last commit, with the same filter. (Java 1.2.0 fails there, or shows nulls.) If slices of the table stand in for
-files that are gone, it reads the slice as it is.
+These are the rows whose ``_hoodie_commit_time`` is the request time of one of the range's commits. Partial updates
+(MERGE INTO) store only the columns that they set. The others come from versions that may lie before the range. Only the
+log blocks show this, so the task finds out when it reads them; it then reads the whole slice as of the range's last
+commit, with the same filter. (Java 1.2.0 fails there, or shows nulls.) If slices of the table stand in for files that
+are gone, it reads the slice as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
-from hoodie_py.reader.file_slice import BlockRules, FileSlice, PartialRowsError
+from hoodie_py.formats.names import COMMIT_TIME_FIELD
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange, PartialRowsError
+from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Not, Predicate
+from hoodie_py.table.incremental.commit_range import CommitRange
 from hoodie_py.table.incremental.hidden_commits import hide_later
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
@@ -24,6 +28,9 @@ from hoodie_py.table.view.committed_logs import CommittedLogs
 
 if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
+
+_TEXT = pa.string()
+_TIME = Column((COMMIT_TIME_FIELD,), _TEXT)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -91,3 +98,40 @@ class RangeTask(ScanTask):
     def _make_task(self, file_slice: FileSlice, rules: BlockRules) -> ScanTask:
         info = replace(self.info, instants=None, rules=rules)
         return ScanTask(file_slice, info, self.columns, self.predicate, self.options, self.merger, self.limit)
+
+
+def make_instant_range(commit_range: CommitRange, committed: Collection[str]) -> InstantRange:
+    """Return the request times of a range's rows; ``committed`` has the request times of all known writes.
+
+    Up to table version 6, Java compares with the first and the last commit (``MergeOnReadIncrementalRelationV1``); from
+    version 8 on, with the set of the commits (``V2``). A set of many commits is written as an interval with exceptions,
+    which is small and equivalent, as rows only have request times of committed writes.
+
+    The range must have commits, or compare request times with both ends in the archive.
+    """
+    times = [each.request_time for each in commit_range.commits]
+    if commit_range.by_request_time:
+        first = commit_range.start if commit_range.starts_archived else times[0]
+        last = times[-1] if commit_range.end is None or not commit_range.ends_archived else commit_range.end
+        return InstantRange(first, last, is_open=commit_range.starts_archived)
+    first, last = times[0], times[-1]
+    inside = set(times)
+    others = sorted(time for time in set(committed) - inside if first < time < last)
+    if len(others) > len(times):
+        return InstantRange(first, last, only=tuple(times))
+    return InstantRange(first, last, others=tuple(others))
+
+
+def make_row_filter(instants: InstantRange) -> Predicate:
+    """Return the filter for rows of these commits."""
+    if instants.only is not None:
+        return Predicate(InList(_TIME, instants.only))
+    if instants.first == instants.last and not instants.is_open:
+        return Predicate(_compare("=", instants.first))
+    bounds = [_compare(">" if instants.is_open else ">=", instants.first), _compare("<=", instants.last)]
+    others: list[Node] = [Not(InList(_TIME, instants.others))] if instants.others else []
+    return Predicate(And((*bounds, *others)))
+
+
+def _compare(operator: str, time: str) -> Comparison:
+    return Comparison(operator, _TIME, Literal(time, _TEXT))

@@ -27,20 +27,9 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, take
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.indexes.definitions import (
-    RECORD_INDEX,
-    SECONDARY_PREFIX,
-    IndexDefinition,
-    IndexDefinitions,
-    find_definitions_path,
-)
-from hoodie_py.formats.indexes.keys import (
-    escape_secondary_values,
-    find_file_groups,
-    parse_group_id,
-    read_file_ids,
-    split_secondary_keys,
-)
+from hoodie_py.formats.indexes import definitions as index_definitions
+from hoodie_py.formats.indexes import keys as index_keys
+from hoodie_py.formats.indexes.definitions import IndexDefinition, IndexDefinitions
 from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.telemetry import carry_span
@@ -76,7 +65,7 @@ def find_record_locations(
         CorruptFileError, FileMissingError: the metadata table is damaged.
         StorageError: the store refused.
     """
-    if not view.has(RECORD_INDEX):
+    if not view.has(index_definitions.RECORD_INDEX):
         raise InvalidTableError("The table has no record index.")
     wanted = pc.unique(pa.array(keys, pa.string()) if not isinstance(keys, pa.Array) else keys)
     jobs = [job for groups in _list_groups(view, partition_paths) for job in _divide(wanted, groups)]
@@ -93,14 +82,14 @@ def _list_groups(view: MetadataView, partition_paths: Collection[str] | None) ->
     A global index has one list, others have one per partition.
     """
     by_partition: dict[str | None, list[FileSlice]] = {}
-    for group in view.list_groups(RECORD_INDEX):
-        partition, number = parse_group_id(group.file_id)
+    for group in view.list_groups(index_definitions.RECORD_INDEX):
+        partition, number = index_keys.parse_group_id(group.file_id)
         members = by_partition.setdefault(partition, [])
         if number != len(members):
             raise InvalidTableError("The record index lacks a file group.", file_group=group.file_id)
         members.append(group)
-    if not by_partition and not may_have_no_groups(view, RECORD_INDEX):
-        raise make_lost_groups(view, RECORD_INDEX)
+    if not by_partition and not may_have_no_groups(view, index_definitions.RECORD_INDEX):
+        raise make_lost_groups(view, index_definitions.RECORD_INDEX)
     if None in by_partition and len(by_partition) > 1:
         raise InvalidTableError("The file groups of the record index are not those of one index.")
     if partition_paths is None or None in by_partition:
@@ -112,7 +101,7 @@ def _divide(keys: pa.Array, groups: Sequence[FileSlice]) -> list[_Job]:
     """Give each file group the keys whose hash is its number."""
     if len(groups) == 1:
         return [(groups[0], keys)] if len(keys) else []
-    numbers = find_file_groups(keys, len(groups))
+    numbers = index_keys.find_file_groups(keys, len(groups))
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(len(groups) + 1))
     parts = [order[ends[each] : ends[each + 1]] for each in range(len(groups))]
@@ -131,9 +120,11 @@ def _read_group(view: MetadataView, group: FileSlice, keys: pa.Array) -> pa.Tabl
     """Return the locations of some keys in a file group."""
     columns = [RECORD_INDEX_COLUMN]
     if len(keys) <= _FEW:
-        return _make_locations(view.read_keys(RECORD_INDEX, keys.to_pylist(), columns, [group]), group)
+        return _make_locations(
+            view.read_keys(index_definitions.RECORD_INDEX, keys.to_pylist(), columns, [group]), group
+        )
     parts = []
-    for batch in view.read_all(RECORD_INDEX, columns, [group]):
+    for batch in view.read_all(index_definitions.RECORD_INDEX, columns, [group]):
         kept = batch.filter(pc.is_in(batch.column(KEY), keys))
         if kept.num_rows:
             parts.append(_make_locations(pa.Table.from_batches([kept]), group))
@@ -147,7 +138,7 @@ def _make_locations(records: pa.Table, group: FileSlice) -> pa.Table:
     stored = join_chunks(records[RECORD_INDEX_COLUMN])
     if stored.null_count:
         raise InvalidTableError("A record of the record index has no location.", file_group=group.file_id)
-    names, numbers = read_file_ids(stored)
+    names, numbers = index_keys.read_file_ids(stored)
     partitions, instants = stored.field("partitionName"), stored.field("instantTime")
     if partitions.null_count or instants.null_count:
         raise InvalidTableError("A record of the record index has no partition or time.", file_group=group.file_id)
@@ -188,12 +179,12 @@ def find_keys_by_value(request: FilterRequest) -> KeysByValue | None:
 
 def _list_indexes(request: FilterRequest) -> Iterator[tuple[IndexDefinition, pa.Array]]:
     """Yield the definitions of usable indexes, with the texts of all values of their column that can pass."""
-    path = find_definitions_path(request.config)
+    path = index_definitions.find_definitions_path(request.config)
     if path is None:
         return
     definitions = IndexDefinitions.from_bytes(read_bounded(request.files, path))
     for name in request.view.partitions:
-        definition = definitions.get(name) if name.startswith(SECONDARY_PREFIX) else None
+        definition = definitions.get(name) if name.startswith(index_definitions.SECONDARY_PREFIX) else None
         if definition is None or len(definition.columns) != 1 or definition.columns[0] not in request.predicate.columns:
             continue
         texts = _list_texts(request, definition.columns[0])
@@ -223,9 +214,9 @@ def _are_certain(texts: pa.Array, definition: IndexDefinition) -> bool:
 
 def _read_keys(view: MetadataView, definition: IndexDefinition, texts: pa.Array) -> pa.Array | None:
     """Return the distinct record keys of values; None if they are too many."""
-    prefixes = pc.binary_join_element_wise(escape_secondary_values(texts), "", "$")
+    prefixes = pc.binary_join_element_wise(index_keys.escape_secondary_values(texts), "", "$")
     groups = view.list_groups(definition.name)
-    numbers = find_file_groups(prefixes, len(groups))
+    numbers = index_keys.find_file_groups(prefixes, len(groups))
     # Keys begin with the value. From version 2 on all keys of a value are in one file group, in version 1 in any.
     by_value = (definition.version or 1) > 1
     found: list[pa.Array] = []
@@ -238,7 +229,7 @@ def _read_keys(view: MetadataView, definition: IndexDefinition, texts: pa.Array)
         count += len(keys)
         if count > _MOST_KEYS:
             return None
-        found += [split_secondary_keys(chunk)[1] for chunk in keys.chunks]
+        found += [index_keys.split_secondary_keys(chunk)[1] for chunk in keys.chunks]
     return pc.unique(pa.chunked_array(found, pa.string()))
 
 
@@ -276,11 +267,11 @@ class LocatedGroups:
 
 def may_locate(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> bool:
     """Say whether a table has an index of records that may be able to use a filter."""
-    if RECORD_INDEX not in config.metadata_partitions:
+    if index_definitions.RECORD_INDEX not in config.metadata_partitions:
         return False
     if find_allowed_keys(config, schema, predicate) is not None:
         return True
-    if not any(name.startswith(SECONDARY_PREFIX) for name in config.metadata_partitions):
+    if not any(name.startswith(index_definitions.SECONDARY_PREFIX) for name in config.metadata_partitions):
         return False
     return any(find_allowed_values(predicate, name) is not None for name in predicate.columns)
 
@@ -294,12 +285,12 @@ def locate_groups(request: FilterRequest) -> LocatedGroups | None:
         StorageError: the store refused.
     """
     view = request.view
-    if not view.has(RECORD_INDEX):
+    if not view.has(index_definitions.RECORD_INDEX):
         return None
-    check_index_files(view, RECORD_INDEX)
+    check_index_files(view, index_definitions.RECORD_INDEX)
     keys = find_allowed_keys(request.config, request.columns.arrow, request.predicate)
     if keys is not None:
-        return _locate(RECORD_INDEX, find_record_locations(view, pa.array(keys, pa.string())))
+        return _locate(index_definitions.RECORD_INDEX, find_record_locations(view, pa.array(keys, pa.string())))
     found = find_keys_by_value(request)
     if found is None:
         return None

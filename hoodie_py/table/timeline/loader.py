@@ -31,17 +31,9 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import PROPERTIES_BACKUP_FILE, PROPERTIES_FILE, TableConfig
 from hoodie_py.formats.config.whole_properties import parse_whole_table_config
 from hoodie_py.formats.names import METADATA_FOLDER
+from hoodie_py.formats.timeline import instants as kinds
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
-from hoodie_py.formats.timeline.instants import (
-    CLEAN,
-    COMMIT,
-    DELTA_COMMIT,
-    INFLIGHT,
-    REQUESTED,
-    Instant,
-    locate_instant,
-    locate_requested,
-)
+from hoodie_py.formats.timeline.instants import Instant, locate_instant, locate_requested
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded
@@ -106,7 +98,7 @@ def _is_lasting(instant: Instant, metadata: CommitMetadata, config: TableConfig)
         return False
     if config.timeline_layout > 1:
         return True
-    plain = instant.action in (COMMIT, DELTA_COMMIT) and not metadata.moves_rows
+    plain = instant.action in (kinds.COMMIT, kinds.DELTA_COMMIT) and not metadata.moves_rows
     return plain and metadata.operation_type != _UNKNOWN and not config.is_metadata_table
 
 
@@ -328,15 +320,15 @@ class TableTimeline(Timeline):
         """
         from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan
 
-        cleans = self.select_actions(CLEAN)
+        cleans = self.select_actions(kinds.CLEAN)
         last = cleans.select_completed().last
         found = (
             [] if last is None else [self.read_instant_file(last, CleanMetadata.from_bytes).earliest_commit_to_retain]
         )
         for each in cleans:
-            if each.state == INFLIGHT:
+            if each.state == kinds.INFLIGHT:
                 # It may have deleted files already. The plan is in the requested file.
-                plan = self.read_instant_file(replace(each, state=REQUESTED), CleanPlan.from_bytes)
+                plan = self.read_instant_file(replace(each, state=kinds.REQUESTED), CleanPlan.from_bytes)
                 found.append(plan.earliest_instant_to_retain)
         return max((each for each in found if each is not None), default=None)
 

@@ -21,16 +21,8 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.indexes.own_instants import BEFORE_ALL
 from hoodie_py.formats.names import METADATA_FOLDER
-from hoodie_py.formats.timeline.instants import (
-    COMMIT,
-    DELTA_COMMIT,
-    RESTORE,
-    ROLLBACK,
-    Instant,
-    InstantSet,
-    locate_instant,
-    locate_requested,
-)
+from hoodie_py.formats.timeline import instants
+from hoodie_py.formats.timeline.instants import Instant, InstantSet
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 
@@ -56,13 +48,13 @@ def find_valid_instants(metadata: TableTimeline, around: TableTimeline | None = 
     files, config, timeline = around.files, around.config, around
     valid = {each.request_time for each in timeline.select_completed()}
     own = metadata.select_completed()
-    valid |= {each.request_time for each in own.select_actions(DELTA_COMMIT)} - timeline.pending_times
-    last = own.select_actions(COMMIT).last
+    valid |= {each.request_time for each in own.select_actions(instants.DELTA_COMMIT)} - timeline.pending_times
+    last = own.select_actions(instants.COMMIT).last
     since = max(min(valid, default=BEFORE_ALL), "" if last is None else last.request_time)
-    for undoing in timeline.select_completed().select_actions(ROLLBACK, RESTORE):
+    for undoing in timeline.select_completed().select_actions(instants.ROLLBACK, instants.RESTORE):
         if undoing.request_time > since:
             valid.update(_read_undone(files, config, undoing))
-    valid |= {each.request_time for each in own.select_actions(ROLLBACK, RESTORE)}
+    valid |= {each.request_time for each in own.select_actions(instants.ROLLBACK, instants.RESTORE)}
     return InstantSet(valid)
 
 
@@ -71,17 +63,17 @@ def _read_undone(files: TableFiles, config: TableConfig, undoing: Instant) -> It
     from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
     from hoodie_py.formats.timeline.savepoints import RestoreMetadata
 
-    path = locate_instant(config, undoing)
+    path = instants.locate_instant(config, undoing)
     with locate_errors(path=path, instant=undoing.request_time):
         try:
             data = read_bounded(files, path)
-            if undoing.action == RESTORE:
+            if undoing.action == instants.RESTORE:
                 for rollback in RestoreMetadata.from_bytes(data).rollbacks:
                     yield from rollback.commits_rolled_back
             elif data:
                 yield from RollbackMetadata.from_bytes(data).commits_rolled_back
             else:  # the plan has it, too
-                plan = RollbackPlan.from_bytes(read_bounded(files, locate_requested(config, undoing)))
+                plan = RollbackPlan.from_bytes(read_bounded(files, instants.locate_requested(config, undoing)))
                 yield from () if plan.instant is None else (plan.instant.time,)
         except FileMissingError:
             return

@@ -3,11 +3,12 @@
 The view lists partitions and evaluates file names by the timeline. It opens no data file. A view belongs to one loaded
 timeline and keeps its listings, so its answers stay the same while the table changes. The rules are in ``slicing``
 (which files belong together) and ``visibility`` (which instants count). Copy-on-write tables are read from base files
-alone.
+alone. Folders without a partition metafile are judged by the commits that name them.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -15,18 +16,21 @@ from threading import Lock
 
 import pyarrow as pa
 
-from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableError
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieWarning, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.names import check_partition
+from hoodie_py.formats.names import REGISTERED_SUFFIX, check_partition, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.table.timeline.loader import LATEST, TableTimeline
 from hoodie_py.table.view.bootstrap import BootstrapSources
 from hoodie_py.table.view.file_groups import FileGroup, group_files
-from hoodie_py.table.view.named_partitions import find_named_partitions
 from hoodie_py.table.view.partitions import FolderListings, Keep, Listings, MayLead, PartitionListing
 from hoodie_py.table.view.slicing import find_base_file, make_slice
 from hoodie_py.table.view.visibility import Visibility
+
+_AT_ONCE = 16
+_SHOWN = 5
 
 
 class FileSystemView:
@@ -69,18 +73,18 @@ class FileSystemView:
     ) -> list[PartitionListing]:
         """Discover the table's partitions (see ``discover_partitions``); their listings serve the view from here on.
 
-        Folders without a metafile count if the timeline names them (``find_named_partitions``). Without a schema
+        Folders without a metafile count if the timeline names them (``_find_named_partitions``). Without a schema
         partitions have no values.
         """
         known = schema if schema is not None else pa.schema([])
-        listings = self._listings.discover(known, keep, partial(find_named_partitions, self.timeline), may_lead)
+        listings = self._listings.discover(known, keep, partial(_find_named_partitions, self.timeline), may_lead)
         return self._keep_listings(listings)
 
     def iterate_partitions(
         self, schema: pa.Schema, keep: Keep | None = None, may_lead: MayLead | None = None
     ) -> Iterator[list[PartitionListing]]:
         """Yield the partitions of ``list_partitions`` in parts; folders are listed as the iterator advances."""
-        judge = partial(find_named_partitions, self.timeline)
+        judge = partial(_find_named_partitions, self.timeline)
         yield from map(self._keep_listings, self._listings.iterate(schema, keep, judge, may_lead))
 
     def list_paths(self) -> tuple[str, ...]:
@@ -188,3 +192,58 @@ class FileSystemView:
     def _keep_groups(self, path: str, groups: list[FileGroup]) -> None:
         with self._lock:
             self._groups.setdefault(path, groups)
+
+
+def _find_named_partitions(timeline: TableTimeline, doubtful: Sequence[PartitionListing]) -> list[PartitionListing]:
+    """Return which of the folders without a partition metafile are partitions, by the commits that name them.
+
+    As in Java's metadata table, such a folder is a partition if it holds data files of completed commits, and a commit
+    wrote there or replaced file groups there. Commits of the active timeline are read newest first, then archived ones,
+    until every folder is found. Nothing is read if all folders have metafiles. A folder that no commit names is left
+    out, as Java leaves out a copied folder, and a warning names it.
+
+    Raises:
+        CorruptFileError, InvalidTableError: the timeline is damaged.
+        StorageError: the store refused.
+    """
+    written = {
+        each.partition.path: each
+        for each in doubtful
+        if any(_is_committed_file(timeline, info.name) for info in each.files)
+    }
+    named = [written[path] for path in _iterate_named_paths(timeline, set(written))]
+    if left := sorted(written.keys() - {each.partition.path for each in named}):
+        warnings.warn(
+            f"Folders with data files are left out, since neither a metafile nor a commit makes them partitions of "
+            f"table {timeline.config.name}: {', '.join(left[:_SHOWN])}{', ...' if len(left) > _SHOWN else ''}",
+            HoodieWarning,
+            stacklevel=2,
+        )
+    return named
+
+
+def _iterate_named_paths(timeline: TableTimeline, wanted: set[str]) -> Iterator[str]:
+    """Yield the wanted paths that a commit names, and stop reading when all are found."""
+    if not wanted:
+        return
+    for metadata in _iterate_commits(timeline):
+        found = wanted & (metadata.write_stats.keys() | metadata.replaced_file_ids.keys())
+        yield from found
+        wanted -= found
+        if not wanted:
+            return
+
+
+def _iterate_commits(timeline: TableTimeline) -> Iterator[CommitMetadata]:
+    writes = timeline.list_completed_writes()[::-1]
+    for start in range(0, len(writes), _AT_ONCE):
+        yield from timeline.read_all_metadata(writes[start : start + _AT_ONCE])
+    for _, metadata in timeline.read_archive().iterate_writes_back_from(LATEST):
+        yield metadata
+
+
+def _is_committed_file(timeline: TableTimeline, name: str) -> bool:
+    if name.endswith(REGISTERED_SUFFIX):
+        return True
+    parsed = parse_log_file_name(name) if name.startswith(".") else parse_base_file_name(name)
+    return parsed is not None and timeline.is_committed(parsed.instant)

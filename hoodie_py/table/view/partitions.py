@@ -7,7 +7,7 @@ files, so it is returned with the partition.
 
 Java's listing leaves out folders without a metafile and folders below a partition. Java's metadata table, which Java
 uses by default, has both. So such folders with data files are *doubtful*, and a function that knows the timeline
-decides about them (``named_partitions``). Tables that Java wrote have no doubtful folders.
+decides about them (``file_system_view``). Tables that Java wrote have no doubtful folders.
 
 Links to folders are followed, as in Java, except below a partition. A link to a folder above it is refused, and so are
 more linked folders than ``Limits.linked_folders``.

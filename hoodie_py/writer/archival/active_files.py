@@ -8,15 +8,8 @@ from datetime import UTC, tzinfo
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.timeline.instants import (
-    COMPLETED,
-    INFLIGHT,
-    REQUESTED,
-    STATES,
-    Instant,
-    locate_instant,
-    parse_instant_name,
-)
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.instants import Instant, locate_instant, parse_instant_name
 from hoodie_py.table.bounded import read_bounded
 
 
@@ -74,12 +67,12 @@ class ActiveFiles:
     @property
     def requested(self) -> Instant | None:
         """The requested state."""
-        return self.find(REQUESTED)
+        return self.find(kinds.REQUESTED)
 
     @property
     def inflight(self) -> Instant | None:
         """The inflight state."""
-        return self.find(INFLIGHT)
+        return self.find(kinds.INFLIGHT)
 
 
 def collect_active_files(timeline: ActiveTimeline, instants: Sequence[Instant]) -> list[ActiveFiles]:
@@ -90,11 +83,11 @@ def collect_active_files(timeline: ActiveTimeline, instants: Sequence[Instant]) 
         key = each.request_time, each.comparable_action
         if key in wanted:
             states[key].append(each)
-    order = {state: at for at, state in enumerate(STATES)}
+    order = {state: at for at, state in enumerate(kinds.STATES)}
     return [
         ActiveFiles(wanted[key], tuple(sorted(some, key=lambda one: (order[one.state], one.completion_time or ""))))
         for key, some in states.items()
-        if any(one.state == COMPLETED for one in some)
+        if any(one.state == kinds.COMPLETED for one in some)
     ]
 
 

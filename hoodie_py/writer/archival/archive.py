@@ -3,7 +3,8 @@
 Under the table's lock, in this order, so that an instant is in one of the two timelines at any time:
 
 1. The instants are written to the archive.
-2. Their leftover markers are removed.
+2. Their leftover markers are removed, and files of rolled back writes that would count from now on
+   (``remove_late_files``).
 3. Their files are removed from the active timeline.
 
 If a run dies between 1 and 3, instants are in both timelines, and count as active. The next run finds them in the
@@ -25,16 +26,18 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.runtime.telemetry import carry_span, watch_calls
 from hoodie_py.runtime.wording import Sentence
+from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, collect_active_files
 from hoodie_py.writer.archival.archive_logs import LogArchive
 from hoodie_py.writer.archival.choice import Choice, choose_instants
 from hoodie_py.writer.archival.history import HistoryArchive
-from hoodie_py.writer.archival.late_files import remove_late_files
+from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
 from hoodie_py.writer.settings import ArchivalSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.hash_ranges import confirm_completed
+from hoodie_py.writer.transaction.pending import list_rolled_back
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 100  # instants whose contents are in memory
@@ -210,3 +213,48 @@ def _remove_active(timeline: ActiveTimeline, active: Sequence[ActiveFiles], ensu
     for each in active:
         for state in each.completed:
             remove(state)
+
+
+def remove_late_files(now: Snapshot, leaving: Sequence[Instant], ensure_held: Callable[[], None]) -> list[str]:
+    """Remove data files of rolled back instants that the archival would make count, and return their paths.
+
+    A writer that sleeps may be judged dead, and rolled back. If it wakes, finishes a data file, and dies before it
+    removes the file again, the file stays. Readers ignore it, as its instant never completed. But an instant before the
+    start of the active timeline counts as archived, thus completed (``Timeline.is_archived_before``): the file's rows
+    would appear. So the archival that passes a rolled back instant lists the folders. Log files up to table version 6
+    are left alone: they carry the instant of their slice, which may be a compaction that was rolled back while they are
+    in use.
+
+    The caller holds the table's lock. ``ensure_held`` raises a ConflictError once the lock is lost.
+
+    Raises:
+        CorruptFileError: a rollback's file is damaged.
+        StorageError: the store refused.
+    """
+    times = _list_times(now, leaving)
+    if not times:
+        return []
+    every = now.config.has_logs_named_by_commit
+    found = [
+        info.path
+        for listing in now.view.list_data_folders()
+        for info in listing.files
+        if (every or not info.name.startswith(".")) and any(is_named_after(info.name, time) for time in times)
+    ]
+    ensure_held()
+    for path in found:
+        now.files.delete_with_checksum(path)
+    for each in times:
+        Markers(now.files, each).remove_all()
+    return found
+
+
+def _list_times(now: Snapshot, leaving: Sequence[Instant]) -> list[str]:
+    """Return the rolled back instants between the start of the active timeline now and its start after the archival."""
+    timeline, going = now.timeline, set(leaving)
+    first, then = timeline.first_active_time, timeline.filter(lambda each: each not in going).first_active_time
+    if first is None or then is None or first == then:
+        return []
+    gone = [time for time in list_rolled_back(now) if first <= time < then and timeline.find(time) is None]
+    # A compaction may have been rolled back, run again, completed and archived: its files count.
+    return [time for time in gone if time not in now.timeline.read_archive().completion_times]

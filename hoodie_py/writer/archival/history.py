@@ -20,16 +20,14 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError, InvalidTableError, locate_errors
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.timeline import archive
 from hoodie_py.formats.timeline.archive import (
-    VERSION_FILE,
     ArchivedInstant,
     HistoryFile,
     encode_manifest,
     make_history_file_name,
     make_history_rows,
     make_manifest_name,
-    parse_history_file_name,
-    parse_history_parquet,
     read_history_batches,
     write_history,
 )
@@ -73,7 +71,7 @@ class HistoryArchive:
         for each in load_history(self.files, self.folder).files:
             if each.max_time >= oldest:
                 with locate_errors(path=f"{self.folder}/{each.name}"):
-                    rows = parse_history_parquet(self._read(each), contents=False)
+                    rows = archive.parse_history_parquet(self._read(each), contents=False)
                 found.update((row.request_time, row.action, row.completion_time) for row in rows)
         # By completion time, too: a metadata table's partitions begin with the same few request times at each build.
         instants = (each.instant for each in active)
@@ -136,7 +134,7 @@ class HistoryArchive:
     def _create(self, now: History, name: str, batches: Iterable[pa.Table]) -> HistoryFile:
         """Write a file that does not count yet."""
         path = f"{self.folder}/{name}"
-        made = parse_history_file_name(name)
+        made = archive.parse_history_file_name(name)
         if made is None:
             raise InvalidTableError("An instant's time does not fit into the name of a history file.", file=name)
         with tempfile.TemporaryDirectory(prefix="hoodie_py-history-") as place:
@@ -157,8 +155,8 @@ class HistoryArchive:
             self.files.delete_with_checksum(path)
         self.files.put_if_absent(path, encode_manifest(listed))
         if self.files.is_local:
-            self.files.delete(f"{self.folder}/.{VERSION_FILE}.crc")  # Hadoop's checksum of the old number
-        self.files.put(f"{self.folder}/{VERSION_FILE}", str(number).encode())
+            self.files.delete(f"{self.folder}/.{archive.VERSION_FILE}.crc")  # Hadoop's checksum of the old number
+        self.files.put(f"{self.folder}/{archive.VERSION_FILE}", str(number).encode())
         self.ensure_held()
         if read_manifest(self.files, path) != listed:  # this process slept, and another one took over
             raise ConflictError("Another writer archived at the same time.", hint="Try again.", path=path)
@@ -173,7 +171,7 @@ class HistoryArchive:
         # Manifests before files, so that none names a file that is gone.
         for number in sorted(set(now.manifests) - set(kept)):
             self.files.delete_with_checksum(now.manifests[number])
-        gone = (name for name in now.names if parse_history_file_name(name) is not None and name not in named)
+        gone = (name for name in now.names if archive.parse_history_file_name(name) is not None and name not in named)
         for path in map(partial("{}/{}".format, self.folder), sorted(gone)):
             self.files.delete_with_checksum(path)
 

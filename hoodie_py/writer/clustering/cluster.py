@@ -1,46 +1,47 @@
 """Clustering: write the rows of small file groups anew into larger ones (Hudi ``RunClusteringStrategy``,
 ``SparkExecuteClusteringCommitActionExecutor``).
 
-The work is one task for each group of the plan; ``PlannedService`` has the steps. The completed instant is a replace
-commit: it has the new files, and the file groups whose rows are in them now. Where a clustering changes ranges of
-hashes, it writes them last, and confirms them when it has completed (``hash_ranges``).
+The work is one task for each group of the plan; ``PlannedService`` has the steps. The plan is checked against the
+current table first. The completed instant is a replace commit: it has the new files, and the file groups whose rows are
+in them now. Where a clustering changes ranges of hashes, it writes them last, and confirms them when it has completed
+(``hash_ranges``).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, UnsupportedFeatureError
+from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT, Instant
-from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace, write_clustering_plan
-from hoodie_py.formats.timeline.writers import write_commit_metadata
-from hoodie_py.options.clustering import (
-    ASYNC_MAX_COMMITS,
-    INLINE_CLUSTERING,
-    INLINE_MAX_COMMITS,
-    SCHEDULE_INLINE,
-    SINGLE_GROUPS,
-    SORT_COLUMNS,
-    TARGET_FILE_BYTES,
+from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
+from hoodie_py.formats.timeline.replace_plan import (
+    ClusteringGroup,
+    ClusteringSlice,
+    RequestedReplace,
+    write_clustering_plan,
 )
+from hoodie_py.formats.timeline.writers import write_commit_metadata
+from hoodie_py.options import clustering
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.view.file_groups import FileGroup
+from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.clustering.bucket_plan import Resize, find_resize
 from hoodie_py.writer.clustering.plan import OPERATION, check_clusterable, count_commits, make_plan, resolve_settings
-from hoodie_py.writer.clustering.planned import find_planned_groups
 from hoodie_py.writer.clustering.report import ClusteringResult
-from hoodie_py.writer.clustering.resize import Resize, find_resize
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import Layout, check_planned_execution
 from hoodie_py.writer.clustering.task import ClusteringTask
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.precombine.merge_options import keep_if_own
+from hoodie_py.writer.services.compaction_plan import find_planned_slices, has_records
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
 from hoodie_py.writer.services.runner import Runner
@@ -60,20 +61,19 @@ from hoodie_py.writer.transaction.pending import is_clustering
 
 _ROOM = 1.1  # a file may be this much larger than its share of the rows, so that no small one is left over
 
+_HINT = "Roll the clustering back and schedule a new one."
+
 
 @dataclass(frozen=True, slots=True)
-class PlannedGroups:
+class _PlannedGroups:
     """The slices of each group of a plan, and what the plan does to ranges of hashes."""
 
     groups: Sequence[tuple[FileSlice, ...]]
     resize: Resize | None
 
 
-_Opened = Opened[RequestedReplace, PlannedGroups, ClusteringTask]
-
-
 @dataclass(frozen=True)
-class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask, ClusteringResult]):
+class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask, ClusteringResult]):
     """Write the rows of small file groups anew into larger ones."""
 
     name: ClassVar[str] = "clustering"
@@ -83,7 +83,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         chosen = self.with_upkeep_options(session)
         settings = resolve_settings(chosen, snapshot)
         options = chosen.settings.options
-        key = ASYNC_MAX_COMMITS if SCHEDULE_INLINE.read(options) else INLINE_MAX_COMMITS
+        key = (
+            clustering.ASYNC_MAX_COMMITS if clustering.SCHEDULE_INLINE.read(options) else clustering.INLINE_MAX_COMMITS
+        )
         least = key.read(options)
         commits, last = count_commits(snapshot)
         since = f"{commits} of {least} commits "
@@ -105,9 +107,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
 
     def with_upkeep_options(self, session: WriteSession) -> WriteSession:
         """Return the session with options that cluster no file group alone, unless they ask for it."""
-        if SINGLE_GROUPS.find_text(session.settings.options) is not None:
+        if clustering.SINGLE_GROUPS.find_text(session.settings.options) is not None:
             return session
-        options = {**session.settings.options, str(SINGLE_GROUPS): "false"}
+        options = {**session.settings.options, str(clustering.SINGLE_GROUPS): "false"}
         return replace(session, settings=replace(session.settings, options=options))
 
     def run_inline(
@@ -120,13 +122,13 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         left. Errors are those of ``schedule`` and ``run``.
         """
         options = session.settings.options
-        if INLINE_CLUSTERING.read(options):
+        if clustering.INLINE_CLUSTERING.read(options):
             own = keep_if_own(session.look().config, merger)
             for pending in self.list_pending(session.look()):
                 self.run(session, pending.request_time, runner=runner, merger=own)
             planned = self.schedule(session, only_if_due=True)
             return None if planned is None else self.run(session, planned, runner=runner, merger=own)
-        if SCHEDULE_INLINE.read(options) and not self.list_pending(session.look()):
+        if clustering.SCHEDULE_INLINE.read(options) and not self.list_pending(session.look()):
             self.schedule(session, only_if_due=True)
         return None
 
@@ -138,9 +140,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         """Say whether enough commits came after the last clustering, as the options for inline planning ask."""
         options = session.settings.options
         commits, _ = count_commits(snapshot)
-        if INLINE_CLUSTERING.read(options) and commits < INLINE_MAX_COMMITS.read(options):
+        if clustering.INLINE_CLUSTERING.read(options) and commits < clustering.INLINE_MAX_COMMITS.read(options):
             return False
-        return not (SCHEDULE_INLINE.read(options) and commits < ASYNC_MAX_COMMITS.read(options))
+        return not (clustering.SCHEDULE_INLINE.read(options) and commits < clustering.ASYNC_MAX_COMMITS.read(options))
 
     def check_table(self, session: WriteSession, snapshot: Snapshot) -> None:
         """Refuse a table that cannot be clustered here."""
@@ -163,7 +165,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         """Return a pending plan."""
         return snapshot.timeline.read_replace_plan(instant)
 
-    def find(self, saved: Saved[RequestedReplace], earlier: PlannedGroups | None = None) -> PlannedGroups:
+    def find(self, saved: Saved[RequestedReplace], earlier: _PlannedGroups | None = None) -> _PlannedGroups:
         """Return the slices that the plan names, and what it does to ranges of hashes."""
         snapshot, plan, instant = saved.snapshot, saved.plan, saved.time
         resize = find_resize(snapshot, plan, instant)
@@ -177,9 +179,9 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         if earlier is not None and resize != earlier.resize:
             raise ConflictError("Ranges of hashes changed while the clustering ran.", instant=instant)
         heirs = None if resize is None else resize.find_heirs(plan)
-        return PlannedGroups(find_planned_groups(snapshot, plan, instant, heirs), resize)
+        return _PlannedGroups(_find_planned_groups(snapshot, plan, instant, heirs), resize)
 
-    def open(self, saved: Saved[RequestedReplace], found: PlannedGroups, merger: Merger | None) -> _Opened:
+    def open(self, saved: Saved[RequestedReplace], found: _PlannedGroups, merger: Merger | None) -> _Opened:
         """Make a task for each group. New files may be in any file group of the plan's partitions."""
         session, plan, groups = saved.session, saved.plan, found.groups
         options = session.settings.options
@@ -188,7 +190,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
         snapshot, facts = saved.snapshot, make_facts(saved, [each for group in groups for each in group])
         schema, layout = facts.schema, _find_layout(plan, options)
         check_layout(layout, schema.arrow)
-        read, target = make_read_options(session), TARGET_FILE_BYTES.read(options)
+        read, target = make_read_options(session), clustering.TARGET_FILE_BYTES.read(options)
         targets = [None] * len(groups) if found.resize is None else found.resize.make_targets(snapshot, options)
         tasks = tuple(
             ClusteringTask(
@@ -263,7 +265,7 @@ class Clustering(PlannedService[RequestedReplace, PlannedGroups, ClusteringTask,
                     file_group=min(touched & groups)[1],
                 )
 
-    def sum_up(self, done: Done[RequestedReplace, PlannedGroups, ClusteringTask] | None) -> ClusteringResult:
+    def sum_up(self, done: Done[RequestedReplace, _PlannedGroups, ClusteringTask] | None) -> ClusteringResult:
         """Return what was done."""
         if done is None:
             return ClusteringResult()
@@ -281,7 +283,7 @@ def _list_replaced(plan: RequestedReplace) -> dict[str, tuple[str, ...]]:
 
 def _find_layout(plan: RequestedReplace, options: Mapping[str, str]) -> Layout:
     """Return the layout of a plan. Java's plans name the sort columns only, so the options say the rest."""
-    named = {name: text for name, text in options.items() if name != SORT_COLUMNS}
+    named = {name: text for name, text in options.items() if name != clustering.SORT_COLUMNS}
     return Layout.from_options({**named, **plan.strategy_params})
 
 
@@ -290,3 +292,103 @@ def _choose_file_bytes(slices: Iterable[FileSlice], group: ClusteringGroup, targ
     total = sum(each.base_file.whole_size for each in slices if each.base_file is not None)
     count = max(1, group.num_output_file_groups or 1)
     return target if count == 1 else max(1, min(target, int(_ROOM * total / count)))
+
+
+def _find_planned_groups(
+    snapshot: Snapshot,
+    plan: RequestedReplace,
+    instant: str,
+    heirs: Mapping[GroupKey, frozenset[str]] | None = None,
+) -> list[tuple[FileSlice, ...]]:
+    """Return the slices of each group of a plan. ``heirs`` are the file ids that each file group's rows go to, if the
+    plan names them.
+
+    A group of the plan is replaced when the clustering completes, so whatever else is in its file groups is lost then.
+    So each slice must be as the plan has it: no other base file, no further log file with live rows, not replaced. Java
+    Hudi relies on writers that keep away from planned groups.
+
+    Raises:
+        InvalidTableError: the plan is not one that can be carried out, or names a file that is missing.
+        ConflictError: a file group was changed or replaced since.
+    """
+    for group in plan.groups or ():
+        _check_group(group, instant)
+    pieces = [piece for group in plan.groups or () for piece in group.slices]
+    wanted = CompactionPlan(tuple(map(_to_operation, pieces)))
+    slices = find_planned_slices(snapshot, wanted, instant, takes_all_logs=heirs is None)
+    groups = {each.key: each for each in snapshot.view.list_file_groups({piece.partition_path for piece in pieces})}
+    inherited = set[str]() if heirs is None else _find_inherited(snapshot, instant, heirs)
+    for each in slices:
+        key = each.partition_path, each.file_id
+        _check_untouched(snapshot, groups.get(key) or FileGroup(*key, (), ()), each, inherited, instant)
+    rest = iter(slices)
+    return [tuple(next(rest) for _ in group.slices) for group in plan.groups or ()]
+
+
+def _check_group(group: ClusteringGroup, instant: str) -> None:
+    if not group.slices or len({piece.partition_path for piece in group.slices}) > 1:
+        raise InvalidTableError(
+            "Invalid plan: a group of a clustering plan has no slices, or those of several partitions.",
+            instant=instant,
+            hint=_HINT,
+        )
+
+
+def _to_operation(piece: ClusteringSlice) -> CompactionOperation:
+    return CompactionOperation(
+        base_instant_time=None,
+        file_id=piece.file_id,
+        partition_path=piece.partition_path,
+        data_file=piece.data_file,
+        delta_files=piece.delta_files,
+        bootstrap_file=piece.bootstrap_file,
+    )
+
+
+def _find_inherited(snapshot: Snapshot, instant: str, heirs: Mapping[GroupKey, frozenset[str]]) -> set[str]:
+    """Return paths of files in planned file groups whose rows the same commit put into their heirs, too.
+
+    Java's writers may put changes of planned buckets into the old file group and the new one at once (Hudi
+    ``SparkConsistentBucketDuplicateUpdateStrategy``). Such commits lose nothing: the write statistics show them.
+    """
+    found: set[str] = set()
+    writes = [each for each in snapshot.timeline.list_completed_writes() if each.request_time > instant]
+    for metadata in snapshot.timeline.read_all_metadata(writes):
+        for partition, stats in metadata.write_stats.items():
+            written = {stat.file_id or "" for stat in stats}
+            for stat in stats:
+                if heirs.get((partition, stat.file_id or ""), frozenset()) & written:
+                    found.add(stat.path or "")
+    return found
+
+
+def _check_untouched(
+    snapshot: Snapshot, group: FileGroup, planned: FileSlice, inherited: Collection[str], instant: str
+) -> None:
+    visibility = snapshot.view.visibility
+    named = {log.path for log in planned.log_files}.union(inherited)
+    for log in group.log_files:
+        if log.path in named or log.name.is_cdc:
+            continue
+        if visibility.logs_carry_base_instant:
+            changed = log.name.instant == planned.base_instant and has_records(snapshot, planned, log)
+        else:
+            start = "" if planned.base_file is None else planned.base_file.instant
+            committed = visibility.is_committed(log.name.instant)
+            changed = committed and visibility.find_completion_time(log.name.instant, instant) >= start
+        if changed:
+            raise ConflictError(
+                "A file group of the clustering plan was written to since.",
+                path=log.path,
+                instant=instant,
+                file_group=planned.file_id,
+                hint=_HINT,
+            )
+
+
+def list_groups(plan: RequestedReplace) -> Sequence[tuple[str, str]]:
+    """Return partition path and file id of the file groups that a plan replaces."""
+    return list(plan.iterate_file_groups())
+
+
+_Opened = Opened[RequestedReplace, _PlannedGroups, ClusteringTask]

@@ -7,28 +7,30 @@
   number of groups.
 * Tables with consistent hashing: a partition's buckets split, merge or are written anew (``bucket_plan``). Nothing is
   planned beside a pending write, nor in a partition with a pending clustering: writes put keys by the old ranges.
-* The plan records the partitions with slices that are left out, as Java's incremental planner looks only at those and
-  at partitions that changed.
+* The partitions that the options name or that match their pattern are looked at; a mode chooses among these. The plan
+  records the partitions with slices that are left out, as Java's incremental planner looks only at these and at
+  partitions that changed.
 * Up to table version 6 no plan is made beside a pending write: see ``refusals.check_pending_writes``.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.timeline.instants import CLUSTERING, REPLACE_COMMIT
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, ClusteringSlice, RequestedReplace
+from hoodie_py.options import clustering as keys
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.clustering.bucket_plan import plan_buckets
-from hoodie_py.writer.clustering.partitions import choose_partitions
 from hoodie_py.writer.clustering.report import ClusteringReport, PlannedGroup
 from hoodie_py.writer.clustering.row_keys import check_layout
 from hoodie_py.writer.clustering.settings import ClusteringSettings
@@ -43,6 +45,8 @@ from hoodie_py.writer.transaction.pending import is_clustering, iterate_planned_
 
 OPERATION = "CLUSTER"
 _NOTHING_SMALL, _NO_BUCKET = "no file slice is small enough and free", "no bucket is to change, or none is free"
+
+_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,3 +306,40 @@ def _report_group(taken: _Group, group: ClusteringGroup) -> PlannedGroup:
         log_bytes=int(group.metrics[LOG_BYTES]),
         new_files=group.num_output_file_groups or 1,
     )
+
+
+def choose_partitions(paths: Sequence[str], mode: str, options: Mapping[str, str], hour: int) -> list[str]:
+    """Return the partitions to plan, in the order in which groups are made. ``hour`` is the hour of the day.
+
+    The partitions that the options name or that match their pattern come first; the mode chooses among these (Hudi
+    ``ClusteringPlanPartitionFilter``). Partition paths are compared as text.
+
+    Raises:
+        InvalidQueryError: a pattern cannot be understood.
+    """
+    chosen = _select(paths, options)
+    if mode == keys.RECENT_DAYS:
+        skipped, most = keys.SKIP_LATEST_PARTITIONS.read(options), keys.LOOKBACK_PARTITIONS.read(options)
+        newest = sorted(chosen, reverse=True)[skipped:]
+        return newest[:most] if most else newest
+    if mode == keys.SELECTED_PARTITIONS:
+        begin, end = keys.BEGIN_PARTITION.read(options), keys.END_PARTITION.read(options)
+        return [each for each in chosen if (begin is None or each >= begin) and (end is None or each <= end)]
+    if mode == keys.DAY_ROLLING:
+        return [each for number, each in enumerate(sorted(chosen)) if number % _HOURS == hour]
+    return chosen
+
+
+def _select(paths: Sequence[str], options: Mapping[str, str]) -> list[str]:
+    named = set(keys.PARTITIONS_SELECTED.read(options))
+    chosen = [each for each in paths if not named or each in named]
+    pattern = keys.PARTITION_REGEX.read(options)
+    if pattern is None:
+        return chosen
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise InvalidQueryError(
+            f"The pattern of partition paths cannot be understood: {error}.", hint=f"See {keys.PARTITION_REGEX}."
+        ) from error
+    return [each for each in chosen if compiled.fullmatch(each)]

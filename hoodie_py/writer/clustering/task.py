@@ -25,13 +25,8 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import repeat_value
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.names import (
-    COMMIT_SEQNO_FIELD,
-    COMMIT_TIME_FIELD,
-    FILE_NAME_FIELD,
-    MarkerType,
-    make_base_file_name,
-)
+from hoodie_py.formats import names as file_names
+from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import FileSlice
@@ -185,7 +180,7 @@ class _NewFile:
         self._began = time.monotonic()
         self._read = bytes_read
         facts, partition = task.facts, task.slices[0].partition_path
-        name = make_base_file_name(file_id, facts.make_token(task.index), facts.instant)
+        name = file_names.make_base_file_name(file_id, facts.make_token(task.index), facts.instant)
         self._file_id, self._marker = file_id, Marker(partition, name, MarkerType.CREATE)
         row = None if task.keeps_meta else RowStamp(facts.instant, task.index, partition, name)
         self._stamp = _FileStamp(name, row)
@@ -265,13 +260,13 @@ class _FileStamp:
 
     def put_on(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Return rows with their meta columns; ``first`` counts the rows of the task before them."""
-        if FILE_NAME_FIELD not in batch.schema.names:
+        if file_names.FILE_NAME_FIELD not in batch.schema.names:
             return batch
         count = batch.num_rows
-        changed = {FILE_NAME_FIELD: repeat_value(self.name, pa.string(), count)}
+        changed = {file_names.FILE_NAME_FIELD: repeat_value(self.name, pa.string(), count)}
         if self.row is not None:
-            changed[COMMIT_TIME_FIELD] = repeat_value(self.row.instant, pa.string(), count)
-            changed[COMMIT_SEQNO_FIELD] = self.row.make_sequence_numbers(first, count)
+            changed[file_names.COMMIT_TIME_FIELD] = repeat_value(self.row.instant, pa.string(), count)
+            changed[file_names.COMMIT_SEQNO_FIELD] = self.row.make_sequence_numbers(first, count)
         names: Sequence[str] = batch.schema.names
         columns = [changed.get(name, column) for name, column in zip(names, batch.columns, strict=True)]
         return pa.RecordBatch.from_arrays(columns, names=list(names))

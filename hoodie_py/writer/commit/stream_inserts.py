@@ -24,9 +24,8 @@ from hoodie_py.reader.memory.grouped import GroupedRows, divide
 from hoodie_py.writer.commit.commit_records import Write, commit_records
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.commit.tasks import Job, Tasks, run_jobs
-from hoodie_py.writer.handles.create import InsertTask
+from hoodie_py.writer.handles.create import ExtendTask, InsertTask
 from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment, estimate_file_bytes, split_new_records
 from hoodie_py.writer.partitioner.fill import Fill, choose_fill
 from hoodie_py.writer.partitioner.small_files import choose_small_files, compute_free_rows

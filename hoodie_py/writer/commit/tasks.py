@@ -26,9 +26,8 @@ from hoodie_py.table.schema.by_id import make_mappings
 from hoodie_py.table.schema.history import load_schema_history
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles.append import AppendTask, writes_positions
-from hoodie_py.writer.handles.create import InsertTask
+from hoodie_py.writer.handles.create import ExtendTask, InsertTask
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
-from hoodie_py.writer.handles.extend import ExtendTask
 from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.partitioner.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.partitioner.fill import Fill, find_custom_merger, has_insert_hook

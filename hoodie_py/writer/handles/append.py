@@ -33,9 +33,8 @@ from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.options.write import RECORD_POSITIONS
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, start_measuring
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.measure import start_measuring
 from hoodie_py.writer.handles.meta_columns import (
     RowStamp,
     add_empty_columns,

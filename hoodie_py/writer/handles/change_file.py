@@ -15,8 +15,7 @@ from typing import Self
 from hoodie_py.formats.names import CDC_SUFFIX, MarkerType, make_log_file_name, parse_base_file_name
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.record.row_store import RowStore
-from hoodie_py.writer.cdc.change_log import ChangeLog
-from hoodie_py.writer.cdc.schema import ChangeSchema
+from hoodie_py.writer.cdc import ChangeLog, ChangeSchema
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile
 from hoodie_py.writer.handles.markers import Marker
 

@@ -10,7 +10,8 @@ An attempt that outlives its commit must leave no file, because nothing would re
   once more after it has deleted the inflight file, and never later.
 
 A new file is written to memory, or to a local scratch file once it is large. The table gets it whole and by
-create-if-absent: no file is overwritten, and no part of a file appears.
+create-if-absent: no file is overwritten, and no part of a file appears. The ranges of columns, for the table's column
+statistics, are measured meanwhile.
 """
 
 from __future__ import annotations
@@ -20,22 +21,25 @@ import secrets
 from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
+
+import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.indexes.definitions import IndexedColumns
+from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds, read_footer_ranges
 from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
-from hoodie_py.formats.parquet.base_writer import make_facts_file
+from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile, make_facts_file
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.handles.markers import Marker, Markers
-from hoodie_py.writer.handles.measure import MeasuringWriter
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.settings import FileSettings
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
@@ -76,9 +80,9 @@ class CommitFacts:
         in_base_format = self.config.partition_metafile_base_format
         ensure_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
-    def open_base_writer(self, sink: IO[bytes]) -> MeasuringWriter:
+    def open_base_writer(self, sink: IO[bytes]) -> _MeasuringWriter:
         """Open a writer of one of the commit's base files."""
-        return MeasuringWriter(
+        return _MeasuringWriter(
             sink,
             self.schema.arrow,
             self.schema.avro,
@@ -286,3 +290,40 @@ def ensure_partition(files: TableFiles, partition_path: str, instant: str, *, in
         files.put_if_absent(path, content, unique=True)
     except ConflictError:
         return  # another task wrote it first; every task's file will do
+
+
+def start_measuring(indexed: IndexedColumns | None, avro_schema: str) -> RecordRanges | None:
+    """Return a collector of the column ranges of a log file's records; None if there are no indexed columns."""
+    return None if indexed is None else RecordRanges(find_kinds(indexed.names, parse_record(avro_schema)))
+
+
+class _MeasuringWriter(BaseFileWriter):
+    """Writes a base file, and measures it; arguments and errors as for BaseFileWriter.
+
+    The ranges come from the file's footer, except for floats: pyarrow leaves NaN out of their bounds, and Java counts
+    it as the greatest value, so floats are measured as they are written.
+
+    ``ranges`` is set once ``close`` has returned. It is None if no columns are ``indexed``, or a type cannot be.
+    """
+
+    def __init__(
+        self, sink: IO[bytes], schema: pa.Schema, avro_schema: str, *, indexed: IndexedColumns | None, **settings: Any
+    ) -> None:
+        super().__init__(sink, schema, avro_schema, **settings)
+        self.ranges: FileRanges | None = None
+        self._indexed = indexed
+        measured = start_measuring(indexed, avro_schema)
+        self._floats = None if measured is None else measured.select_floats()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        super().write(batch)
+        if self._floats is not None:
+            self._floats.add(batch)
+
+    def close(self) -> WrittenFile:
+        written = super().close()
+        if self._indexed is not None and self._floats is not None:
+            found = read_footer_ranges(written.metadata, self._indexed.names, self._indexed.version)
+            floats = {each.column: each for each in self._floats.finish()}
+            self.ranges = None if found is None else found.complete(floats)
+        return written

@@ -11,18 +11,12 @@ from dataclasses import dataclass
 
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.names import (
-    MarkerType,
-    check_inside,
-    check_partition,
-    make_marker_folder,
-    make_marker_path,
-    parse_marker,
-)
+from hoodie_py.formats import names
+from hoodie_py.formats.names import MarkerType
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.writer.timeline.folder_tree import list_tree, remove_tree
 
-TEMP_FOLDER = make_marker_folder("").rstrip("/")
+TEMP_FOLDER = names.make_marker_folder("").rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class Markers:
     def __init__(self, files: TableFiles, instant: str) -> None:
         self._files = files
         self._instant = instant
-        self._folder = make_marker_folder(instant)
+        self._folder = names.make_marker_folder(instant)
 
     def announce(self, marker: Marker) -> None:
         """Write the marker of a data file, before the file is made."""
@@ -72,14 +66,14 @@ class Markers:
         remove_tree(self._files, self._folder)
 
     def _make_path(self, marker: Marker) -> str:
-        return make_marker_path(self._instant, marker.partition_path, marker.file_name, marker.kind)
+        return names.make_marker_path(self._instant, marker.partition_path, marker.file_name, marker.kind)
 
     def _iterate_markers(self) -> Iterator[Marker]:
         for path in list_tree(self._files, self._folder):
-            found = parse_marker(path.removeprefix(f"{self._folder}/"))
+            found = names.parse_marker(path.removeprefix(f"{self._folder}/"))
             if found is not None:
-                partition, _, name = check_inside(found[0]).rpartition("/")
-                check_partition(partition)
+                partition, _, name = names.check_inside(found[0]).rpartition("/")
+                names.check_partition(partition)
                 yield Marker(partition, name, found[1])
 
 

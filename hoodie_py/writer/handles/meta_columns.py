@@ -11,15 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.formats.names import (
-    COMMIT_SEQNO_FIELD,
-    COMMIT_TIME_FIELD,
-    FILE_NAME_FIELD,
-    META_FIELDS,
-    OPERATION_FIELD,
-    PARTITION_PATH_FIELD,
-    RECORD_KEY_FIELD,
-)
+from hoodie_py.formats import names as file_names
 from hoodie_py.writer.records import WriteRecords
 
 _BATCH_ROWS = 65_536
@@ -48,11 +40,11 @@ class RowStamp:
         """Make the meta columns of rows with these keys. ``first`` is the number of the first row in the file."""
         count = len(keys)
         return {
-            COMMIT_TIME_FIELD: repeat_value(self.instant, pa.string(), count),
-            COMMIT_SEQNO_FIELD: self.make_sequence_numbers(first, count),
-            RECORD_KEY_FIELD: keys,
-            PARTITION_PATH_FIELD: repeat_value(self.partition_path, pa.string(), count),
-            FILE_NAME_FIELD: repeat_value(self.file_name, pa.string(), count),
+            file_names.COMMIT_TIME_FIELD: repeat_value(self.instant, pa.string(), count),
+            file_names.COMMIT_SEQNO_FIELD: self.make_sequence_numbers(first, count),
+            file_names.RECORD_KEY_FIELD: keys,
+            file_names.PARTITION_PATH_FIELD: repeat_value(self.partition_path, pa.string(), count),
+            file_names.FILE_NAME_FIELD: repeat_value(self.file_name, pa.string(), count),
         }
 
 
@@ -90,7 +82,7 @@ def add_empty_columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordB
 
 def find_missing_columns(records: WriteRecords, schema: pa.Schema) -> list[str]:
     """Return the data columns of a file that the records lack. Deletes by key have few columns."""
-    there = {*META_FIELDS, OPERATION_FIELD, *records.rows.schema.names}
+    there = {*file_names.META_FIELDS, file_names.OPERATION_FIELD, *records.rows.schema.names}
     return [name for name in schema.names if name not in there]
 
 
@@ -106,6 +98,6 @@ def set_meta_columns(rows: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> p
 def _pick_column(meta: dict[str, pa.Array], rows: pa.Table, field: pa.Field, count: int) -> pa.Array:
     if field.name in meta:
         return meta[field.name]
-    if field.name == OPERATION_FIELD and field.name not in rows.schema.names:
+    if field.name == file_names.OPERATION_FIELD and field.name not in rows.schema.names:
         return pa.nulls(count, field.type)
     return join_chunks(rows.column(field.name))

@@ -1,6 +1,7 @@
 """Find record keys in a table: in the key columns of base files, and in logs that may add keys.
 
-Reads only the key columns of files that may contain one of the keys, several files at a time. A log is read if it may
+Reads only the key columns of files that may contain one of the keys, several files at a time. Which files may is known
+from their footers, or from the metadata table without opening them (``StoredKeyFacts``). A log is read if it may
 contain keys that the base file lacks:
 
 * there is no base file, or the file group is a bucket;
@@ -14,17 +15,24 @@ with Hudi's ``HoodieKeyLookupHandle`` and ``HoodieMergedReadHandle``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import to_numbers
+from hoodie_py.arrow.arrays import from_numpy, index_in, join_chunks, repeat_value, take, to_booleans, to_numbers
 from hoodie_py.arrow.fields import find_top_level_name
+from hoodie_py.formats.indexes import keys as index_keys
+from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
+from hoodie_py.formats.indexes.ranges import read_trusted_ranges
+from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
+from hoodie_py.formats.names import RECORD_KEY_FIELD
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.base.key_filter import KeyFilter
@@ -35,12 +43,13 @@ from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadOptions, ReadStats
 from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.table.indexes.source import open_metadata_view
+from hoodie_py.table.indexes.view import KEY, MetadataView
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.log_stats import LogStats
 from hoodie_py.writer.handles.append import writes_positions
 from hoodie_py.writer.index.bucket import is_likely_bucket
-from hoodie_py.writer.index.stored_key_facts import StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 
 UNKNOWN_ROW = -1
@@ -52,6 +61,13 @@ _BATCH_ROWS = 1 << 17
 _AT_ONCE = 1 << 18
 _TIMES = 8
 _KEY = "key"
+
+Mask = npt.NDArray[np.bool_]
+_FEW = 16  # so many base files are opened faster than a metadata table
+_BLOOMS_AT_ONCE = 64  # each may take half a megabyte
+_MOST_KEYS = 1_000  # more keys are not looked up in the filters of unread files
+_MANY_ROWS = 1 << 62  # stands for an unknown number of rows
+_MOST_PREFIXES = 64  # partitions; for more, all of a column's statistics are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,3 +336,83 @@ def deduplicate(hits: Sequence[KeyLookupResult]) -> KeyLookupResult:
     order = np.lexsort((last, slices, keys, groups))
     found = KeyLookupResult(groups, keys, slices, rows).take(order)
     return found.take(np.flatnonzero(~found.find_repeats() | (found.rows != UNKNOWN_ROW)))
+
+
+class StoredKeyFacts:
+    """Finds the base files that may contain keys, by the metadata table of a snapshot.
+
+    The facts are ranges and bloom filters, as in ``KeyFilter``, which reads them from footers (Hudi
+    ``HoodieBloomIndex`` with ``hoodie.bloom.index.use.metadata``). A file without facts in the metadata table may
+    contain any key.
+    """
+
+    def __init__(self, snapshot: Snapshot, options: Mapping[str, str]) -> None:
+        self._snapshot = snapshot
+        self._options = options
+
+    def find_holders(self, keys: KeyFilter, slices: Sequence[FileSlice]) -> Mask:
+        """Return a mask of the slices with a base file that may contain one of the keys.
+
+        If there are few slices, the metadata table is not opened.
+
+        Raises:
+            CorruptFileError, FileMissingError: the metadata table is damaged.
+            StorageError: the store refused.
+        """
+        holders = np.array([each.base_file is not None for each in slices], bool)
+        config = self._snapshot.config
+        if not config.populate_meta_fields:  # Java stores no keys in the facts of such a table
+            return holders
+        for partition, check in ((COLUMN_STATS, self._check_ranges), (BLOOM_FILTERS, self._check_blooms)):
+            if partition in config.metadata_partitions and holders.sum() > _FEW:
+                view = open_metadata_view(self._snapshot, self._options)
+                holders = holders if view is None else check(view, keys, slices, holders)
+        return holders
+
+    def _check_ranges(self, view: MetadataView, keys: KeyFilter, slices: Sequence[FileSlice], holders: Mask) -> Mask:
+        """Drop base files whose range includes none of the keys."""
+        at = np.flatnonzero(holders)
+        column = index_keys.encode_names([RECORD_KEY_FIELD])[0].as_py()
+        named = index_keys.make_column_keys(repeat_value(column, pa.string(), len(at)), *_encode_files(slices, at))
+        found = view.read_prefixes(COLUMN_STATS, _choose_prefixes(slices, at), [STATISTICS_COLUMN])
+        if not found.num_rows:
+            return holders
+        statistics = read_trusted_ranges(join_chunks(found[STATISTICS_COLUMN]), pa.string(), of_partitions=False)
+        place = index_in(named, value_set=join_chunks(found[KEY]))
+        may_hold = keys.may_be_between(take(statistics.least, place), take(statistics.greatest, place))
+        kept = holders.copy()
+        kept[at] = may_hold & ~to_booleans(take(from_numpy(statistics.no_rows), place))
+        return kept
+
+    def _check_blooms(self, view: MetadataView, keys: KeyFilter, slices: Sequence[FileSlice], holders: Mask) -> Mask:
+        """Drop base files whose bloom filter contains none of the keys."""
+        if len(keys) > _MOST_KEYS:
+            return holders
+        at = np.flatnonzero(holders)
+        named = index_keys.make_bloom_keys(*_encode_files(slices, at))
+        kept = holders.copy()
+        for start in range(0, len(at), _BLOOMS_AT_ONCE):
+            wanted = named.slice(start, _BLOOMS_AT_ONCE)
+            found = view.read_keys(BLOOM_FILTERS, wanted.to_pylist(), [BLOOM_COLUMN])
+            places = to_numbers(index_in(join_chunks(found[KEY]), value_set=wanted))
+            for place, bloom in zip(places.tolist(), found[BLOOM_COLUMN].to_pylist(), strict=True):
+                facts = {BLOOM_KEY.encode(): bloom["bloomFilter"], BLOOM_TYPE_KEY.encode(): bloom["type"].encode()}
+                kept[at[start + place]] = keys.may_hold(facts, _MANY_ROWS)
+        return kept
+
+
+def _choose_prefixes(slices: Sequence[FileSlice], at: npt.NDArray[np.int64]) -> list[str]:
+    """Return the prefixes of the statistics of record keys in files."""
+    partitions = {slices[each].partition_path for each in at}
+    if len(partitions) > _MOST_PREFIXES:
+        return index_keys.make_column_prefixes([RECORD_KEY_FIELD])
+    return index_keys.make_column_partition_prefixes([RECORD_KEY_FIELD], sorted(partitions))
+
+
+def _encode_files(slices: Sequence[FileSlice], at: npt.NDArray[np.int64]) -> tuple[pa.Array, pa.Array]:
+    """Return the partitions and the names of base files as parts of keys."""
+    paths = [slices[each].partition_path for each in at]
+    names = [base.name for each in at if (base := slices[each].base_file) is not None]
+    known = dict.fromkeys(paths)
+    parts = dict(zip(known, index_keys.encode_partitions(known).to_pylist(), strict=True))
+    return pa.array([parts[path] for path in paths], pa.string()), index_keys.encode_file_names(names)

@@ -25,6 +25,8 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.schema import Record, parse_record
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.indexes import keys as index_keys
+from hoodie_py.formats.indexes import ranges as column_ranges
 from hoodie_py.formats.indexes.definitions import (
     COLUMN_STATS,
     META_COLUMNS,
@@ -37,22 +39,8 @@ from hoodie_py.formats.indexes.definitions import (
     choose_index_version,
     find_index_version,
 )
-from hoodie_py.formats.indexes.keys import (
-    COLUMN_STATS_TYPE,
-    encode_file_names,
-    encode_names,
-    encode_partitions,
-    make_column_keys,
-)
 from hoodie_py.formats.indexes.measure import RecordRanges, find_field, find_kinds, read_footer_ranges
-from hoodie_py.formats.indexes.ranges import (
-    ColumnRange,
-    FileRanges,
-    make_avro_key,
-    make_empty_range,
-    make_statistics,
-    merge_ranges,
-)
+from hoodie_py.formats.indexes.ranges import ColumnRange, FileRanges
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
@@ -140,9 +128,11 @@ def _measure_log(files: TableFiles, path: str, indexed: IndexedColumns) -> FileR
         for each in collected.finish():
             ranges.setdefault(each.column, []).append(each)
     if not ranges:
-        return FileRanges(tuple(make_empty_range(name) for name in indexed.names))
+        return FileRanges(tuple(column_ranges.make_empty_range(name) for name in indexed.names))
     try:
-        return FileRanges(tuple(merge_ranges(each, key=make_avro_key) for each in ranges.values()))
+        return FileRanges(
+            tuple(column_ranges.merge_ranges(each, key=column_ranges.make_avro_key) for each in ranges.values())
+        )
     except UnsupportedFeatureError:  # the file's blocks have different types
         return None
 
@@ -369,13 +359,13 @@ def make_file_records(files: Iterable[MeasuredFile], version: int) -> pa.Table:
     """Make the records of files."""
     rows = [(file, each) for file in files for each in file.ranges]
     names = [file.name for file, _ in rows]
-    keys = make_column_keys(
-        _encode_each([each.column for _, each in rows], encode_names),
-        _encode_each([file.partition_path for file, _ in rows], encode_partitions),
-        _encode_each(names, encode_file_names),
+    keys = index_keys.make_column_keys(
+        _encode_each([each.column for _, each in rows], index_keys.encode_names),
+        _encode_each([file.partition_path for file, _ in rows], index_keys.encode_partitions),
+        _encode_each(names, index_keys.encode_file_names),
     )
-    statistics = make_statistics(names, [each for _, each in rows], version)
-    return make_records(keys, COLUMN_STATS_TYPE, statistics)
+    statistics = column_ranges.make_statistics(names, [each for _, each in rows], version)
+    return make_records(keys, index_keys.COLUMN_STATS_TYPE, statistics)
 
 
 def make_records(keys: pa.Array, kind: int, statistics: pa.Array) -> pa.Table:
@@ -387,10 +377,10 @@ def list_deleted_keys(deleted: Mapping[str, Sequence[str]], columns: Sequence[st
     """Return the keys of all records of files. ``deleted``: file names by partition path."""
     pairs = [(path, name) for path, names in deleted.items() for name in names]
     some = np.arange(len(pairs)).repeat(len(columns))
-    return make_column_keys(
-        take(encode_names(columns), from_numpy(np.tile(np.arange(len(columns)), len(pairs)))),
-        take(_encode_each([path for path, _ in pairs], encode_partitions), from_numpy(some)),
-        take(encode_file_names([name for _, name in pairs]), from_numpy(some)),
+    return index_keys.make_column_keys(
+        take(index_keys.encode_names(columns), from_numpy(np.tile(np.arange(len(columns)), len(pairs)))),
+        take(_encode_each([path for path, _ in pairs], index_keys.encode_partitions), from_numpy(some)),
+        take(index_keys.encode_file_names([name for _, name in pairs]), from_numpy(some)),
     )
 
 
@@ -414,10 +404,10 @@ def _make_file_keys(
     places: Sequence[FilePlace], indexed: IndexedColumns
 ) -> tuple[list[str], list[tuple[FilePlace, str]]]:
     pairs = [(place, column) for place in places for column in indexed.names]
-    keys = make_column_keys(
-        encode_names(column for _, column in pairs),
-        encode_partitions(place.partition_path for place, _ in pairs),
-        encode_file_names(place.name for place, _ in pairs),
+    keys = index_keys.make_column_keys(
+        index_keys.encode_names(column for _, column in pairs),
+        index_keys.encode_partitions(place.partition_path for place, _ in pairs),
+        index_keys.encode_file_names(place.name for place, _ in pairs),
     )
     return keys.to_pylist(), pairs
 

@@ -43,7 +43,7 @@ from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.runtime.parallel import run_in_order
-from hoodie_py.writer.create.create import PLACEHOLDER
+from hoodie_py.writer.create import PLACEHOLDER
 from hoodie_py.writer.handles.data_file import OutputFile, ensure_partition
 from hoodie_py.writer.handles.markers import Marker, Markers
 from hoodie_py.writer.indexes.index import PartitionRecords

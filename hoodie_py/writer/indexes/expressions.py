@@ -25,13 +25,10 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import join_chunks
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.indexes import definitions as index_definitions
+from hoodie_py.formats.indexes import ranges as column_ranges
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
-from hoodie_py.formats.indexes.definitions import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_PREFIX,
-    IndexDefinition,
-)
+from hoodie_py.formats.indexes.definitions import IndexDefinition
 from hoodie_py.formats.indexes.keys import (
     COLUMN_STATS_TYPE,
     PARTITION_STATS_TYPE,
@@ -42,12 +39,7 @@ from hoodie_py.formats.indexes.keys import (
     make_column_partition_prefixes,
     make_expression_partition_keys,
 )
-from hoodie_py.formats.indexes.ranges import (
-    ColumnRange,
-    make_statistics,
-    make_widest_range,
-    read_statistics,
-)
+from hoodie_py.formats.indexes.ranges import ColumnRange
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet.bloom import SIMPLE, BloomBuilder, BloomFilter, BloomSettings
@@ -55,18 +47,10 @@ from hoodie_py.options.indexes import EXPRESSION_GROUPS
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
+from hoodie_py.writer.indexes import expression_values
 from hoodie_py.writer.indexes.blooms import FileBloom, make_bloom_records
 from hoodie_py.writer.indexes.blooms import list_deleted_keys as list_bloom_keys
 from hoodie_py.writer.indexes.column_ranges import list_deleted_keys, make_records
-from hoodie_py.writer.indexes.expression_checks import check_expression_index
-from hoodie_py.writer.indexes.expression_values import (
-    find_definition,
-    find_exact_range,
-    find_kind,
-    iterate_results,
-    make_texts,
-    merge_file_ranges,
-)
 from hoodie_py.writer.indexes.group_changes import find_files_after
 from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion, place_records
 from hoodie_py.writer.indexes.partition_ranges import StoredRange, find_overlap, read_stored_ranges, tighten
@@ -104,7 +88,7 @@ class Expressions(Index):
             InvalidTableError: the index has no definition, or nothing can be computed by it.
             CorruptFileError, FileMissingError: a file cannot be read.
         """
-        return self._choose(find_definition(source)).portions(source, groups)
+        return self._choose(expression_values.find_definition(source)).portions(source, groups)
 
     def count_groups(self, options: Mapping[str, str]) -> int:
         """Return the number that the options say."""
@@ -112,16 +96,18 @@ class Expressions(Index):
 
     def check(self, source: IndexSource, view: MetadataView, on_entries: OnEntries | None = None) -> PartReport:
         """Compare each range or bloom filter with the files' values; errors as ``check_expression_index``."""
-        return check_expression_index(source, self.partition, view, on_entries)
+        return expression_values.check_expression_index(source, self.partition, view, on_entries)
 
     def _choose(self, definition: IndexDefinition) -> Index:
-        kind = _Blooms if definition.kind == BLOOM_FILTERS else _Ranges
+        kind = _Blooms if definition.kind == index_definitions.BLOOM_FILTERS else _Ranges
         return kind(self.partition, definition)
 
 
 def find_expression_problem(snapshot: Snapshot) -> str | None:
     """Return why an expression index of a table cannot be kept up; None if all can. Raises as ``read_definitions``."""
-    names = [name for name in snapshot.config.metadata_partitions if name.startswith(EXPRESSION_PREFIX)]
+    names = [
+        name for name in snapshot.config.metadata_partitions if name.startswith(index_definitions.EXPRESSION_PREFIX)
+    ]
     if not names:
         return None
     definitions = read_definitions(snapshot.files, snapshot.config)
@@ -129,10 +115,12 @@ def find_expression_problem(snapshot: Snapshot) -> str | None:
         definition = definitions.get(name)
         if definition is None or len(definition.columns) != 1:
             return f"its partition {name!r} has no definition"
-        if definition.kind not in (COLUMN_STATS, BLOOM_FILTERS):
+        if definition.kind not in (index_definitions.COLUMN_STATS, index_definitions.BLOOM_FILTERS):
             return f"the type {definition.kind[:40]!r} of its partition {name!r} is not handled"
         text = snapshot.schema.text
-        if definition.kind == COLUMN_STATS and (text is None or find_kind(definition, text) is None):
+        if definition.kind == index_definitions.COLUMN_STATS and (
+            text is None or expression_values.find_kind(definition, text) is None
+        ):
             return f"the function {definition.function[:40]!r} of its partition {name!r} is not handled"
     return None
 
@@ -187,8 +175,8 @@ def _make_file_bloom(files: TableFiles, definition: IndexDefinition, place: tupl
 def _make_bloom(files: TableFiles, path: str, definition: IndexDefinition) -> BloomFilter:
     """Make the filter of a base file. Errors as for ``iterate_results``."""
     builder = BloomBuilder(BloomSettings(dynamic=False, fitted=True))
-    for results in iterate_results(files, path, definition):
-        texts = None if results is None else make_texts(results)
+    for results in expression_values.iterate_results(files, path, definition):
+        texts = None if results is None else expression_values.make_texts(results)
         if texts is None:
             return _WHOLE
         builder.add(texts)
@@ -221,7 +209,7 @@ class _Ranges(Index):
         """Find the ranges of an instant's new files."""
         if change.schema is None or not change.results:
             return self
-        kind = find_kind(self.definition, change.schema)
+        kind = expression_values.find_kind(self.definition, change.schema)
         if kind is None:
             raise UnsupportedFeatureError(
                 f"Expression indexes of the function {self.definition.function[:40]!r}.",
@@ -248,7 +236,7 @@ class _Ranges(Index):
     def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
         """Yield the ranges of the files that readers see, and of each partition."""
         definition, files = self.definition, source.snapshot.files
-        kind = find_kind(definition, load_output_schema(source.snapshot).avro)
+        kind = expression_values.find_kind(definition, load_output_schema(source.snapshot).avro)
         if kind is None:
             raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
 
@@ -281,12 +269,12 @@ class _Ranges(Index):
         for path, ranges in new.items():
             records = view.read_prefixes(self.partition, make_column_partition_prefixes(definition.columns, [path]))
             rows = join_chunks(records[STATISTICS_COLUMN])
-            stored = zip(rows.to_pylist(), read_statistics(rows, version), strict=True)
+            stored = zip(rows.to_pylist(), column_ranges.read_statistics(rows, version), strict=True)
             old = {row["fileName"]: found for row, found in stored if row["fileName"] in after[path]}
             # A file without rows has no record. If one is missing for another reason, the range is not known.
             is_whole = all(_has_no_rows(change.snapshot.timeline, path, name) for name in after[path] - old.keys())
-            whole = merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
-            whole = whole or make_widest_range(definition.columns[0], self.kind)
+            whole = expression_values.merge_file_ranges((*ranges, *old.values()), definition) if is_whole else None
+            whole = whole or column_ranges.make_widest_range(definition.columns[0], self.kind)
             if whole is not None:
                 merged |= overlap.settle(path, {path: whole}, known)
         return merged
@@ -304,9 +292,9 @@ def _measure_results(
     files: TableFiles, path: str, size: int, definition: IndexDefinition, kind: ValueKind
 ) -> ColumnRange:
     """Return the range of a data file of ``size`` bytes. Errors as for ``iterate_results``."""
-    found = find_exact_range(files, path, definition, kind)
+    found = expression_values.find_exact_range(files, path, definition, kind)
     if found is None:
-        found = make_widest_range(definition.columns[0], kind)
+        found = column_ranges.make_widest_range(definition.columns[0], kind)
     if found is None:
         raise InvalidTableError("An expression index has values that have no order.", index=definition.name)
     # As in Java: ranges of one kind, which it needs to merge them; nulls do not count as values; sizes are the file's.
@@ -318,7 +306,9 @@ def _join_files(found: Sequence[FileRange], definition: IndexDefinition) -> Colu
     if not found:
         return None
     ranges = [each.range for each in found]
-    return merge_file_ranges(ranges, definition) or make_widest_range(definition.columns[0], ranges[0].kind)
+    return expression_values.merge_file_ranges(ranges, definition) or column_ranges.make_widest_range(
+        definition.columns[0], ranges[0].kind
+    )
 
 
 def _make_range_records(
@@ -329,10 +319,10 @@ def _make_range_records(
     names = [each.name for each in files]
     folders, hashes = encode_partitions(each.partition_path for each in files), encode_file_names(names)
     keys = make_column_keys(pa.repeat(column, len(files)), folders, hashes)
-    ranges = make_statistics(names, [each.range for each in files], version)
+    ranges = column_ranges.make_statistics(names, [each.range for each in files], version)
     parts = _make_partition_keys(definition, partitions)
     stored = partitions.values()
-    statistics = make_statistics(
+    statistics = column_ranges.make_statistics(
         list(partitions), [each.range for each in stored], version, tight=[each.is_tight for each in stored]
     )
     records = [make_records(keys, COLUMN_STATS_TYPE, ranges), make_records(parts, PARTITION_STATS_TYPE, statistics)]

@@ -27,26 +27,12 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import from_texts, join_chunks, to_booleans
 from hoodie_py.errors import ConflictError
 from hoodie_py.formats.avro.schema import parse_record
+from hoodie_py.formats.indexes import keys as index_keys
+from hoodie_py.formats.indexes import ranges as column_ranges
 from hoodie_py.formats.indexes.bounds import NO_VALUES, ValueKind
 from hoodie_py.formats.indexes.definitions import COLUMN_STATS, NO_PARTITION, IndexedColumns
-from hoodie_py.formats.indexes.keys import (
-    PARTITION_STATS_TYPE,
-    encode_names,
-    encode_partitions,
-    make_column_partition_prefixes,
-    make_partition_keys,
-)
 from hoodie_py.formats.indexes.measure import find_kinds
-from hoodie_py.formats.indexes.ranges import (
-    ColumnRange,
-    make_statistics,
-    make_widest_range,
-    merge_ranges,
-    promote_range,
-    read_statistics,
-    simplify_kind,
-    simplify_range,
-)
+from hoodie_py.formats.indexes.ranges import ColumnRange
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN
 from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, RESTORE, ROLLBACK, SAVEPOINT
 from hoodie_py.options.indexes import PARTITION_STATS_GROUPS
@@ -144,14 +130,14 @@ def tighten(found: Mapping[str, ColumnRange]) -> dict[str, StoredRange]:
 def read_stored_ranges(statistics: pa.Array, version: int) -> list[StoredRange]:
     """Return the ranges in records of partitions."""
     flags = to_booleans(pc.struct_field(statistics, "isTightBound")).tolist()
-    return [StoredRange(*each) for each in zip(read_statistics(statistics, version), flags, strict=True)]
+    return [StoredRange(*each) for each in zip(column_ranges.read_statistics(statistics, version), flags, strict=True)]
 
 
 def _loosen(found: ColumnRange, stored: StoredRange | None) -> StoredRange | None:
     """Return a record that is merged with the records before it; None if that is not possible."""
     if stored is None or len({found.kind, stored.range.kind} - {NO_VALUES}) <= 1:
         return StoredRange(found, False)
-    widest = make_widest_range(found.column, found.kind)
+    widest = column_ranges.make_widest_range(found.column, found.kind)
     return None if widest is None else StoredRange(widest, True)
 
 
@@ -159,7 +145,7 @@ def _holds(there: ColumnRange, found: ColumnRange) -> bool:
     """Whether the range ``there`` includes all values of the range ``found``."""
     if len({there.kind, found.kind} - {NO_VALUES}) > 1:
         return False
-    both = merge_ranges([there, found])
+    both = column_ranges.merge_ranges([there, found])
     kept = replace(there, kind=both.kind, nulls=both.nulls, values=both.values, size=both.size)
     has_nulls = there.nulls > 0 or not found.nulls
     return replace(kept, uncompressed=both.uncompressed) == both and has_nulls
@@ -232,8 +218,8 @@ class PartitionRanges(Index):
             strict=True,
         )
         for (path, true), (_, java) in pairs:
-            parts = encode_names(indexed.names), encode_partitions([path] * len(indexed.names))
-            keys = make_partition_keys(*parts).to_pylist()
+            parts = index_keys.encode_names(indexed.names), index_keys.encode_partitions([path] * len(indexed.names))
+            keys = index_keys.make_partition_keys(*parts).to_pylist()
             found = read_ranges(view, self.partition, keys, indexed.version)
             for key, column in zip(keys, indexed.names, strict=True):
                 expected = [
@@ -264,18 +250,18 @@ def merge_parts(parts: Parts, kinds: Mapping[str, ValueKind], version: int) -> d
     """
     merged = {}
     for name, kind in kinds.items():
-        found = _merge_column(name, parts.get(name, []), simplify_kind(kind, version))
+        found = _merge_column(name, parts.get(name, []), column_ranges.simplify_kind(kind, version))
         if found is not None:
             merged[name] = found
     return merged
 
 
 def _merge_column(name: str, ranges: Sequence[ColumnRange | None], kind: ValueKind) -> ColumnRange | None:
-    promoted = [None if each is None else promote_range(each, kind) for each in ranges]
+    promoted = [None if each is None else column_ranges.promote_range(each, kind) for each in ranges]
     known = [each for each in promoted if each is not None]
     if len(known) == len(promoted) and known:
-        return merge_ranges(known)
-    return make_widest_range(name, kind)
+        return column_ranges.merge_ranges(known)
+    return column_ranges.make_widest_range(name, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,13 +340,13 @@ class _Maker:
         parts: Parts = {}
         by_file: dict[str, list[ColumnRange]] = {name: [] for name in names}
         if names:
-            prefixes = make_column_partition_prefixes(self.kinds, [path])
+            prefixes = index_keys.make_column_partition_prefixes(self.kinds, [path])
             records = self.view.read_prefixes(COLUMN_STATS, prefixes)
             statistics = join_chunks(records[STATISTICS_COLUMN])
             files = pc.struct_field(statistics, "fileName")
             kept = statistics.filter(pc.is_in(files, from_texts(sorted(names), pa.string())))
             for name, each in zip(
-                pc.struct_field(kept, "fileName").to_pylist(), read_statistics(kept, version), strict=True
+                pc.struct_field(kept, "fileName").to_pylist(), column_ranges.read_statistics(kept, version), strict=True
             ):
                 by_file[name].append(each)
         bare = [f"{path}/{name}" if path else name for name, ranges in by_file.items() if not ranges]
@@ -376,18 +362,20 @@ def add_file(parts: Parts, ranges: Sequence[ColumnRange], kinds: Mapping[str, Va
     by_column = {each.column: each for each in ranges}
     for name in kinds:
         found = by_column.get(name)
-        parts.setdefault(name, []).append(None if found is None else simplify_range(found, version))
+        parts.setdefault(name, []).append(None if found is None else column_ranges.simplify_range(found, version))
 
 
 def _make_keys(pairs: Sequence[tuple[str, str]]) -> pa.Array:
     """Return the keys of partition paths and columns."""
-    return make_partition_keys(encode_names(name for _, name in pairs), encode_partitions(path for path, _ in pairs))
+    return index_keys.make_partition_keys(
+        index_keys.encode_names(name for _, name in pairs), index_keys.encode_partitions(path for path, _ in pairs)
+    )
 
 
 def make_partition_records(found: Mapping[str, Mapping[str, StoredRange]], version: int) -> pa.Table:
     """Make the records of partitions."""
     rows = [(path, each) for path, ranges in found.items() for each in ranges.values()]
     ranges, tight = [each.range for _, each in rows], [each.is_tight for _, each in rows]
-    statistics = make_statistics([path for path, _ in rows], ranges, version, tight=tight)
+    statistics = column_ranges.make_statistics([path for path, _ in rows], ranges, version, tight=tight)
     keys = _make_keys([(path, each.range.column) for path, each in rows])
-    return make_records(keys, PARTITION_STATS_TYPE, statistics)
+    return make_records(keys, index_keys.PARTITION_STATS_TYPE, statistics)

@@ -30,16 +30,9 @@ import pyarrow.compute as pc
 from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.formats.deletes.decoder import decode_deletes
+from hoodie_py.formats.indexes import keys as index_keys
 from hoodie_py.formats.indexes.definitions import RECORD_INDEX
-from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_TYPE,
-    Numbers,
-    find_file_groups,
-    make_group_id,
-    make_locations,
-    parse_group_id,
-    read_file_ids,
-)
+from hoodie_py.formats.indexes.keys import Numbers
 from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.options.indexes import PARTITIONED_LEAST_GROUPS
@@ -50,14 +43,9 @@ from hoodie_py.table.indexes.soundness import make_lost_groups, may_have_no_grou
 from hoodie_py.table.indexes.view import MetadataView
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.table.view.visibility import GroupKey
+from hoodie_py.writer.indexes import group_changes
 from hoodie_py.writer.indexes.entry_checks import Facts
-from hoodie_py.writer.indexes.group_changes import (
-    GroupChange,
-    join_keys,
-    list_group_changes,
-    subtract,
-    take_last_of_each,
-)
+from hoodie_py.writer.indexes.group_changes import GroupChange
 from hoodie_py.writer.indexes.index import GroupPlan, Index, MetadataCommit, PartitionRecords, Portion
 from hoodie_py.writer.indexes.returning_keys import (
     KeyComparison,
@@ -92,7 +80,7 @@ class KeyChanges:
     def collect(cls, groups: Sequence[GroupKey], found: Sequence[tuple[pa.Array, pa.Array]]) -> KeyChanges:
         """Collect the new and the deleted keys of some groups."""
         numbers = (np.repeat(np.arange(len(groups)), [len(each[i]) for each in found]) for i in range(2))
-        new, gone = (join_keys([each[i] for each in found]) for i in range(2))
+        new, gone = (group_changes.join_keys([each[i] for each in found]) for i in range(2))
         return cls(tuple(groups), new, next(numbers), gone, next(numbers))
 
 
@@ -125,7 +113,7 @@ class RecordKeys(Index):
             InvalidTableError: a file id does not fit the table's index, or the index has no file groups.
         """
         changes = KeyChanges.collect((), ())
-        owners = [parse_group_id(each.file_id) for each in view.list_groups(self.partition)]
+        owners = [index_keys.parse_group_id(each.file_id) for each in view.list_groups(self.partition)]
         if not owners and not may_have_no_groups(view, self.partition):
             raise make_lost_groups(view, self.partition)
         partitioned = not owners or any(owner is not None for owner, _ in owners)
@@ -152,17 +140,17 @@ class RecordKeys(Index):
             places = [(file_slice.partition_path, file_slice.file_id)]
             records = make_records(keys, places, np.zeros(len(keys), np.int64), millis)
             first, count = groups.by_partition.get(file_slice.partition_path, (0, len(groups.file_ids)))
-            yield Portion(records, first + find_file_groups(keys, count))
+            yield Portion(records, first + index_keys.find_file_groups(keys, count))
 
     def find_owner(self, group: FileSlice) -> str | None:
         """Return the partition of the table that a file group of a partitioned index is for."""
-        return parse_group_id(group.file_id)[0]
+        return index_keys.parse_group_id(group.file_id)[0]
 
     def describe(self, source: IndexSource, rows: pa.Table, owner: str | None) -> Facts:
         """Describe each record key by its partition and file id."""
         del source
         locations = join_chunks(rows[RECORD_INDEX_COLUMN])
-        file_ids, numbers = read_file_ids(locations)
+        file_ids, numbers = index_keys.read_file_ids(locations)
         groups = from_texts(file_ids, pa.string()).take(from_numpy(numbers))
         paths = pc.fill_null(pc.struct_field(locations, "partitionName"), "")
         values = pc.binary_join_element_wise(paths, groups, "/")
@@ -177,7 +165,7 @@ def _compare_keys(change: MetadataCommit) -> KeyComparison | None:
         return compare_compaction(change, find_key_changes)
     if change.kind not in ("write", "clustering"):
         return None
-    changes = list_group_changes(change)
+    changes = group_changes.list_group_changes(change)
     if change.kind == "clustering":  # the new files have the same keys as the replaced ones
         changes = [each for each in changes if each.after is not None]
     deletes = LogDeletes(change.snapshot)
@@ -200,8 +188,8 @@ def find_key_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, pa
     """Return the keys that are new in one file group, and the keys that are gone from it."""
     touched = None if change.log is None else rows.read_log_keys(change.log)
     before = rows.read_table(change.before, touched)[KEY]
-    after = join_keys([]) if change.after is None else rows.read_table(change.after, touched)[KEY]
-    return subtract(after, before), subtract(before, after)
+    after = group_changes.join_keys([]) if change.after is None else rows.read_table(change.after, touched)[KEY]
+    return group_changes.subtract(after, before), group_changes.subtract(before, after)
 
 
 def _check_nowhere_else(
@@ -258,7 +246,7 @@ def _iterate_deleted(view: MetadataView, times: Collection[str], paths: Collecti
     """Yield the keys that instants have deleted from the record index, block by block."""
     by_commit = view.config.has_logs_named_by_commit
     for group in view.list_groups(RECORD_INDEX):
-        owner, _ = parse_group_id(group.file_id)
+        owner, _ = index_keys.parse_group_id(group.file_id)
         if owner is not None and paths is not None and owner not in paths:
             continue
         for log in group.log_files:
@@ -287,11 +275,11 @@ def settle_keys(
     """
     paths = {path: number for number, path in enumerate(dict.fromkeys(path for path, _ in changes.groups))}
     owners = np.array([paths[path] if by_partition else 0 for path, _ in changes.groups], np.int64)
-    every = join_keys([changes.deleted, changes.keys])
+    every = group_changes.join_keys([changes.deleted, changes.keys])
     codes = every.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
     if by_partition:  # a key counts once for each partition
         codes = codes * len(paths) + owners[np.concatenate([changes.deleted_numbers, changes.numbers])]
-    last = take_last_of_each(from_numpy(codes))
+    last = group_changes.take_last_of_each(from_numpy(codes))
     first_new = len(changes.deleted)
     kept, gone = last[last >= first_new] - first_new, last[last < first_new]
     return (
@@ -307,8 +295,8 @@ def make_records(keys: pa.Array, groups: Sequence[GroupKey], numbers: Numbers, m
     (``find_epoch_millis``).
     """
     paths, file_ids = [path for path, _ in groups], [file_id for _, file_id in groups]
-    kinds = from_numpy(np.full(len(keys), RECORD_INDEX_TYPE, np.int32))
-    locations = make_locations(paths, file_ids, numbers, millis[numbers], None)
+    kinds = from_numpy(np.full(len(keys), index_keys.RECORD_INDEX_TYPE, np.int32))
+    locations = index_keys.make_locations(paths, file_ids, numbers, millis[numbers], None)
     return pa.table({KEY: keys, "type": kinds, RECORD_INDEX_COLUMN: locations})
 
 
@@ -364,14 +352,14 @@ class _PartitionedIndex:
         touched = list(dict.fromkeys(path for path, _ in changes.groups))
         least = max(PARTITIONED_LEAST_GROUPS.read(self.commit.session.settings.options), 1)
         counts = {path: self.counts.get(path, least) for path in touched}
-        names = [make_group_id(number, path) for path, count in counts.items() for number in range(count)]
+        names = [index_keys.make_group_id(number, path) for path, count in counts.items() for number in range(count)]
         firsts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
         owners = np.array([touched.index(path) for path, _ in changes.groups], np.int64)
-        every = join_keys([keys, deleted])
+        every = group_changes.join_keys([keys, deleted])
         of = owners[np.concatenate([numbers, deleted_numbers])]
         group_of = np.zeros(len(every), np.int64)
         for number, path in enumerate(touched):
             at = np.flatnonzero(of == number)
-            group_of[at] = firsts[path] + find_file_groups(every.take(from_numpy(at)), counts[path])
+            group_of[at] = firsts[path] + index_keys.find_file_groups(every.take(from_numpy(at)), counts[path])
         records = _make_commit_records(self.commit, changes.groups, keys, numbers)
         return PartitionRecords(RECORD_INDEX, records, deleted, group_of, names)

@@ -10,15 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from hoodie_py.errors import UnsupportedFeatureError
-from hoodie_py.formats.indexes.definitions import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_PREFIX,
-    FILES_PARTITION,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_PREFIX,
-)
+from hoodie_py.formats.indexes import definitions
 from hoodie_py.writer.indexes.blooms import Blooms
 from hoodie_py.writer.indexes.column_ranges import ColumnRanges
 from hoodie_py.writer.indexes.expressions import Expressions
@@ -29,13 +21,16 @@ from hoodie_py.writer.indexes.record_keys import RecordKeys
 from hoodie_py.writer.indexes.secondary_keys import SecondaryKeys
 
 _INDEXES: Mapping[str, type[Index]] = {
-    FILES_PARTITION: Files,
-    COLUMN_STATS: ColumnRanges,
-    PARTITION_STATS: PartitionRanges,
-    BLOOM_FILTERS: Blooms,
-    RECORD_INDEX: RecordKeys,
+    definitions.FILES_PARTITION: Files,
+    definitions.COLUMN_STATS: ColumnRanges,
+    definitions.PARTITION_STATS: PartitionRanges,
+    definitions.BLOOM_FILTERS: Blooms,
+    definitions.RECORD_INDEX: RecordKeys,
 }
-_BY_PREFIX: Mapping[str, type[Index]] = {EXPRESSION_PREFIX: Expressions, SECONDARY_PREFIX: SecondaryKeys}
+_BY_PREFIX: Mapping[str, type[Index]] = {
+    definitions.EXPRESSION_PREFIX: Expressions,
+    definitions.SECONDARY_PREFIX: SecondaryKeys,
+}
 
 FIXED: Final = tuple(_INDEXES)
 """The partitions of which a table has at most one each; an index stands after those that it needs."""

@@ -26,24 +26,14 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.errors import InvalidTableError
+from hoodie_py.formats.indexes import keys as index_keys
 from hoodie_py.formats.indexes.definitions import find_index_version
-from hoodie_py.formats.indexes.keys import (
-    SECONDARY_INDEX_TYPE,
-    find_secondary_groups,
-    format_secondary_values,
-    make_deletion_column,
-    make_secondary_keys,
-)
 from hoodie_py.formats.indexes.record_schema import SECONDARY_INDEX_COLUMN
 from hoodie_py.table.indexes.soundness import make_lost_groups
 from hoodie_py.table.indexes.view import MetadataView, read_definitions
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.indexes.group_changes import (
-    GroupChange,
-    join_keys,
-    list_group_changes,
-    subtract,
-)
+from hoodie_py.writer.indexes import group_changes
+from hoodie_py.writer.indexes.group_changes import GroupChange
 from hoodie_py.writer.indexes.index import GroupPlan, Groups, Index, MetadataCommit, PartitionRecords, Portion
 from hoodie_py.writer.indexes.returning_keys import KeyComparison, compare_compaction, compare_write
 from hoodie_py.writer.indexes.slice_rows import KEY, VALUE, SliceRows
@@ -70,7 +60,9 @@ class SecondaryKeys(Index):
         column = find_column(change.snapshot, self.partition)
         if change.kind == "compaction":
             return replace(self, compared=compare_compaction(change, find_value_changes, column))
-        return replace(self, compared=compare_write(change, find_value_changes, list_group_changes(change), column))
+        return replace(
+            self, compared=compare_write(change, find_value_changes, group_changes.list_group_changes(change), column)
+        )
 
     def records(self, change: MetadataCommit, view: MetadataView) -> PartitionRecords:
         """Make the records of a commit.
@@ -79,16 +71,16 @@ class SecondaryKeys(Index):
             InvalidTableError: the index has lost its file groups.
         """
         if self.compared is None:
-            return PartitionRecords(self.partition, make_records(join_keys([])))
+            return PartitionRecords(self.partition, make_records(group_changes.join_keys([])))
         compared = self.compared.bring_up_to_date(change)
-        new = pc.unique(join_keys([each for each, _ in compared.found]))
-        deleted = subtract(pc.unique(join_keys([each for _, each in compared.found])), new)
+        new = pc.unique(group_changes.join_keys([each for each, _ in compared.found]))
+        deleted = group_changes.subtract(pc.unique(group_changes.join_keys([each for _, each in compared.found])), new)
         config = change.snapshot.config
         version = find_index_version(self.partition, read_definitions(change.snapshot.files, config), config.version)
         count = view.count_groups(self.partition)
         if not count:
             raise make_lost_groups(view, self.partition)
-        groups = find_secondary_groups(join_keys([new, deleted]), count, version)
+        groups = index_keys.find_secondary_groups(group_changes.join_keys([new, deleted]), count, version)
         return PartitionRecords(self.partition, make_records(new), deleted, groups)
 
     def portions(self, source: IndexSource, groups: GroupPlan) -> Iterator[Portion]:
@@ -108,7 +100,7 @@ class SecondaryKeys(Index):
     def find_groups(self, source: IndexSource, keys: pa.Array, count: int) -> Groups:
         """Return, for each key, which of ``count`` file groups a look-up reads."""
         version = 1 if source.definition is None else source.definition.version or 1
-        return find_secondary_groups(keys, count, version)
+        return index_keys.find_secondary_groups(keys, count, version)
 
 
 def find_column(snapshot: Snapshot, partition: str) -> str:
@@ -132,14 +124,14 @@ def find_value_changes(rows: SliceRows, change: GroupChange) -> tuple[pa.Array, 
     touched = None if change.log is None else rows.read_log_keys(change.log)
     before = make_index_keys(rows.read_table(change.before, touched))
     after = make_index_keys(rows.read_table(change.after, touched))
-    return subtract(after, before), subtract(before, after)
+    return group_changes.subtract(after, before), group_changes.subtract(before, after)
 
 
 def make_index_keys(rows: pa.Table) -> pa.Array:
     """Return the index's keys of rows with the columns ``key`` and ``value``."""
-    return join_keys(
+    return group_changes.join_keys(
         [
-            make_secondary_keys(format_secondary_values(batch.column(VALUE)), batch.column(KEY))
+            index_keys.make_secondary_keys(index_keys.format_secondary_values(batch.column(VALUE)), batch.column(KEY))
             for batch in rows.to_batches()
         ]
     )
@@ -147,6 +139,6 @@ def make_index_keys(rows: pa.Table) -> pa.Array:
 
 def make_records(keys: pa.Array) -> pa.Table:
     """Make the records of the index's keys."""
-    kinds = from_numpy(np.full(len(keys), SECONDARY_INDEX_TYPE, np.int32))
-    flags = make_deletion_column(np.zeros(len(keys), np.bool_))
+    kinds = from_numpy(np.full(len(keys), index_keys.SECONDARY_INDEX_TYPE, np.int32))
+    flags = index_keys.make_deletion_column(np.zeros(len(keys), np.bool_))
     return pa.table({KEY: keys, "type": kinds, SECONDARY_INDEX_COLUMN: flags})

@@ -31,8 +31,7 @@ from hoodie_py.options import write as write_keys
 from hoodie_py.reader.record.record_key import format_key_values
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.keygen.partition_types import find_partition_types
-from hoodie_py.writer.keygen.time_pattern import LAST_MILLI, UTC_MILLIS
-from hoodie_py.writer.keygen.timestamp import PartitionTime
+from hoodie_py.writer.keygen.timestamp import LAST_MILLI, UTC_MILLIS, PartitionTime
 from hoodie_py.writer.row_errors import refuse_rows
 
 _NULL, _EMPTY = "__null__", "__empty__"

@@ -4,19 +4,24 @@ A writer rewrites ``.hoodie/.heartbeat/<instant>`` at every interval. Another wr
 judges by the age of this file. It cannot judge by a lock, because the two may use different locks. A writer that leaves
 its instant pending leaves the file, too.
 
-Java looks at the age only. Here the content names the writer's process. So a writer notices that another one took over
-its instant, and a dead process of this machine is recognised at once. Unlike Java, this package spares an instant
-without a file while its writer may just have begun, and an instant that a Flink job writes to.
+Java looks at the age only. Here the content names the writer's process (``ProcessIdentity``). So a writer notices that
+another one took over its instant, and a dead process of this machine is recognised at once. Unlike Java, this package
+spares an instant without a file while its writer may just have begun, and an instant that a Flink job writes to.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -28,16 +33,21 @@ from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options import write as write_keys
 from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.lock import HeldLock
-from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
 
 LEFT_FOR_JAVA = b"This write had failed when a later one completed.\n"
 """Content of a heartbeat file that another writer left for a failed write: see ``leave_heartbeats``."""
 ENDED = b"The writer of this instant ended and left it pending.\n"
+_AT_WORK: set[bytes] = set()  # contents of the heartbeats that this process keeps
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+_LARGEST_NUMBER = 2**31
+_START_FIELD = 19  # index of the start time among the fields after the name in /proc/<number>/stat
+_ENDED_STATES = frozenset("ZX")
 
 _LONGEST = 2048
-_AT_WORK: set[bytes] = set()  # contents of the heartbeats that this process keeps
 
 
 class Heartbeat:
@@ -295,3 +305,85 @@ def _read_times(options: Mapping[str, str]) -> tuple[float, float]:
     """Return interval and tolerance in seconds."""
     interval = write_keys.HEARTBEAT_INTERVAL_MS.read(options) / 1000
     return interval, interval * write_keys.HEARTBEAT_MISSES.read(options)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Identifies a process, so that another process can know for certain that it has ended.
+
+    On Linux the boot id, the namespace of process numbers, the number, and the start time identify a process. If one of
+    these is unknown, or belongs to another machine, nothing is certain, and the process does not count as ended.
+
+    Attributes:
+        host: name of its machine or container.
+        boot: boot id of the kernel; "" if unknown.
+        namespace: the namespace of its process number.
+        number: process id.
+        began: start time in clock ticks since the boot.
+    """
+
+    host: str
+    boot: str
+    namespace: str
+    number: int
+    began: int
+
+    @classmethod
+    def read_own(cls) -> ProcessIdentity:
+        """Return the identity of this process."""
+        boot = namespace = ""
+        with suppress(OSError):
+            boot, namespace = _BOOT_ID.read_text().strip(), str(_NAMESPACE.readlink())
+        number = os.getpid()
+        state = _read_state(number)
+        return cls(socket.gethostname(), boot if state else "", namespace, number, state[1] if state else 0)
+
+    def to_bytes(self, token: str) -> bytes:
+        """Encode, with a token that differs for each use by one process."""
+        return json.dumps({**asdict(self), "token": token}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ProcessIdentity | None:
+        """Parse; None if the bytes are something else."""
+        try:
+            found = json.loads(data) if len(data) <= _LONGEST else None
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        host, boot, namespace = (found.get(name) for name in ("host", "boot", "namespace"))
+        number, began = found.get("number"), found.get("began")
+        if not isinstance(host, str) or not isinstance(boot, str) or not isinstance(namespace, str):
+            return None
+        if type(number) is not int or type(began) is not int or not 0 < number < _LARGEST_NUMBER:
+            return None
+        return cls(host, boot, namespace, number, began)
+
+    def has_ended(self) -> bool:
+        """Whether this process has certainly ended."""
+        here = ProcessIdentity.read_own()
+        if not self.boot or (self.host, self.boot, self.namespace) != (here.host, here.boot, here.namespace):
+            return False
+        try:
+            os.kill(self.number, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # the process exists and belongs to another user
+            pass
+        # The number exists, but may belong to a later process: only the start time shows that.
+        state = _read_state(self.number)
+        return state is not None and (state[0] in _ENDED_STATES or state[1] != self.began)
+
+
+def _read_state(number: int) -> tuple[str, int] | None:
+    """Return a process's state and start time; None if the system does not show them."""
+    try:
+        process = Path(f"/proc/{number}")
+        fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        threads = len(list((process / "task").iterdir()))
+    except OSError:
+        return None
+    if len(fields) <= _START_FIELD or not fields[_START_FIELD].isdigit():
+        return None
+    # A process whose main thread has ended looks like a zombie while other threads go on.
+    return ("R" if threads > 1 else fields[0]), int(fields[_START_FIELD])

@@ -18,15 +18,8 @@ from dataclasses import replace
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import list_named_folders
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
-from hoodie_py.formats.timeline.instants import (
-    COMMIT,
-    COMPACTION,
-    LOG_COMPACTION,
-    REQUESTED,
-    RESTORE,
-    SAVEPOINT,
-    Instant,
-)
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.plans import RolledBackInstant
 from hoodie_py.formats.timeline.savepoints import RestorePlan
 from hoodie_py.table.snapshot import Snapshot
@@ -39,7 +32,7 @@ from hoodie_py.writer.transaction.pending import is_clustering
 
 def find_pending_restore(snapshot: Snapshot) -> Instant | None:
     """Return the restore that has begun and has not completed, or None."""
-    return snapshot.timeline.select_pending().select_actions(RESTORE).last
+    return snapshot.timeline.select_pending().select_actions(kinds.RESTORE).last
 
 
 def read_plan(snapshot: Snapshot, pending: Instant) -> RestorePlan:
@@ -49,7 +42,7 @@ def read_plan(snapshot: Snapshot, pending: Instant) -> RestorePlan:
         InvalidTableError: the plan is gone.
         CorruptFileError: the plan is damaged.
     """
-    requested = replace(pending, state=REQUESTED)
+    requested = replace(pending, state=kinds.REQUESTED)
     return snapshot.timeline.read_instant_file(requested, RestorePlan.from_bytes)
 
 
@@ -61,7 +54,7 @@ def find_savepoint_of(snapshot: Snapshot, pending: Instant, plan: RestorePlan) -
     if plan.savepoint is not None:
         return plan.savepoint
     oldest = plan.instants[-1].time if plan.instants else pending.request_time
-    saved = snapshot.timeline.select_completed().select_actions(SAVEPOINT)
+    saved = snapshot.timeline.select_completed().select_actions(kinds.SAVEPOINT)
     return max((each.request_time for each in saved if each.request_time < oldest), default=None)
 
 
@@ -109,11 +102,11 @@ def _list_later(snapshot: Snapshot, instant: str) -> list[Instant]:
     for each in timeline:
         if not each.is_write or each == saved:
             continue
-        if each.action == COMPACTION or (by_request and each.action == COMMIT and each.is_completed):
+        if each.action == kinds.COMPACTION or (by_request and each.action == kinds.COMMIT and each.is_completed):
             after = each.request_time > instant
         elif each.is_completed:
             after = (each.completion_time or "", each.request_time) > (saved.completion_time or "", instant)
-        elif each.action == LOG_COMPACTION or is_clustering(snapshot, each):
+        elif each.action == kinds.LOG_COMPACTION or is_clustering(snapshot, each):
             after = each.request_time > instant
         else:
             after = True
@@ -124,20 +117,20 @@ def _list_later(snapshot: Snapshot, instant: str) -> list[Instant]:
 
 def _sort_newest_first(instants: Iterable[Instant]) -> list[Instant]:
     """Sort by completion, pending writes first; compactions by request, as later log files may carry their instant."""
-    pending = [each for each in instants if not each.is_completed and each.action != COMPACTION]
-    others = [each for each in instants if each.is_completed or each.action == COMPACTION]
+    pending = [each for each in instants if not each.is_completed and each.action != kinds.COMPACTION]
+    others = [each for each in instants if each.is_completed or each.action == kinds.COMPACTION]
     pending.sort(key=lambda each: each.request_time, reverse=True)
     others.sort(key=lambda each: (_get_time(each), each.request_time), reverse=True)
     return [*pending, *others]
 
 
 def _get_time(instant: Instant) -> str:
-    return instant.request_time if instant.action in (COMPACTION, COMMIT) else instant.completion_time or ""
+    return instant.request_time if instant.action in (kinds.COMPACTION, kinds.COMMIT) else instant.completion_time or ""
 
 
 def _check_savepoints(snapshot: Snapshot, instant: str, undone: Iterable[Instant]) -> None:
     times = {each.request_time for each in undone}
-    saved = snapshot.timeline.select_actions(SAVEPOINT)
+    saved = snapshot.timeline.select_actions(kinds.SAVEPOINT)
     beyond = [each.request_time for each in saved if each.request_time in times]
     if beyond:
         raise InvalidQueryError(

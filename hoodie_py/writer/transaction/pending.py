@@ -10,17 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hoodie_py.errors import FileMissingError, HoodieError, InvalidTableError, StorageError
-from hoodie_py.formats.timeline.instants import (
-    CLUSTERING,
-    COMPACTION,
-    LOG_COMPACTION,
-    REPLACE_COMMIT,
-    REQUESTED,
-    ROLLBACK,
-    Instant,
-    locate_instant,
-    locate_requested,
-)
+from hoodie_py.formats.timeline import instants
+from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.plans import RollbackMetadata, RollbackPlan
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
@@ -72,15 +63,17 @@ class PendingRollback:
 def list_pending_writes(snapshot: Snapshot) -> list[Instant]:
     """Return the writes that have not completed, oldest first: no compactions, no clusterings."""
     pending = snapshot.timeline.select_pending()
-    written = [each for each in pending if each.is_write and each.action not in (COMPACTION, LOG_COMPACTION)]
+    written = [
+        each for each in pending if each.is_write and each.action not in (instants.COMPACTION, instants.LOG_COMPACTION)
+    ]
     return [each for each in written if not is_clustering(snapshot, each)]
 
 
 def is_clustering(snapshot: Snapshot, pending: Instant) -> bool:
     """Whether a pending instant is a clustering. Up to table version 6 only its plan shows that."""
-    if pending.action == REPLACE_COMMIT:
+    if pending.action == instants.REPLACE_COMMIT:
         return snapshot.timeline.read_replace_plan(pending).is_clustering
-    return pending.action == CLUSTERING
+    return pending.action == instants.CLUSTERING
 
 
 def iterate_pending_clusterings(snapshot: Snapshot) -> Iterator[tuple[Instant, frozenset[GroupKey]]]:
@@ -109,7 +102,7 @@ def list_rollbacks_of(snapshot: Snapshot, time: str) -> list[Instant]:
     Raises:
         CorruptFileError: a rollback's file is damaged.
     """
-    later = (each for each in snapshot.timeline.select_actions(ROLLBACK) if each.request_time > time)
+    later = (each for each in snapshot.timeline.select_actions(instants.ROLLBACK) if each.request_time > time)
     return [each for each in later if time in _read_targets(snapshot, each)]
 
 
@@ -119,7 +112,7 @@ def list_rolled_back(snapshot: Snapshot) -> list[str]:
     Raises:
         CorruptFileError: a rollback's file is damaged.
     """
-    done = snapshot.timeline.select_actions(ROLLBACK).select_completed()
+    done = snapshot.timeline.select_actions(instants.ROLLBACK).select_completed()
     return sorted({time for each in done for time in _read_targets(snapshot, each)})
 
 
@@ -130,19 +123,19 @@ def list_pending_rollbacks(snapshot: Snapshot) -> list[PendingRollback]:
         InvalidTableError: an inflight rollback has no plan, or its plan names no instant.
         CorruptFileError: a plan is damaged.
     """
-    begun = snapshot.timeline.select_pending().select_actions(ROLLBACK)
+    begun = snapshot.timeline.select_pending().select_actions(instants.ROLLBACK)
     return [PendingRollback(each, _read_plan(snapshot, each)) for each in begun]
 
 
 def _read_plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     """Read a plan; None if it cannot be read and the rollback is not inflight yet. Java ignores such a plan as well."""
-    path = locate_requested(snapshot.config, rollback)
+    path = instants.locate_requested(snapshot.config, rollback)
     try:
         plan = RollbackPlan.from_bytes(read_bounded(snapshot.files, path))
         if plan.instant is None or not (plan.instant.time.isascii() and plan.instant.time.isdigit()):
             raise InvalidTableError("A rollback plan names no instant.")
     except FileMissingError as error:
-        if rollback.state == REQUESTED:
+        if rollback.state == instants.REQUESTED:
             return None
         raise InvalidTableError(
             "An inflight rollback has no plan.", path=path, instant=rollback.request_time
@@ -150,7 +143,7 @@ def _read_plan(snapshot: Snapshot, rollback: Instant) -> RollbackPlan | None:
     except StorageError:
         raise
     except HoodieError as error:
-        if rollback.state == REQUESTED:
+        if rollback.state == instants.REQUESTED:
             return None
         raise error.locate(path=path, instant=rollback.request_time) from error.__cause__
     return plan
@@ -160,7 +153,7 @@ def _read_targets(snapshot: Snapshot, rollback: Instant) -> tuple[str, ...]:
     if not rollback.is_completed:
         plan = _read_plan(snapshot, rollback)
         return () if plan is None or plan.instant is None else (plan.instant.time,)
-    path = locate_instant(snapshot.config, rollback)
+    path = instants.locate_instant(snapshot.config, rollback)
     try:
         return RollbackMetadata.from_bytes(read_bounded(snapshot.files, path)).commits_rolled_back
     except HoodieError as error:

@@ -1,7 +1,7 @@
 """Bring a table to another version (Hudi ``UpgradeDowngrade``).
 
 1. The steps are planned, and features that a version cannot hold are refused, before anything is written.
-2. Failed writes are rolled back, and log files compacted.
+2. The table is settled: failed writes are rolled back, and log files compacted.
 3. Under the table's lock, step by step: indexes that do not stay are dropped; the metadata table moves, then the
    timeline, into folders where they do not count yet; then the properties change in one step, and the old files are
    removed.
@@ -14,24 +14,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TIMELINE_LAYOUT, WRITABLE_VERSIONS, TableConfig
+from hoodie_py.formats.timeline.instants import CLEAN, INDEXING, INFLIGHT, RESTORE, ROLLBACK
 from hoodie_py.options.write import COMPLEX_KEY_CHECK
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
+from hoodie_py.writer.commit.stale_plans import run_or_take_back
+from hoodie_py.writer.lock.heartbeat import is_alive, read_life
 from hoodie_py.writer.lock.lock import HeldLock
+from hoodie_py.writer.rollback.recovery import undo_failed_writes
+from hoodie_py.writer.services.compaction import Compaction
+from hoodie_py.writer.services.log_compaction import LogCompaction
+from hoodie_py.writer.settings import PlanSettings
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.table_properties import change_properties
-from hoodie_py.writer.transaction.pending import list_pending_writes
+from hoodie_py.writer.transaction.pending import list_pending_rollbacks, list_pending_writes
 from hoodie_py.writer.transaction.run_guard import forget_finished
 from hoodie_py.writer.upgrade import eight_to_nine, eight_to_six, metadata, nine_to_eight, six_to_eight, up_to_six
-from hoodie_py.writer.upgrade.prepare import check_settled, count_logs, needs_rollback, settle_table
 from hoodie_py.writer.upgrade.step import Facts, Step, apply_changes, check_key_generator
 from hoodie_py.writer.upgrade.timeline_move import TimelineMove, list_leftovers, list_states
 
@@ -39,6 +45,8 @@ _UP: dict[int, ModuleType] = {**dict.fromkeys(range(1, 6), up_to_six), 6: six_to
 _FIRST = 6  # versions below it are not written here
 _DOWN: dict[int, ModuleType] = {9: nine_to_eight, 8: eight_to_six}
 _ATTEMPTS = 3
+
+_STRATEGY = "UnBoundedCompactionStrategy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +252,9 @@ def _describe(snapshot: Snapshot, steps: list[Step]) -> Iterator[str]:
 
 def _describe_settling(snapshot: Snapshot) -> Iterator[str]:
     pending = list_pending_writes(snapshot)
-    if needs_rollback(snapshot):
+    if _needs_rollback(snapshot):
         yield f"Roll back {len(pending)} failed writes."
-    logs = count_logs(snapshot)
+    logs = _count_logs(snapshot)
     if logs:
         yield f"Compact {logs} log files."
 
@@ -261,3 +269,75 @@ def _describe_step(step: Step, copied: int) -> Iterator[str]:
     yield f"Set {', '.join(there)}."
     if gone:
         yield f"Remove {', '.join(gone)}."
+
+
+def settle_table(session: WriteSession, merger: Merger | None = None) -> Snapshot:
+    """Roll failed writes back and compact all file groups that may be compacted; return the table after that.
+
+    All log files are merged into base files, so that no log is read by the rules of another version. Pending
+    compactions are run. Pending clusterings stay, with the logs of their file groups (Hudi
+    ``UpgradeDowngradeUtils.rollbackFailedWritesAndCompact``).
+
+    Raises:
+        HoodieError: as a rollback and a compaction.
+    """
+    snapshot = session.look()
+    if _needs_rollback(snapshot):
+        snapshot = undo_failed_writes(session)
+    if not snapshot.config.is_merge_on_read:
+        return snapshot
+    for each in snapshot.timeline.select_pending_log_compactions():
+        LogCompaction().run(session, each.request_time)
+    for each in session.look().timeline.select_pending_compactions():
+        run_or_take_back(session, each.request_time, merger=merger)
+    snapshot = session.look()
+    if _count_logs(snapshot):
+        unbounded = replace(session, settings=replace(session.settings, plan=PlanSettings(strategies=(_STRATEGY,))))
+        instant = Compaction().schedule(unbounded)
+        if instant is not None:
+            Compaction().run(session, instant, merger=merger)
+    return session.look()
+
+
+def _needs_rollback(snapshot: Snapshot) -> bool:
+    """Whether there are incomplete or partly rolled back writes."""
+    undone = snapshot.timeline.undone
+    return bool(undone or list_pending_writes(snapshot) or list_pending_rollbacks(snapshot))
+
+
+def _count_logs(snapshot: Snapshot) -> int:
+    """Return the number of log files in the newest slices."""
+    if not snapshot.config.is_merge_on_read:
+        return 0
+    return sum(len(each.log_files) for each in snapshot.view.list_slices())
+
+
+def check_settled(session: WriteSession, snapshot: Snapshot) -> None:
+    """Refuse to go on beside other work on the table. The caller holds the table's lock.
+
+    Raises:
+        ConflictError: names the instant.
+    """
+    timeline = snapshot.timeline
+    pending = list_pending_writes(snapshot)
+    blocking = timeline.select_pending().select_actions(INDEXING, RESTORE).instants
+    for each in (*pending, *blocking):
+        raise ConflictError(
+            "The version of a table cannot change while an instant is pending.",
+            hint="Let its writer finish, or roll it back; finish a restore, or a build of an index.",
+            action=each.action,
+            instant=each.request_time,
+        )
+    for each in timeline.select_pending().select_actions(CLEAN, ROLLBACK):
+        # A running one writes to the metadata table what it prepared for the old version. A dead one is finished later.
+        if each.state == INFLIGHT and is_alive(session.files, each.request_time, session.settings.options):
+            raise ConflictError(f"A {each.action} is running.", hint="Let it finish.", instant=each.request_time)
+    for each in timeline.select_pending():
+        if each.state == INFLIGHT and each.is_write:
+            path = session.open_timeline(snapshot).locate(each)
+            if not read_life(session.files, each.request_time, path, session.settings.options).is_over:
+                raise ConflictError(
+                    f"A {each.action} is running, or was a short time ago.",
+                    hint="Let it finish.",
+                    instant=each.request_time,
+                )

@@ -1,4 +1,5 @@
-"""Move a timeline from one layout to the other (Hudi ``SevenToEightUpgradeHandler``, ``EightToSevenDowngradeHandler``).
+"""Move a timeline and its archive from one layout to the other (Hudi ``SevenToEightUpgradeHandler``,
+``EightToSevenDowngradeHandler``).
 
 Hudi moves file by file, so that a reader meanwhile, or after a run that died, sees half a timeline. Here all files are
 first copied into the folder of the other layout, where nothing counts yet. Then the table's properties name the other
@@ -14,7 +15,7 @@ instants. Their times mean nothing then, and the request times count.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,25 +25,27 @@ from functools import partial
 from hoodie_py.errors import locate_errors
 from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.timeline import archive
+from hoodie_py.formats.timeline import instants as kinds
+from hoodie_py.formats.timeline.archive import ArchivedInstant
+from hoodie_py.formats.timeline.archive_entries import make_archived_instants, make_entries
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import (
-    CLUSTERING,
-    COMMIT,
-    DELTA_COMMIT,
-    REPLACE_COMMIT,
-    Instant,
-    parse_instant_name,
-)
+from hoodie_py.formats.timeline.instants import Instant, parse_instant_name
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.table.bounded import read_bounded
+from hoodie_py.table.timeline.archive import load_history
 from hoodie_py.table.timeline.time_travel import format_instant
-from hoodie_py.writer.create.create import PLACEHOLDER
+from hoodie_py.writer.archival.active_files import ActiveTimeline
+from hoodie_py.writer.archival.archive_logs import LogArchive
+from hoodie_py.writer.archival.history import HistoryArchive
+from hoodie_py.writer.create import PLACEHOLDER
 from hoodie_py.writer.settings import ArchivalSettings
-from hoodie_py.writer.upgrade.archive_move import move_archive, remove_archive
 
 _THREADS = 16
 _BEFORE_ALL = "00000001"  # the instants of bootstraps, and of partitions of the metadata table, are no times
 _FORMAT = "%Y%m%d%H%M%S"
+
+_AT_ONCE = 100  # instants whose contents are in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +73,14 @@ class TimelineMove:
         """
         self.ensure_held()
         remove_instants(self.files, self.after)
-        remove_archive(self.files, self.after)
+        _remove_archive(self.files, self.after)
         states = list_states(self.files, self.before)
         upward = self.before.timeline_layout == 1
         times = choose_completion_times(states, self.zone, self.before.is_merge_on_read) if upward else {}
         self.ensure_held()
         with ThreadPoolExecutor(_THREADS, "hoodie-upgrade") as pool:
             list(pool.map(partial(self._copy_state, times), states))
-        move_archive(self.files, self.before, self.after, self.settings, self.zone, self.ensure_held)
+        _move_archive(self.files, self.before, self.after, self.settings, self.zone, self.ensure_held)
         if self.after.timeline_layout > 1:
             self.files.put(f"{self.after.find_history_folder()}/{PLACEHOLDER}", b"")
         self.ensure_held()
@@ -134,7 +137,7 @@ def rename(instant: Instant, layout: int, completion_time: str | None) -> Instan
     """Return an instant with the name of its file in the other layout."""
     if instant.is_completed:
         return instant if layout == 1 else replace(instant, completion_time=completion_time)
-    action = {CLUSTERING: REPLACE_COMMIT} if layout == 1 else {REPLACE_COMMIT: CLUSTERING}
+    action = {kinds.CLUSTERING: kinds.REPLACE_COMMIT} if layout == 1 else {kinds.REPLACE_COMMIT: kinds.CLUSTERING}
     return replace(instant, action=action.get(instant.action, instant.action))
 
 
@@ -144,8 +147,8 @@ def convert_content(content: bytes, instant: Instant, layout: int) -> bytes:
     Raises:
         CorruptFileError: it is damaged.
     """
-    replaces = instant.action == REPLACE_COMMIT and instant.is_completed
-    if not content or not (replaces or instant.action in (COMMIT, DELTA_COMMIT)):
+    replaces = instant.action == kinds.REPLACE_COMMIT and instant.is_completed
+    if not content or not (replaces or instant.action in (kinds.COMMIT, kinds.DELTA_COMMIT)):
         return content
     return write_commit_metadata(CommitMetadata.from_bytes(content), layout, replace=replaces)
 
@@ -163,7 +166,7 @@ def choose_completion_times(states: Sequence[tuple[FileInfo, Instant]], zone: tz
     moved = [info.name for info, instant in completed if _BEFORE_ALL < instant.request_time < first]
     if len(moved) > 1:  # a file that was not copied is older than the next instant
         written |= dict.fromkeys(moved)
-    compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == COMMIT)
+    compactions = sorted(each.request_time for _, each in completed if has_logs and each.action == kinds.COMMIT)
     found = {}
     for info, instant in completed:
         after = next((time for time in compactions if time > instant.request_time), None)
@@ -180,3 +183,85 @@ def list_leftovers(files: TableFiles, config: TableConfig) -> list[str]:
     """Return the paths of files of instants that a killed run left in the folder of the layout that does not count."""
     other = replace(config, timeline_layout=3 - config.timeline_layout)
     return [info.path for info, _ in list_states(files, other)]
+
+
+def _move_archive(
+    files: TableFiles,
+    before: TableConfig,
+    after: TableConfig,
+    settings: ArchivalSettings,
+    zone: tzinfo,
+    ensure_held: Callable[[], None],
+) -> None:
+    """Write the archive of one layout in the form of the other, where it does not count yet.
+
+    Layout 1 has archive files, layout 2 a history. The old archive stays where it is, as in Hudi: nothing reads it any
+    more, and the next move to its layout removes it.
+
+    Raises:
+        CorruptFileError: a file of the archive is damaged.
+        StorageError: the store refused.
+    """
+    timeline = ActiveTimeline(files, after, frozenset(), zone)
+    if after.timeline_layout > 1:
+        history = HistoryArchive(timeline, settings, ensure_held)
+        for some in _iterate_logs(files, before):
+            history.add_instants(some)
+            history.tidy()
+        return
+    logs = LogArchive(timeline, settings.block_records, ensure_held)
+    for some in _iterate_history(files, before):
+        with locate_errors(path=before.find_history_folder()):
+            entries = list(make_entries(some))
+        logs.add_entries(entries)
+
+
+def _remove_archive(files: TableFiles, config: TableConfig) -> None:
+    """Remove an archive that does not count, left by a killed run or by a table that returns to a layout."""
+    folder = config.find_history_folder()
+    for info in files.list_or_empty(folder):
+        if not info.is_dir and _is_of_archive(info.name, config.timeline_layout):
+            files.delete_with_checksum(info.path)
+
+
+def _is_of_archive(name: str, layout: int) -> bool:
+    if layout == 1:
+        return archive.parse_archive_file_name(name) is not None
+    known = archive.parse_history_file_name(name) is not None or archive.parse_manifest_name(name) is not None
+    return known or name == archive.VERSION_FILE
+
+
+def _iterate_logs(files: TableFiles, config: TableConfig) -> Iterator[list[ArchivedInstant]]:
+    """Yield the instants of archive files in chunks, oldest first; of two entries of an instant only the first."""
+    folder = config.find_history_folder()
+    numbered = []
+    for info in files.list_or_empty(folder):
+        number = None if info.is_dir else archive.parse_archive_file_name(info.name)
+        if number is not None:
+            numbered.append((number, info.path))
+    seen: set[tuple[str, str]] = set()
+    for _, path in sorted(numbered):
+        with locate_errors(path=path):
+            found = make_archived_instants(archive.iterate_archive_entries(read_bounded(files, path, "archive_bytes")))
+        new = [each for each in found if (each.request_time, each.action) not in seen]
+        seen.update((each.request_time, each.action) for each in new)
+        yield from _split(new)
+
+
+def _iterate_history(files: TableFiles, config: TableConfig) -> Iterator[list[ArchivedInstant]]:
+    folder = config.find_history_folder()
+    seen: set[tuple[str, str]] = set()
+    for each in sorted(load_history(files, folder).files, key=lambda file: file.min_time):
+        path = f"{folder}/{each.name}"
+        with locate_errors(path=path):
+            found = archive.parse_history_parquet(read_bounded(files, path, "archive_bytes"))
+        new = sorted(
+            (one for one in found if (one.request_time, one.action) not in seen), key=lambda one: one.request_time
+        )
+        seen.update((one.request_time, one.action) for one in new)
+        yield from _split(new)
+
+
+def _split(instants: list[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:
+    for start in range(0, len(instants), _AT_ONCE):
+        yield instants[start : start + _AT_ONCE]

@@ -291,7 +291,7 @@ def test_tasks_stay_small_for_ranges_of_many_commits(tmp_path: Path) -> None:
     import pickle
 
     from hoodie_py.reader.file_slice import InstantRange
-    from hoodie_py.table.incremental.row_range import make_row_filter
+    from hoodie_py.table.incremental.range_task import make_row_filter
 
     every = tuple(f"2026112510{number:08d}" for number in range(1500))
     table = make(tmp_path / "t")

@@ -74,7 +74,7 @@ def test_the_history_of_a_record_has_its_base_row(corpus: Callable[[str], Path],
 @pytest.mark.parametrize("name", TABLES)
 def test_without_a_schema_in_commits_the_newest_file_has_it(tmp_path: Path, name: str) -> None:
     table = HoodieTable.open(unpack(name, tmp_path))
-    from hoodie_py.table.schema.data_files import read_file_schema
+    from hoodie_py.table.schema.resolver import read_file_schema
 
     base = next(each.base_file for each in table.file_slices() if each.base_file is not None)
     schema = read_file_schema(table._snapshot.files, base.path)

@@ -15,8 +15,7 @@ import pytest
 from hoodie_py.errors import CorruptFileError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS
-from hoodie_py.table.schema.data_files import read_file_schema
-from hoodie_py.table.schema.resolver import resolve_schema
+from hoodie_py.table.schema.resolver import read_file_schema, resolve_schema
 from tests.corpus import corpus_names
 from tests.table.tables import make_table, open_view
 

@@ -12,7 +12,7 @@ from hoodie_py.errors import ConflictError
 from hoodie_py.formats.timeline.plans import RollbackMetadata
 from hoodie_py.formats.timeline.writers import write_rollback_metadata
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.archival import late_files
+from hoodie_py.writer.archival import archive
 from tests.writer.archival.test_archive import QUICK, SOON
 from tests.writer.clean_tables import Names, at
 from tests.writer.written_tables import Kind, row
@@ -73,7 +73,7 @@ def test_files_of_completed_instants_stay_whatever_rollbacks_say(
     base = kind.create(tmp_path / "table")
     options = {**SOON, "hoodie.compact.inline": str(kind.merge_on_read).lower()}
     times: list[str] = []
-    monkeypatch.setattr(late_files, "list_rolled_back", lambda _: sorted(times))
+    monkeypatch.setattr(archive, "list_rolled_back", lambda _: sorted(times))
     for ts in range(8):
         HoodieTable.open(base).upsert([row(number, ts) for number in range(4)], options)
         times += [each.request_time for each in HoodieTable.open(base).timeline]
@@ -94,9 +94,9 @@ def test_only_files_that_the_archival_makes_count_go(version: int, tmp_path: Pat
         names.done(number + 6, "rollback", write_rollback_metadata(undone, f"file://{names.root}"))
     now = names.snapshot()
     writes = now.timeline.select_writes().instants
-    assert late_files.remove_late_files(now, (), lambda: None) == []
-    assert late_files.remove_late_files(now, writes[1:], lambda: None) == []
-    assert late_files.remove_late_files(now, writes[:1], lambda: None) == [paths[3]]
+    assert archive.remove_late_files(now, (), lambda: None) == []
+    assert archive.remove_late_files(now, writes[1:], lambda: None) == []
+    assert archive.remove_late_files(now, writes[:1], lambda: None) == [paths[3]]
     assert names.files() == {paths[1], paths[5]}
 
 
@@ -116,8 +116,8 @@ def test_the_lock_is_looked_at_between_listing_and_removal(
         raise ConflictError("The table's lock was lost while it was needed.")
 
     with pytest.raises(ConflictError):
-        late_files.remove_late_files(now, leaving, lost)
+        archive.remove_late_files(now, leaving, lost)
     assert all(path.exists() for path in late)
-    removed = late_files.remove_late_files(now, leaving, lambda: None)
+    removed = archive.remove_late_files(now, leaving, lambda: None)
     assert sorted(removed) == sorted(path.relative_to(base).as_posix() for path in late)
     assert not any(path.exists() for path in late)

@@ -1,4 +1,4 @@
-"""New records become a base file that readers of every kind take."""
+"""New records become a base file, or come below the rows of one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie_py.errors import InvalidTableError
+from hoodie_py import HoodieTable
+from hoodie_py.errors import FileMissingError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.handles.create import InsertTask
-from tests.writer.written_tables import Kind, begun, records, row
+from hoodie_py.writer.handles.create import ExtendTask, InsertTask
+from tests.writer.compaction_tables import QUICK
+from tests.writer.written_tables import KINDS, Kind, begun, records, row
 
 INSTANT = "20260101000000001"
 
@@ -50,4 +52,51 @@ def test_a_value_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
     given = type(given)(given.rows.drop_columns(["ts"]), given.keys, given.partition_paths)
     with pytest.raises(InvalidTableError):
         task(tmp_path).run([given])
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+LATE_INSTANT = "29990101000000001"
+
+
+def extend_task(base: Path, kind: Kind) -> ExtendTask:
+    HoodieTable.open(kind.create(base)).insert([row(0), row(2)], options=QUICK)
+    snapshot = open_snapshot(TableFiles.open(base))
+    facts = begun(snapshot, LATE_INSTANT, "deltacommit" if kind.merge_on_read else "commit")
+    [old] = snapshot.view.list_slices()
+    return ExtendTask(facts, 2, old, snapshot.read_info(old).as_stored(facts.schema.arrow, facts.schema.defaults))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_new_rows_come_below_the_old_ones(tmp_path: Path, kind: Kind) -> None:
+    extending = extend_task(tmp_path, kind)
+    base = extending.file_slice.base_file
+    assert base is not None
+    before = pq.read_table(tmp_path / base.path, partitioning=None).to_pylist()
+    parts = (records([row(i, 9, "new") for i in some], partitioned=kind.partitioned) for some in ((2, 4), (6,)))
+    result = extending.run(parts)
+    after = pq.read_table(tmp_path / result.path, partitioning=None).to_pylist()
+    name = result.path.rpartition("/")[2]
+    assert after[:2] == [{**each, "_hoodie_file_name": name} for each in before]
+    assert [(each["id"], each["name"]) for each in after[2:]] == [("k2", "new"), ("k4", "new"), ("k6", "new")]
+    assert [each["_hoodie_commit_seqno"] for each in after[2:]] == [f"{LATE_INSTANT}_2_{i}" for i in range(3)]
+    assert {each["_hoodie_commit_time"] for each in after[2:]} == {LATE_INSTANT}
+    stat = result.stat
+    assert (stat.num_writes, stat.num_inserts, stat.num_update_writes, stat.num_deletes) == (5, 3, 0, 0)
+    assert (stat.file_id, stat.prev_commit, stat.prev_base_file) == (base.file_id, base.instant, base.name)
+    assert stat.file_size_in_bytes == (tmp_path / result.path).stat().st_size
+    assert result.bytes_read == base.size
+    markers = {each.name for each in (tmp_path / ".hoodie/.temp").rglob("*.marker.*")}
+    assert markers == {f"{name}.marker.MERGE"}, "who undoes the write deletes the file"
+
+
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
+    extending = extend_task(tmp_path, Kind(9, True))
+    base = extending.file_slice.base_file
+    assert base is not None
+    given = records([row(4)])
+    with pytest.raises(InvalidTableError):
+        extending.run([type(given)(given.rows.drop_columns(["ts"]), given.keys, given.partition_paths)])
+    (tmp_path / base.path).unlink()
+    with pytest.raises(FileMissingError, match=base.file_id):
+        extending.run([given])
     assert not list(tmp_path.rglob("*.parquet"))

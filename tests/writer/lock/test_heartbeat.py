@@ -15,12 +15,12 @@ from hoodie_py.writer.lock.heartbeat import (
     ENDED,
     HEARTBEAT_FOLDER,
     Heartbeat,
+    ProcessIdentity,
     is_alive,
     leave_heartbeats,
     read_life,
     remove_finished,
 )
-from hoodie_py.writer.lock.process_identity import ProcessIdentity
 
 INSTANT = "20260101000000000"
 NOW = 1_800_000_000.0  # a clock of their own, as a busy machine may stop a test for longer than an age differs

@@ -13,7 +13,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.instants import INFLIGHT, SAVEPOINT, Instant
 from hoodie_py.writer.savepoint.savepoint import create_savepoint
-from hoodie_py.writer.timeline.clock import InstantClock
+from hoodie_py.writer.timeline.session import InstantClock
 from tests.writer.compaction_tables import QUICK, completed, opened, rows
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, row, session

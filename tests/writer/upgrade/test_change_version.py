@@ -19,7 +19,7 @@ from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatur
 from hoodie_py.files import TableFiles
 from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.upgrade import change_version
-from hoodie_py.writer.upgrade.prepare import check_settled
+from hoodie_py.writer.upgrade.change_version import check_settled
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, row, session

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie_py.table.filter.arrow_tree import find_parts
+from hoodie_py.table.filter.as_predicate import find_parts
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import And, Predicate
 from tests.table.filter_rows import SCHEMA, rows

@@ -1,29 +1,50 @@
-"""Make the properties of a new table.
+"""Create a table: make its properties, then write its folders, and last its properties file, which makes it a table.
 
-They are the properties that Java Hudi 1.2.0 stores for the same table, version by version
+The properties are the ones that Java Hudi 1.2.0 stores for the same table, version by version
 (``HoodieTableMetaClient.TableBuilder``, ``HoodieTableConfig``, ``KeyGenUtils``), with two differences. The create
 schema is always stored, so that a table without commits can be read. New instants are in UTC unless the caller chooses
-otherwise.
+otherwise. Some functions convert the arguments of ``HoodieTable.create`` to the form that ``NewTable`` takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_field_type
-from hoodie_py.errors import HoodieError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    FileMissingError,
+    HoodieError,
+    InvalidQueryError,
+    InvalidTableError,
+    UnsupportedFeatureError,
+)
+from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WITH_LATEST_PAYLOAD, MergeMode, infer_merge
 from hoodie_py.formats.config.merge_creation import find_payload_class, make_creation_properties
-from hoodie_py.formats.config.table_config import TABLE_TYPES, WRITABLE_VERSIONS, TableConfig, compute_table_checksum
+from hoodie_py.formats.config.properties import format_properties
+from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.config.whole_properties import seal_properties
+from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.write import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
+from hoodie_py.reader.merge.merger import Merger
+from hoodie_py.table.timeline.loader import load_timeline
 from hoodie_py.writer.keygen.generator import VIRTUAL_KEY_GENERATORS, infer_key_generator, make_virtual_keys_error
+from hoodie_py.writer.lock.lock import hold
+from hoodie_py.writer.lock.machine import MachineLock
 from hoodie_py.writer.output_schema import select_user_columns
+from hoodie_py.writer.timeline.folder_tree import remove_tree
 
 KEY_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM")
 _EXTRACTORS = "org.apache.hudi.hive"
@@ -50,6 +71,9 @@ _NOT_FOR_CALLERS = (
     keys.CHECKSUM, keys.INITIAL_VERSION, keys.TIMELINE_LAYOUT, keys.METADATA_PARTITIONS,
     keys.METADATA_PARTITIONS_INFLIGHT, keys.BOOTSTRAP_BASE_PATH, keys.TABLE_FORMAT,
 )  # fmt: skip
+
+PLACEHOLDER = ".keep"
+_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +132,14 @@ class NewTable:
             **self._make_merge_properties(),
             **{key: value for key, value in self.properties.items() if key not in _PAYLOAD_CLASS},
         }
-        found[keys.CHECKSUM] = str(compute_table_checksum(self.name, found.get(keys.DATABASE, "")))
+        found[keys.CHECKSUM] = str(keys.compute_table_checksum(self.name, found.get(keys.DATABASE, "")))
         _check_result(found)
         return found
 
     def _check_arguments(self) -> None:
         if not self.name.strip() or any(char in self.name for char in "/\\\0\r\n"):
             raise InvalidQueryError(f"{self.name[:100]!r} cannot be a table's name.", hint="Pass name=.")
-        if self.version not in WRITABLE_VERSIONS:
+        if self.version not in keys.WRITABLE_VERSIONS:
             raise UnsupportedFeatureError(
                 f"Tables of version {self.version} cannot be made.", hint="Give table_version=6, 8 or 9."
             )
@@ -152,9 +176,9 @@ class NewTable:
     def _resolve_table_type(self) -> str:
         upper = self.table_type.upper()
         name = _TYPE_NAMES.get(upper, upper)
-        if name not in TABLE_TYPES:
+        if name not in keys.TABLE_TYPES:
             raise InvalidQueryError(
-                f"{self.table_type[:100]!r} is no table type.", hint=f"Give one of {', '.join(TABLE_TYPES)}."
+                f"{self.table_type[:100]!r} is no table type.", hint=f"Give one of {', '.join(keys.TABLE_TYPES)}."
             )
         return name
 
@@ -297,3 +321,138 @@ def _check_role(argument: str, name: str, type_: pa.DataType) -> None:
 
 def _parse_partition_type(entry: str) -> str:
     return entry.partition(":")[2].strip().upper()
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTable:
+    """A new table: its files, and the content of its properties file, which is unique."""
+
+    files: TableFiles
+    content: bytes = field(repr=False)
+
+    @classmethod
+    def load(cls, files: TableFiles) -> CreatedTable:
+        """Return a table that the caller has just created."""
+        return cls(files, files.read(f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}"))
+
+    @contextmanager
+    def undo_on_failure(self) -> Iterator[None]:
+        """Remove the table if the block, which writes to it first, is refused or fails.
+
+        It stays if any writer has begun to write, or if it is unknown whether the write was committed.
+        """
+        try:
+            yield
+        except CommitStateUnknownError:
+            raise
+        except Exception as error:
+            try:
+                self._undo()
+            except HoodieError as problem:
+                error.add_note(f"The table that was made for it is still there: {problem}")
+            raise
+
+    def _undo(self) -> None:
+        path = f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}"
+        with hold(MachineLock(self.files), _WAIT_SECONDS):
+            config = TableConfig.from_bytes(self.content)
+            # Another process may have made the table anew, or have begun to write: then it is no longer this one's.
+            if self.files.read(path, len(self.content) + 1) != self.content or len(load_timeline(self.files, config)):
+                return
+            self.files.delete_with_checksum(path)
+            remove_tree(self.files, METADATA_FOLDER)
+
+
+def create_table(files: TableFiles, new: NewTable) -> CreatedTable:
+    """Create a table without rows; the result can remove it again.
+
+    If several programs create the same table at once, exactly one succeeds.
+
+    Raises:
+        ConflictError: a table exists already.
+        InvalidQueryError: a field is no column, or properties contradict each other.
+        UnsupportedFeatureError: a column type, version or key generator is not handled.
+        CommitStateUnknownError: the store did not say whether the table was created.
+        StorageError: the store refused or failed.
+    """
+    stored = new.make_properties()
+    _refuse_existing(files)
+    config = TableConfig.from_properties(stored)
+    if config.timeline_layout > 1:
+        # Object stores have no empty folders, and Java lists this folder before anything is archived.
+        files.put(f"{config.find_history_folder()}/{PLACEHOLDER}", b"")
+    now = datetime.now(UTC).isoformat()
+    content = seal_properties(
+        format_properties(stored, comment=f"Properties saved on {now}\nMade by hoodie_py, {uuid.uuid4()}")
+    )
+    try:
+        files.put_if_absent(f"{METADATA_FOLDER}/{keys.PROPERTIES_FILE}", content, unique=True)
+    except ConflictError as error:
+        raise _make_exists_error(files) from error
+    return CreatedTable(files, content)
+
+
+def _refuse_existing(files: TableFiles) -> None:
+    try:
+        found = {info.name for info in files.list(METADATA_FOLDER)}
+    except FileMissingError:
+        return
+    if found & {keys.PROPERTIES_FILE, keys.PROPERTIES_BACKUP_FILE}:
+        raise _make_exists_error(files)
+
+
+def _make_exists_error(files: TableFiles) -> ConflictError:
+    return ConflictError(
+        "There is a Hudi table already.",
+        hint="Open it with HoodieTable.open, or choose another place.",
+        table=files.uri,
+    )
+
+
+def make_default_name(files: TableFiles) -> str:
+    """Return the last part of the base path: the default name of a table."""
+    return files.uri.rstrip("/").rsplit("/", 1)[-1]
+
+
+def to_arrow_schema(schema: Any) -> pa.Schema:
+    """Convert a schema, or an object that exports one.
+
+    Raises:
+        InvalidQueryError: it is neither a schema nor exports one.
+    """
+    if isinstance(schema, pa.Schema):
+        return schema
+    if hasattr(schema, "__arrow_c_schema__"):
+        return pa.schema(schema)
+    raise InvalidQueryError(f"The schema must be an Arrow schema, not {type(schema).__name__}.")
+
+
+def split_field_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return field names; a single text may list them with commas."""
+    names = given.split(",") if isinstance(given, str) else given
+    return tuple(each.strip() for each in names if each.strip())
+
+
+def resolve_strategy_id(merger: Merger | None, strategy_id: str | None) -> str | None:
+    """Return the merge strategy id of a merger, or ``strategy_id`` if there is no merger.
+
+    Raises:
+        InvalidQueryError: the merger has no strategy id, or another one than ``strategy_id``.
+    """
+    if merger is None:
+        return strategy_id
+    named = getattr(merger, "strategy_id", None)
+    if not named:
+        raise InvalidQueryError(f"The merger {merger!r} has no strategy_id, so the table cannot name it.")
+    if strategy_id not in (None, named):
+        raise InvalidQueryError(
+            "The arguments merger and merge_strategy_id name different mergers.", hint="Give one of them."
+        )
+    return str(named)
+
+
+def to_property_texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """Convert property values to the stored texts; booleans in lower case."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (properties or {}).items()
+    }

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from hoodie_py.cli.rows import table as row_table
-from hoodie_py.cli.rows.table import print_rows
+from hoodie_py.cli.rows import output as row_table
+from hoodie_py.cli.rows.output import print_rows
 
 WIDE = pa.table({f"column_{i}": ["x" * (10 * i)] for i in range(1, 8)})
 

@@ -1,24 +1,72 @@
-"""Change records say what a plain comparison of the rows before and after a merge says."""
+"""Change records: their schemas as Java's, their rows as a plain comparison's, and blocks of bounded size."""
 
 from __future__ import annotations
 
+import io
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import CDC_MODES
-from hoodie_py.writer.cdc.records import make_change_records
-from hoodie_py.writer.cdc.schema import ChangeSchema
+from hoodie_py.writer import cdc
+from hoodie_py.writer.cdc import ChangeLog, ChangeSchema, make_change_records
 from tests.reader.slices import SCHEMA, Version, bases, config_of, logs, reader_of, write_slice
+from tests.writer.change_tables import ChangeBlock, parse_change_file
 
 INSTANT = "20260103000000000"
+CHANGES = ChangeSchema.of("DATA_BEFORE_AFTER", make_schema_text(SCHEMA.remove(0), "t"))
+
+
+def write(folder: Path, log: list[Version], base: int = 30) -> list[ChangeBlock]:
+    rows = [Version(f"k{number:02}") for number in range(base)]
+    reader = reader_of(folder, write_slice(folder, rows, log), config_of(MergeMode.COMMIT_TIME_ORDERING), batch_rows=7)
+    sink = io.BytesIO()
+    changes = ChangeLog(sink, CHANGES, INSTANT)
+    for merged in reader.read_merges():
+        changes.add(merged, reader.context.store)
+    changes.finish()
+    return parse_change_file(sink.getvalue())
+
+
+def updates(count: int) -> list[Version]:
+    return [Version(f"k{number:02}", v=number) for number in range(count)]
+
+
+def test_small_pieces_share_a_block(tmp_path: Path) -> None:
+    [block] = write(tmp_path, updates(40))
+    assert block.headers == {0: INSTANT, 2: CHANGES.avro.text}
+    assert [each["op"] for each in block.records] == 30 * ["u"] + 10 * ["i"]
+    assert [each["after"]["v"] for each in block.records[:30]] == list(range(30))
+
+
+@pytest.mark.parametrize(("name", "most"), [("_BLOCK_ROWS", 4), ("_BLOCK_BYTES", 500), ("_BLOCK_BYTES", 1)])
+def test_large_ones_are_split(name: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [each for block in write(tmp_path, updates(40)) for each in block.records]
+    monkeypatch.setattr(cdc, name, most)
+    blocks = write(tmp_path, updates(40))
+    assert len(blocks) > 5
+    assert all(0 < len(block.records) <= 7 for block in blocks)
+    assert [each for block in blocks for each in block.records] == whole
+    if name == "_BLOCK_ROWS":
+        assert {len(block.records) for block in blocks} <= {1, 2, 3, 4}
+
+
+def test_no_change_is_a_block_without_records(tmp_path: Path) -> None:
+    [block] = write(tmp_path, [Version("zz", kind="block", ts=None)])
+    assert block.records == []
+    assert block.headers == {0: INSTANT, 2: CHANGES.avro.text}
+
+
 TABLE = make_schema_text(SCHEMA.remove(0), "t")  # without the meta column
 MODES = (MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING)
 
@@ -108,3 +156,54 @@ def test_all_rows_may_go(keys: list[str]) -> None:
     log = [Version(key, kind="block", ts=9) for key in keys]
     found = capture(base, log, MergeMode.EVENT_TIME_ORDERING, "DATA_BEFORE_AFTER")
     assert [(each["op"], each["before"]["id"], each["after"]) for each in found] == [("d", key, None) for key in keys]
+
+
+COLUMNS = pa.schema([("id", pa.string()), ("price", pa.float64())])
+TABLE_SCHEMA = make_schema_text(COLUMNS, "t")
+_OP = '{"name":"op","type":["null","string"],"doc":"","default":null}'
+_IMAGE = (
+    '{"type":"record","name":"t_record","fields":[{"name":"id","type":["null","string"],"default":null},'
+    '{"name":"price","type":["null","double"],"default":null}]}'
+)
+_BEFORE = f'{{"name":"before","type":["null",{_IMAGE}],"doc":"","default":null}}'
+_HEAD = '{"type":"record","name":"CDC","namespace":"hoodie.t","doc":"","fields":['
+
+
+def test_keys_only() -> None:
+    found = ChangeSchema.of("OP_KEY_ONLY", TABLE_SCHEMA)
+    assert found.avro.text == (
+        '{"type":"record","name":"Record","fields":[{"name":"op","type":["string","null"]},'
+        '{"name":"record_key","type":["string","null"]}]}'
+    )
+    assert found.arrow.names == ["op", "record_key"]
+
+
+def test_images_before() -> None:
+    found = ChangeSchema.of("DATA_BEFORE", TABLE_SCHEMA)
+    key = '{"name":"record_key","type":["null","string"],"doc":"","default":null}'
+    assert found.avro.text == f"{_HEAD}{_OP},{key},{_BEFORE}]}}"
+    assert found.image == ("id", "price")
+
+
+def test_both_images() -> None:
+    found = ChangeSchema.of("DATA_BEFORE_AFTER", TABLE_SCHEMA)
+    time = '{"name":"ts_ms","type":["null","string"],"doc":"","default":null}'
+    after = '{"name":"after","type":["null","t_record"],"doc":"","default":null}'
+    assert found.avro.text == f"{_HEAD}{_OP},{time},{_BEFORE},{after}]}}"
+    assert found.arrow.field("after").type == found.arrow.field("before").type == pa.struct(list(COLUMNS))
+
+
+@pytest.mark.parametrize("name", [{"name": "rec"}, {"name": "a.b.rec"}, {"name": "rec", "namespace": "a.b"}])
+def test_names_with_and_without_namespace(name: dict[str, str]) -> None:
+    table = json.dumps({"type": "record", **name, "fields": [{"name": "id", "type": "string"}]})
+    found = ChangeSchema.of("DATA_BEFORE_AFTER", table)
+    stored = json.loads(found.avro.text)
+    assert stored.get("namespace") == ("a.b" if len(json.dumps(name)) > len('{"name": "rec"}') else None)
+    assert stored["fields"][3]["type"] == ["null", "rec"]
+    assert found.arrow.field("before").type.field("id").nullable, "the columns of a missing image are null"
+
+
+def test_a_name_that_is_taken() -> None:
+    table = json.dumps({"type": "record", "name": "CDC", "fields": [{"name": "id", "type": "string"}]})
+    with pytest.raises(CorruptFileError):
+        ChangeSchema.of("DATA_BEFORE_AFTER", table)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hoodie_py.errors import ConflictError, UnsupportedFeatureError
-from hoodie_py.writer.timeline.clock import InstantClock
+from hoodie_py.writer.timeline.session import InstantClock
 
 
 class Hands:
