@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.java_hash import compute_java_hashes
+from hoodie_py.arrow.hashes import compute_java_hashes
 
 _BITS = 23  # of a hash: if a write has a million keys, an eighth of all other keys pass
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing mixes the upper bits

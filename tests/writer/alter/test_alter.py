@@ -99,9 +99,9 @@ def test_the_first_alteration_gives_ids(tmp_path: Path) -> None:
     instant = str(table.alter(add={"n": "int"}, options=_OPTIONS).instant)
     first, second = load_schema_history(open_snapshot(str(tmp_path)).timeline)
     assert (first.version, second.version) == (0, int(instant))
-    assert [field.id for field in first.record.fields] == list(range(10))
+    assert [field.id for field in first.record.columns] == list(range(10))
     assert (second.record.by_name["n"].id, second.max_id) == (11, 11)
-    assert second.record.fields[:10] == first.record.fields
+    assert second.record.columns[:10] == first.record.columns
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.timeline.archive import HistoryFile, parse_history_file_name
-from hoodie_py.formats.timeline.history_files import HISTORY_SCHEMA, write_history
+from hoodie_py.formats.timeline.archive import HISTORY_SCHEMA, HistoryFile, parse_history_file_name, write_history
 from hoodie_py.table.timeline.archive import load_archive, load_history
 from hoodie_py.writer.archival.active_files import ActiveTimeline, collect_active_files
 from hoodie_py.writer.archival.history import HistoryArchive, choose_merged

@@ -20,8 +20,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     UnsupportedFeatureError,
 )
-from hoodie_py.formats.config.hash_ring import GroupResize, RangeChange
-from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, HashingMetadata
+from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, GroupResize, HashingMetadata, RangeChange
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.formats.timeline.replace_plan import write_clustering_plan

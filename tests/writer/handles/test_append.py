@@ -15,9 +15,8 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log.blocks import decode_delete_block, decode_records
+from hoodie_py.formats.log.blocks import decode_delete_block, decode_positions, decode_records
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, iterate_blocks
-from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.handles.append import AppendTask

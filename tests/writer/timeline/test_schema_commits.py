@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable, StorageError
-from hoodie_py.formats.internal_schema import parse_internal_schema
+from hoodie_py.formats.avro.columns import parse_internal_schema
 from hoodie_py.table.schema.history import find_history_file, load_schema_history
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.output_schema import load_output_schema
