@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.corpus import load_case, unpack, unpack_indexed
+from tests.watched_requests import Request, watching_requests
 
 # Test machines are slow and shared: no deadline. CI repeats the same examples, other machines look for new ones.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,6 +82,49 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def corpus_case() -> Callable[[str], dict[str, Any]]:
     """``corpus_case(name)``: what is known about a reference table (its case.json)."""
     return load_case
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for control groups in place of the machine's, empty: ``membership`` and ``root``."""
+    from hoodie_py.runtime import machine
+
+    monkeypatch.setattr(machine, "_MEMBERSHIP", f"{tmp_path}/membership")
+    monkeypatch.setattr(machine, "_CGROUP_ROOT", f"{tmp_path}/root")
+    machine.find_memory_limit.cache_clear()
+    yield tmp_path
+    machine.find_memory_limit.cache_clear()
+
+
+@pytest.fixture
+def large_machine(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of 64 GB and 8 cores without limits."""
+    known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": (64 << 30) // 4096}
+    real = os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: known[name] if name in known else real(name))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+@pytest.fixture
+def no_mergers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No merger is registered, and what the test registers is forgotten after it."""
+    from hoodie_py.reader.merge import registry
+
+    monkeypatch.setattr(registry, "_registered", [])
+
+
+@pytest.fixture
+def requests_made() -> Iterator[list[Request]]:
+    """All requests to stores while the test runs, in order. A test may clear the list."""
+    made: list[Request] = []
+
+    def note(request: Request) -> Any:
+        made.append(request)
+        return request.make()
+
+    with watching_requests(note):
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from hoodie_py.reader.merge.registry import register_merger
     from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats, SpillStats
     from hoodie_py.reader.record.batch import BufferedBatch
-    from hoodie_py.reader.record.context import RecordContext
-    from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+    from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation, RecordContext
     from hoodie_py.table.blobs import read_blob
     from hoodie_py.table.incremental.follow import FollowedBatch, TableFollower
     from hoodie_py.table.inspect import TableInspect
@@ -84,8 +83,7 @@ _NAMES = {
     "hoodie_py.reader.merge.registry": "register_merger",
     "hoodie_py.reader.read_info": "ReadInfo ReadOptions ReadStats SpillStats",
     "hoodie_py.reader.record.batch": "BufferedBatch",
-    "hoodie_py.reader.record.context": "RecordContext",
-    "hoodie_py.reader.record.record": "BufferedRecord DEFAULT_ORDERING HoodieOperation",
+    "hoodie_py.reader.record.record": "BufferedRecord DEFAULT_ORDERING HoodieOperation RecordContext",
     "hoodie_py.table.blobs": "read_blob",
     "hoodie_py.table.incremental.follow": "FollowedBatch TableFollower",
     "hoodie_py.table.inspect": "TableInspect",

@@ -12,8 +12,8 @@ from hoodie_py.formats.hfile.bootstrap_index import (
     PARTITIONS_PATH,
     make_file_key,
     make_partition_key,
+    read_hfile,
 )
-from hoodie_py.formats.hfile.entries import read_hfile
 from tests.hfiles import write_hfile
 
 Sources = Mapping[str, Mapping[str, tuple[str | None, int | None]]]  # partition -> file id -> URI and size

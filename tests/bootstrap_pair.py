@@ -13,8 +13,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.bootstrap import open_base_file
-from hoodie_py.reader.file_slice import BaseFile, BlockRules, SourceFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BaseFile, BlockRules, InstantRange, SourceFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from tests.table.tables import make_table, open_view
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from hoodie_py.formats.hfile.codecs import NO_COMPRESSION
+from hoodie_py.formats.hfile.blocks import NO_COMPRESSION
 from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.hfile.writer import write_columns
 

@@ -25,6 +25,7 @@ from hoodie_py import (
     TableNotFoundError,
 )
 from tests.corpus import corpus_names
+from tests.watched_requests import failing_requests, far_store, reads
 
 Corpus = Callable[[str], Path]
 TABLE = "filters_projections_mor_v9"
@@ -256,16 +257,11 @@ def test_tables_and_scans_describe_themselves(corpus: Corpus) -> None:
     assert "limit" in scan._repr_html_()
 
 
-def test_a_store_that_fails_is_no_corrupt_file(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hoodie_py.files import TableFiles
-
-    def refuse(self: TableFiles, path: str, size: int | None = None) -> None:
-        raise StorageError("access denied", operation="read", path=path)
-
-    monkeypatch.setattr(TableFiles, "local_path", lambda self, path: None)
-    monkeypatch.setattr(TableFiles, "open_file", refuse)
-    with pytest.raises(StorageError, match="access denied"):
-        HoodieTable.open(corpus("basic_cow_v9_part")).scan().to_arrow()
+def test_a_store_that_fails_is_no_corrupt_file(corpus: Corpus) -> None:
+    table = HoodieTable.open(corpus("basic_cow_v9_part"))
+    denied = failing_requests(reads(r"\.parquet$"), StorageError("access denied", operation="read"))
+    with far_store(), denied, pytest.raises(StorageError, match="access denied"):
+        table.scan().to_arrow()
 
 
 def test_the_table_shows_what_was_changed_through_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import is_valid, make_bitmap
+from hoodie_py.arrow.rebuild import rebuild_map
 
 _BOOL8 = "arrow.bool8"
 _MOST_ELEMENTS = (1 << 31) - 1
@@ -105,14 +106,18 @@ def make_plain_array(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(source):
         return _convert_struct(array, target)
     if pa.types.is_map(source):
-        pairs = [make_plain_array(array.keys), make_plain_array(array.items)]
-        entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
-        return _replace_children(array, target, entries, 2)
+        return rebuild_map(array, target, _make_plain_inner, _make_plain_inner)
     if pa.types.is_fixed_size_list(source):
-        return _replace_children(array, target, make_plain_array(array.values), 1)
+        # The values are whole, so the array's offset stays right for slices.
+        buffers, values = array.buffers()[:1], make_plain_array(array.values)
+        return pa.Array.from_buffers(target, len(array), buffers, array.null_count, array.offset, [values])
     if pa.types.is_nested(source):
         return _convert_list(array, target)
     return array.cast(target)
+
+
+def _make_plain_inner(array: pa.Array, _: pa.DataType) -> pa.Array:
+    return make_plain_array(array)
 
 
 def make_plain_scalar(scalar: pa.Scalar) -> pa.Scalar:
@@ -155,16 +160,4 @@ def _convert_list(array: pa.Array, target: pa.ListType) -> pa.Array:
         len(array),
         [valid, pa.py_buffer(offsets.astype(np.int32))],
         children=[make_plain_array(array.flatten())],
-    )
-
-
-def _replace_children(array: pa.Array, target: pa.DataType, child: pa.Array, buffers: int) -> pa.Array:
-    """Return a list or map with other values; ``child`` is whole, so the array's offset stays right for slices."""
-    return pa.Array.from_buffers(
-        target,
-        len(array),
-        array.buffers()[:buffers],
-        null_count=array.null_count,
-        offset=array.offset,
-        children=[child],
     )

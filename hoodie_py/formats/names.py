@@ -31,6 +31,9 @@ OPERATION_FIELD = "_hoodie_operation"  # only in tables whose writers store the 
 META_FIELDS_WITH_OPERATION = (*META_FIELDS, OPERATION_FIELD)
 IS_DELETED_FIELD = "_hoodie_is_deleted"  # a column of the user's data: true deletes the row's key
 
+# Fields of change records, in change logs and in queries of changes (Hudi HoodieCDCUtils).
+OP, KEY, TIME, BEFORE, AFTER = "op", "record_key", "ts_ms", "before", "after"
+
 BASE_FILE_EXTENSIONS = (".parquet", ".orc", ".hfile", ".lance")
 CDC_SUFFIX = ".cdc"
 REGISTERED_SUFFIX = "_hudiext"  # files of another system that are registered with a table

@@ -18,9 +18,9 @@ from hoodie_py.arrow.fields import check_columns, make_nullable
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, InvalidQueryError, MergeError
 from hoodie_py.files import TableFiles
 from hoodie_py.options.read import MERGE_TYPE, SKIP_MERGE
+from hoodie_py.reader.base.base_file import Decoder
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.base.bootstrap import open_base_file
-from hoodie_py.reader.base.dictionaries import Decoder
 from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader

@@ -3,6 +3,9 @@
 A reader opens one file slice. The table layer decides which files belong to it. All classes here are plain values,
 small and picklable, as scan tasks carry them to other processes. Log files are ordered by the time in the name, the
 version as a number, the write token and the suffix (Hudi ``HoodieLogFile.LogFileComparator``).
+
+An ``InstantRange`` is the commits whose base rows an incremental read takes (Hudi ``InstantRange``). Rows of other
+commits are dropped before the merge, so a log record meets no row of an earlier commit (M3.16, M7.20).
 """
 
 from __future__ import annotations
@@ -10,9 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import call, from_texts, index_in, make_text
+from hoodie_py.errors import MergeError
+
 if TYPE_CHECKING:
     from hoodie_py.formats.names import LogFileName
-    from hoodie_py.reader.instant_range import InstantRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +153,44 @@ class BlockRules:
         if self.completed is None or instant_time in self.completed:
             return True
         return self.first_active is not None and instant_time < self.first_active
+
+
+class PartialRowsError(MergeError):
+    """Log records of a range lack columns that only versions from before the range have."""
+
+    is_failure = False  # the whole slice is read instead
+
+
+@dataclass(frozen=True, slots=True)
+class InstantRange:
+    """Request times of commits: from ``first`` to ``last`` except ``others``, or exactly the times in ``only``.
+
+    ``is_open``: leave ``first`` out.
+    """
+
+    first: str
+    last: str
+    is_open: bool = False
+    others: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+
+    def contains(self, time: str) -> bool:
+        """Say whether a commit time is in the range."""
+        if self.only is not None:
+            return time in self.only
+        after = time > self.first if self.is_open else time >= self.first
+        return after and time <= self.last and time not in self.others
+
+    def make_mask(self, times: pa.Array) -> pa.Array:
+        """Return a bool array: whether each commit time is in the range; null for a null time."""
+        if self.only is not None:
+            return _find_in(times, self.only)
+        low = call("greater" if self.is_open else "greater_equal", times, make_text(self.first, times.type))
+        inside = call("and_kleene", low, call("less_equal", times, make_text(self.last, times.type)))
+        if not self.others:
+            return inside
+        return call("and_kleene", inside, call("invert", _find_in(times, self.others)))
+
+
+def _find_in(times: pa.Array, values: tuple[str, ...]) -> pa.Array:
+    return call("is_valid", index_in(times, from_texts(list(values), times.type)))

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.reader.file_slice import BlockRules, FileSlice, LogFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange, LogFile
 from hoodie_py.reader.schema_evolution.file_mappings import FileMappings
 
 Integrity = Literal["default", "strict"]
@@ -58,7 +57,7 @@ class ReadInfo:
         rules: which instants' log blocks count.
         constants: columns whose value comes from the partition path, whatever the files hold.
         fallbacks: columns whose value comes from the partition path where a file lacks them.
-        times: time columns with the types that the Avro schema declares (``declared_times``); None without.
+        times: time columns with the types that the Avro schema declares (``list_declared_times``); None without.
         instants: the commits whose base rows merge with the log, for incremental reads; None for all.
         bootstrapped: whether a metadata-only bootstrap made the base file: its source may lack partition columns.
         unfilled: partition columns that such a source must have, as the partition path gives no value of their type.

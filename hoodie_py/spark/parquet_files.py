@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError
 from hoodie_py.formats.parquet.decoder import check_footer
-from hoodie_py.formats.parquet.footer_keys import SPARK_VERSION_KEY
+from hoodie_py.formats.parquet.key_range import SPARK_VERSION_KEY
 from hoodie_py.spark.types import fit, has_same_values
 
 Found = TypeVar("Found")

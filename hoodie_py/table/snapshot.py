@@ -176,7 +176,7 @@ class Snapshot:
 
     @property
     def times(self) -> pa.Schema | None:
-        """Time columns with their declared types (``declared_times``); None without a schema or such columns."""
+        """Time columns with their declared types (``list_declared_times``); None without a schema or such columns."""
         if not self.config.create_schema and not self.timeline.list_completed_writes():
             return None
         return self.schema.times

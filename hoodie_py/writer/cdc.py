@@ -19,13 +19,12 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, join_batches, make_empty_batch, repeat_value
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, join_batches, make_empty_batch, repeat_value, take
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.avro.encoder import encode_records
-from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP, TIME
 from hoodie_py.formats.config.table_config import CDC_MODES
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
+from hoodie_py.formats.names import AFTER, BEFORE, KEY, OP, TIME
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import is_text
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.formats.avro.columns import InternalSchema, write_internal_schema
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
+from hoodie_py.formats.avro.schema import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
-from hoodie_py.formats.internal_schema import InternalSchema, write_internal_schema
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.timeline.commit_metadata import LATEST_SCHEMA_KEY, SCHEMA_KEY
 from hoodie_py.table.snapshot import Snapshot

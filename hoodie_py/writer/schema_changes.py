@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.avro.numbered_columns import name_plain_type
-from hoodie_py.formats.avro.shared_names import write_in_full
+from hoodie_py.formats.avro.columns import name_plain_type
+from hoodie_py.formats.avro.schema import write_in_full
 from hoodie_py.options.write import LOSSLESS, LOSSY, SCHEMA_CHANGES
 
 _WITHOUT_LOSS = frozenset({

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie_py import TableFiles
 from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, FIRST_INSTANT, parse_instant
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT, Instant

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
+from unittest import mock
 
 from hoodie_py import TableFiles
 from hoodie_storage import Store, local
@@ -124,12 +125,8 @@ class Plan:
                 die()
             raise OSError(errno.ENOSPC, "no space left on device")
 
-        whole = local._flush
-        local._flush = write_half
-        try:
+        with mock.patch.object(local, "_flush", write_half):
             return self._inside(act)
-        finally:
-            local._flush = whole
 
     def _inside(self, act: Callable[[], Any]) -> Any:
         self._depth.inside = True

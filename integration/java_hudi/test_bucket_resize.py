@@ -18,8 +18,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
-from hoodie_py.formats.config.hash_ring import GroupResize
-from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER
+from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, GroupResize
 from hoodie_py.writer.index.bucket import find_hash_ranges
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
 from integration.java_hudi.session import JavaSession

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.cli import java
 from hoodie_py.cli.java import find_java, find_missing_for_spark
 
 
@@ -47,13 +46,13 @@ def test_java_that_fails_or_says_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert find_java() is None
 
 
-def test_what_spark_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_spark_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'hoodie_py[spark]'" in (find_missing_for_spark() or "")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr(java, "find_java", lambda: java.Java("java", 11))
+    monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path / "old", 'openjdk version "11.0.2"'))
     assert "Java 11" in (find_missing_for_spark() or "")
-    monkeypatch.setattr(java, "find_java", lambda: None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     assert "none was found" in (find_missing_for_spark() or "")
-    monkeypatch.setattr(java, "find_java", lambda: java.Java("java", 21))
+    monkeypatch.setenv("JAVA_HOME", fake_java(tmp_path / "new", 'openjdk version "21.0.2"'))
     assert find_missing_for_spark() is None

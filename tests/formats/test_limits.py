@@ -19,10 +19,10 @@ from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.deletes.decoder import decode_deletes
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.limits import VARIABLE, Limits, get_limits
+from hoodie_py.formats.log.blocks import decode_positions
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, iterate_blocks
-from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.formats.names import parse_base_file_name
 from hoodie_py.formats.parquet.decoder import decode_parquet_data
 from hoodie_py.formats.timeline.archive import parse_history_parquet

@@ -26,8 +26,8 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.deletes.decoder import decode_deletes
-from hoodie_py.formats.hfile.codecs import GZIP
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.blocks import GZIP
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.log.framing import MAGIC, iterate_blocks
 from hoodie_py.formats.parquet.decoder import decode_parquet_data
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata

@@ -23,9 +23,8 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieWarning
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.decoder import decode_deletes
-from hoodie_py.formats.log.blocks import decode_block_positions, decode_delete_block, decode_records
+from hoodie_py.formats.log.blocks import decode_block_positions, decode_delete_block, decode_positions, decode_records
 from hoodie_py.formats.log.framing import MAGIC, BlockType, CorruptBlock, LogBlock, iterate_blocks
-from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.formats.timeline import archive, plans
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from tests.formats.log_writer import delete_content, surrounded

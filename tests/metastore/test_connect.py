@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from hoodie_py import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.catalog import open_catalog
-from hoodie_py.metastore import connect as module
 from hoodie_py.options.check import check_write_options
 from hoodie_py.options.sync import GLUE_TOOL, HIVE_TOOL, find_kinds
 
@@ -26,7 +27,8 @@ def test_no_such_kind() -> None:
 
 @pytest.mark.parametrize(("kind", "extra"), [("hive", "hive"), ("glue", "glue")])
 def test_a_missing_package_is_named(kind, extra, monkeypatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    for package in ("thriftpy2", "boto3"):
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InvalidQueryError, match=rf"hoodie_py\[{extra}\]"):
         open_catalog(kind)
 

@@ -24,7 +24,6 @@ from hoodie_py.errors import CorruptFileError, HoodieError, MergeError, StorageE
 from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID, MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SPILL_PATH
-from hoodie_py.reader.log import log_files as log_bytes
 from hoodie_py.reader.log import log_reader as log_side
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.record_reader import MergeReader
@@ -39,6 +38,7 @@ from tests.reader.slices import (
     write_slice,
 )
 from tests.reader.test_merge_paths import REVERSE, Ranked, Tangled
+from tests.watched_requests import Request, asks
 
 BY_COMMIT, BY_EVENT = MergeMode.COMMIT_TIME_ORDERING, MergeMode.EVENT_TIME_ORDERING
 MODES: dict[str, tuple[TableConfig, type[RecordMerger] | None]] = {
@@ -312,14 +312,17 @@ def test_a_full_disk_names_the_directory_and_the_cure(folder: Path) -> None:
 # --------------------------------------------------------------------------------------------------- a log read once
 
 
-def test_a_loaded_log_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loaded_log_is_read_once(folder: Path, requests_made: list[Request]) -> None:
     log = many(2000, 700)
     want = rows_of(reading(folder, None, log))
     with reading(folder, 20_000, log).load() as reader:
         keys = sorted(reader.keys())
-        monkeypatch.setattr(log_bytes, "open_logs", lambda *_: pytest.fail("read the log again"))
+        is_log = asks(r"\.log\.")
+        assert any(map(is_log, requests_made))
+        requests_made.clear()
         assert rows_of(reader) == want
         assert rows_of(reader) == want
+        assert not any(map(is_log, requests_made))
         assert keys == sorted(row["_hoodie_record_key"] for row in want)
         assert len(list((folder / "spill").iterdir())) == 1
     assert list((folder / "spill").iterdir()) == []

@@ -18,10 +18,9 @@ from hoodie_py.formats.log.framing import HeaderKey
 from hoodie_py.formats.names import LogFileName
 from hoodie_py.reader.file_group import needs_merge
 from hoodie_py.reader.file_slice import BaseFile, BlockRules, FileSlice, LogFile
-from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.record import DEFAULT_ORDERING, HoodieOperation
-from hoodie_py.reader.record_reader import BufferKind, MergeReader, choose_buffer_kind
+from hoodie_py.reader.record_reader import BufferKind, IncomingDeletes, IncomingRows, MergeReader, choose_buffer_kind
 from tests.formats.log_writer import data_block, delete_block
 from tests.reader.merge_cases.merge_rules import MergeRule, merge_rule
 

@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 
 from hoodie_py.reader.base.match import match_base_rows
 from hoodie_py.reader.buffer.folded_log import FoldedLog, KeyHash
-from hoodie_py.reader.buffer.foreign_text import decode_foreign, encode_foreign
 from hoodie_py.reader.buffer.log_buffer import LogBuffer
-from hoodie_py.reader.buffer.spilled_log import from_entry_batch, get_extra, to_entry_batch
+from hoodie_py.reader.buffer.spilled_log import (
+    decode_foreign,
+    encode_foreign,
+    from_entry_batch,
+    get_extra,
+    to_entry_batch,
+)
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.merge.strategies import CommitTimeStrategy, EventTimeStrategy, MergeStrategy

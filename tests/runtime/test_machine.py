@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,6 @@ import pytest
 from hoodie_py.runtime import machine
 
 GB = 1 << 30
-
-
-@pytest.fixture
-def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Control groups in a folder of the test's own; nothing is remembered of the machine's."""
-    monkeypatch.setattr(machine, "_MEMBERSHIP", f"{tmp_path}/membership")
-    monkeypatch.setattr(machine, "_CGROUP_ROOT", f"{tmp_path}/root")
-    machine.find_memory_limit.cache_clear()
-    yield tmp_path
-    machine.find_memory_limit.cache_clear()
 
 
 def write_groups(folder: Path, membership: str, files: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from hoodie_py import CorruptFileError, HoodieError, HoodieTable, InvalidTableEr
 from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline import loader as timeline_loader
 from hoodie_py.table.timeline.archive import load_archive
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.timeline.folder_tree import list_tree, remove_tree
@@ -28,7 +28,7 @@ HUGE = 64 << 30  # bytes, none of them on the disk
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_loader, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
 def table_of(base: Path, kind: Kind = Kind(9, True)) -> HoodieTable:  # noqa: B008 - a value

@@ -31,8 +31,8 @@ from hoodie_py.formats.timeline.writers import (
     write_compaction_plan,
     write_rollback_plan,
 )
-from tests.counted_requests import counting_requests
 from tests.table.incremental.test_query import FALLBACK, make, row
+from tests.watched_requests import counting_requests
 
 MANY = 5_000
 MOST = 800  # requests

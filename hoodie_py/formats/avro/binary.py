@@ -104,11 +104,11 @@ def _make_fixed_step(size: int) -> Step:
 
 def _make_varint_step(data: Data) -> Step:
     def step(pos: int, _: int) -> int:
-        stop = pos + _LONGEST_VARINT
-        while data[pos] >= _ONE_BYTE:
+        last = pos + _LONGEST_VARINT - 1
+        while data[pos] >= _ONE_BYTE and pos < last:
             pos += 1
-            if pos == stop:
-                raise CorruptFileError("An Avro integer has more than 64 bits.", offset=stop - _LONGEST_VARINT)
+        if pos == last and data[pos] > 1:
+            raise CorruptFileError("An Avro integer has more than 64 bits.", offset=last + 1 - _LONGEST_VARINT)
         return pos + 1
 
     return step

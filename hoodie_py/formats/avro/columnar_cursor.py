@@ -8,8 +8,7 @@ Two rules keep this safe with hostile input:
 
 * Positions never go back, a length is at most the data's length, and reading outside of the padded data raises
   IndexError. So a record whose last position is its end has stayed inside its bytes all the way.
-* Everything that is not clearly right raises ``Misfit``. The row decoder then reads the block: it returns the rows, or
-  raises the error with record and offset.
+* Everything that is not right raises ``Misfit``, or an error without a place; ``faults`` then finds the place.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie_py.errors import UnsupportedFeatureError
+
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_] | None
 Unsigned = npt.NDArray[np.unsignedinteger]
@@ -29,8 +30,10 @@ Unsigned = npt.NDArray[np.unsignedinteger]
 FRONT = 16  # bytes before the records: decimals are read as the words before their end
 BACK = 24  # bytes after the records: lanes without a value, or past their record, read words at the end
 
-_LONGEST_DATA = 1 << 30
+_LONGEST_DATA = (1 << 31) - 1 - FRONT - BACK  # so that 32 bits hold every position
 _FEW_BYTES = 8192
+RECORDS_AT_ONCE = 1 << 13  # about the size of a large block's parts; larger parts outgrow the processor's cache
+MOST_ITEMS = 1 << 21  # of arrays and maps, in the records that are decoded at once
 _SAMPLED = 16
 _CONTINUES = np.uint64(0x8080808080808080)
 _SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -47,7 +50,7 @@ _GROUPINGS = (
 
 
 class Misfit(Exception):
-    """The data is damaged, or of a rare form that only the row decoder reads."""
+    """The data is damaged."""
 
 
 class Budget:
@@ -57,10 +60,10 @@ class Budget:
         self._cells = cells
 
     def charge(self, cells: int) -> None:
-        """Take cells from the budget. Raises Misfit if too few are left."""
+        """Take cells from the budget. Raises UnsupportedFeatureError if too few are left."""
         self._cells -= cells
         if self._cells < 0:
-            raise Misfit
+            raise UnsupportedFeatureError("The Avro records unfold to far more values than they have bytes.")
 
 
 class Source:
@@ -72,10 +75,12 @@ class Source:
     def __init__(self, pieces: Sequence[memoryview | bytes], budget: Budget) -> None:
         self.content = sum(map(len, pieces))  # in bytes
         if self.content > _LONGEST_DATA:
-            raise Misfit
+            raise UnsupportedFeatureError(f"{self.content} bytes of Avro records cannot be decoded at once.")
         self.raw, self.starts = _find_shared_buffer(pieces) or _copy_pieces(pieces)  # starts are from FRONT on
         self.size = len(self.raw) - BACK  # where the last piece ends
         self.budget = budget
+        self.records_at_once = RECORDS_AT_ONCE
+        self.most_items = MOST_ITEMS
         self.in_parts = False  # whether arrays will soon be copied into a larger one, and so stay in NumPy's memory
         self.bytes = np.frombuffer(self.raw, np.uint8)
         self.words: npt.NDArray[np.uint64] = self.view_as("<u8")

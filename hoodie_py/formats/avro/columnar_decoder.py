@@ -2,8 +2,8 @@
 
 NumPy's cost per column is about the same for one record as for some hundreds, so small blocks of the same schema are
 decoded together. Large blocks are decoded in parts, so that little memory is needed besides the rows. Each record must
-end where its length says (``columnar_cursor`` explains why that suffices); otherwise ``Misfit`` is raised, and the row
-decoder reads the block instead.
+end where its length says (``columnar_cursor`` explains why that suffices); otherwise ``Misfit`` is raised, and
+``faults`` finds the record.
 
 ``find_record_bounds`` first finds the records. Each is preceded by its length, so a record is found only through the
 one before it: a slow loop in Python, unless many parts of the data are walked together in NumPy. Hudi's records start
@@ -30,11 +30,9 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.avro.arrow_types import to_arrow_schema
 from hoodie_py.formats.avro.binary import Data
 from hoodie_py.formats.avro.columnar_cursor import Budget, Misfit, Places, Source
-from hoodie_py.formats.avro.columnar_items import TooManyItems
-from hoodie_py.formats.avro.columnar_nested import UnfitType, make_reader
+from hoodie_py.formats.avro.columnar_nested import TooManyItems, make_reader
 from hoodie_py.formats.avro.columnar_output import JoinedParts
 from hoodie_py.formats.avro.columnar_values import LaneReader
-from hoodie_py.formats.avro.joint_rows import BlockRows
 from hoodie_py.formats.avro.schema import Record
 
 LENGTH_SIZE = 4
@@ -67,9 +65,9 @@ def find_record_bounds(data: Data, stretches: Sequence[Stretch]) -> tuple[Places
     """
     total = sum(stretch.count for stretch in stretches)
     rounds = min(max(_FEWEST_ROUNDS, isqrt(total) // _ROUNDS_RATIO), _MOST_ROUNDS)
-    heads = [_find_heads(data, stretch, rounds) if total >= _FEW_RECORDS else [stretch.start] for stretch in stretches]
+    heads = [_find_heads(data, stretch, rounds) for stretch in stretches] if total >= _FEW_RECORDS else []
     # With so few parts found, most records would be walked one by one again.
-    if sum(map(len, heads)) * rounds < total // 4:
+    if sum(map(len, heads)) * rounds <= total // 4:
         chains = [_walk(data, stretch.start, stretch.stop) for stretch in stretches]
     else:
         chains = _walk_parts(data, stretches, heads, _PATIENCE * rounds)
@@ -170,7 +168,6 @@ def _walk_unproven_parts(
     return np.concatenate([*chain, [pos]])
 
 
-RECORDS_AT_ONCE = 1 << 13  # about the size of a large block's parts; larger parts outgrow the processor's cache
 RECORDS_TOGETHER = 1 << 14  # of small blocks
 
 _BYTES_AT_ONCE = 1 << 24
@@ -189,14 +186,11 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def make_plan(record: Record, names: frozenset[str] | None) -> Plan | None:
-    """Choose the readers of some columns (None: of all); None if only the row decoder can read the records."""
+def make_plan(record: Record, names: frozenset[str] | None) -> Plan:
+    """Choose the readers of some columns; None for all."""
     arrow = to_arrow_schema(record)
     wanted = [names is None or part.name in names for part in record.fields]
-    try:
-        readers = [make_reader(part.type) for part in record.fields]
-    except UnfitType:
-        return None
+    readers = [make_reader(part.type) for part in record.fields]
     fields = [column for column, want in zip(arrow, wanted, strict=True) if want]
     return Plan(tuple(zip(readers, wanted, strict=True)), pa.schema(fields))
 
@@ -221,7 +215,7 @@ class JoinedBlocks:
     ``plan_groups`` says how many to join. ``budget`` limits the cells that they may take beyond their bytes; it is
     passed if other blocks share it.
 
-    Raises Misfit if the blocks are too long to be decoded together.
+    Raises UnsupportedFeatureError if they have more bytes than 32 bits can count.
     """
 
     def __init__(self, blocks: Sequence[Block], budget: Budget | None = None) -> None:
@@ -248,16 +242,19 @@ class JoinedBlocks:
         return found
 
 
-def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
+def decode_in_lanes(blocks: JoinedBlocks, plan: Plan) -> pa.RecordBatch:
     """Decode blocks by a plan; return the rows of all blocks in order.
 
-    Raises Misfit if one of the blocks is damaged, or has a form that only the row decoder reads.
+    Raises Misfit if one of the blocks is damaged, or unfolds to too many values; from a HoodieError if that says more.
     """
+    stretches = blocks.find_stretches()
+    if not stretches:
+        return make_empty_batch(plan.schema)
     try:
-        return _decode_group(blocks, plan)
-    except (IndexError, HoodieError, pa.ArrowInvalid):
-        # The row decoder names the record at fault.
+        starts, ends = find_record_bounds(blocks.source.raw, stretches)
+    except (IndexError, struct.error):
         raise Misfit from None
+    return _decode_bounds(blocks.source, starts, ends, plan)
 
 
 @cache
@@ -284,30 +281,30 @@ def plan_groups(blocks: Sequence[Block]) -> list[int]:
     return [*sizes, blocks_in] if blocks_in else sizes
 
 
-def _decode_group(blocks: JoinedBlocks, plan: Plan) -> BlockRows:
-    source, stretches = blocks.source, blocks.find_stretches()
-    if not stretches:
-        return BlockRows(make_empty_batch(plan.schema), blocks.counts)
-    starts, ends = find_record_bounds(source.raw, stretches)
-    return BlockRows(_decode_bounds(source, starts, ends, plan), blocks.counts)
-
-
 def decode_places(content: memoryview | bytes, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
-    """Decode records at known places of some bytes: at least one, ascending, without overlap.
+    """Decode records at known places of some bytes, ascending and without overlap.
 
     Raises Misfit as ``decode_in_lanes``.
     """
+    if not len(starts):
+        return make_empty_batch(plan.schema)
     _keep_freed_memory()
     source = Source([content], make_budget(len(content)))
     first = source.starts[0]
-    try:
-        return _decode_bounds(source, starts + first, ends + first, plan)
-    except (IndexError, HoodieError, pa.ArrowInvalid):
-        raise Misfit from None
+    return _decode_bounds(source, starts + first, ends + first, plan)
 
 
 def _decode_bounds(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
-    cuts = _cut_into_parts(starts, ends)
+    try:
+        return _decode_all(source, starts, ends, plan)
+    except HoodieError as error:
+        raise Misfit from error
+    except (IndexError, pa.ArrowInvalid):
+        raise Misfit from None
+
+
+def _decode_all(source: Source, starts: Places, ends: Places, plan: Plan) -> pa.RecordBatch:
+    cuts = _cut_into_parts(starts, ends, source.records_at_once)
     source.in_parts = len(cuts) > 1
     parts = [] if source.in_parts else _decode_part(source, starts, ends, plan)
     if len(parts) == 1:
@@ -327,9 +324,9 @@ def _add_part(joined: JoinedParts, source: Source, starts: Places, ends: Places,
         joined.add(part)
 
 
-def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
-    """Cut records into parts that are decoded one after the other, each bounded in records and bytes."""
-    at_once = _count_at_once(len(starts))
+def _cut_into_parts(starts: Places, ends: Places, most: int) -> list[slice]:
+    """Cut records into parts that are decoded in turn, each of about ``most`` records, and bounded in bytes."""
+    at_once = _count_at_once(len(starts), most)
     cuts: list[slice] = []
     first = 0
     while first < len(starts):
@@ -340,9 +337,9 @@ def _cut_into_parts(starts: Places, ends: Places) -> list[slice]:
     return cuts
 
 
-def _count_at_once(records: int) -> int:
+def _count_at_once(records: int, most: int) -> int:
     """Return how many records to decode at once: equal parts, none of them small, as each part has a fixed cost."""
-    parts = max(1, (records + RECORDS_AT_ONCE // 2) // RECORDS_AT_ONCE)
+    parts = max(1, (records + most // 2) // most)
     return -(-records // parts)
 
 
@@ -353,10 +350,19 @@ def _decode_part(source: Source, starts: Places, ends: Places, plan: Plan) -> li
     except TooManyItems:
         half = len(starts) // 2
         if not half:
-            raise
+            return [_decode_large_record(source, starts, ends, plan)]
     return _decode_part(source, starts[:half], ends[:half], plan) + _decode_part(
         source, starts[half:], ends[half:], plan
     )
+
+
+def _decode_large_record(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.Array]:
+    """Decode one record that alone has too many items: their number is only limited by its bytes."""
+    most, source.most_items = source.most_items, source.content
+    try:
+        return _decode_records(source, starts, ends, plan)
+    finally:
+        source.most_items = most
 
 
 def _decode_records(source: Source, starts: Places, ends: Places, plan: Plan) -> list[pa.Array]:

@@ -1,8 +1,8 @@
 """Read single Avro values of many records at once, as Arrow arrays; ``columnar_cursor`` explains lanes and masks.
 
 A ``LaneReader`` reads one type. ``read`` and ``skip`` are called with at least one lane that has a value, and advance
-the places past the values, in place. Lanes without a value become null. Everything that is not clearly right raises
-Misfit.
+the places past the values, in place. Lanes without a value become null. A value that its type cannot have raises
+CorruptFileError without a place; everything else that is not right raises Misfit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, make_bitmap
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, from_texts, make_bitmap, take
+from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.arrow_types import MICROS_PER_MILLI, MILLIS, MILLIS_LIMIT, to_arrow_type
 from hoodie_py.formats.avro.columnar_cursor import (
     Mask,
@@ -48,8 +48,9 @@ def check_values(values: pa.Array) -> pa.Array:
     """Let Arrow check the values themselves: UTF-8, decimal precision."""
     try:
         values.validate(full=True)
-    except pa.ArrowInvalid:
-        raise Misfit from None
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition(" at string index")[0]  # an index in the part that is decoded
+        raise CorruptFileError(f"An Avro value is not valid: {reason[:200]}.") from None
     return values
 
 
@@ -86,8 +87,8 @@ class BooleanReader(_FixedSizeReader):
 
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         values = source.read_first_bytes(places, mask)
-        if find_largest(values) > 1:
-            raise Misfit
+        if (largest := find_largest(values)) > 1:
+            raise CorruptFileError(f"An Avro boolean cannot be {largest}.")
         move(places, 1, mask)
         bits = np.packbits(values, bitorder="little")
         return pa.Array.from_buffers(pa.bool_(), len(values), [make_bitmap(mask), pa.py_buffer(bits)])
@@ -129,13 +130,13 @@ class IntegerReader(_VarintReader):
         if self._size == 4:
             if raw.itemsize == _WORD:
                 if int(np.bitwise_or.reduce(raw)) >> 32:
-                    raise Misfit
+                    raise CorruptFileError("An Avro int has more than 32 bits.")
                 raw = raw.astype(np.uint32)
             return make_fixed_width(source, self._arrow, mask, decode_zigzag(raw).astype(np.int32, copy=False))
         values = decode_zigzag(raw).astype(np.int64, copy=False)
         if self._millis:
             if not -MILLIS_LIMIT < find_smallest(values) <= find_largest(values) < MILLIS_LIMIT:
-                raise Misfit
+                raise CorruptFileError("An Avro timestamp in milliseconds is out of range.")
             values *= MICROS_PER_MILLI
         return make_fixed_width(source, self._arrow, mask, values)
 
@@ -150,7 +151,7 @@ class EnumReader(_VarintReader):
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         raw = source.read_integers(places, mask)
         if int(np.bitwise_or.reduce(raw)) & 1 or find_largest(raw) >> 1 >= len(self._symbols):
-            raise Misfit
+            raise CorruptFileError("An Avro enum value is none of the symbols.")
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
         return take(self._symbols, from_numpy(numbers, None if mask is None else ~mask))
@@ -245,7 +246,9 @@ class FixedReader(_FixedSizeReader):
 
 
 class DecimalReader:
-    """A decimal in big-endian two's complement of at most 16 bytes, as a fixed or as bytes with a length."""
+    """A decimal in big-endian two's complement, as a fixed or as bytes with a length; bytes before the last 16 repeat
+    the sign.
+    """
 
     def __init__(self, node: Decimal) -> None:
         self._arrow = to_arrow_type(node)
@@ -257,7 +260,7 @@ class DecimalReader:
             lengths = source.read_lengths(places, mask).astype(np.int64)
             longest = find_largest(lengths)
             if not find_smallest(lengths if mask is None else lengths[mask]):
-                raise Misfit
+                raise CorruptFileError("An Avro decimal has no bytes.")
             shortest = find_smallest(lengths)
             places += lengths
             bits: Any = lengths * 8
@@ -265,8 +268,8 @@ class DecimalReader:
             longest = shortest = self._size
             move(places, self._size, mask)
             bits = np.int64(8 * self._size)
-        if longest > _DECIMAL_BYTES and (self._size is None or not _is_sign(source, places, mask, longest)):
-            raise Misfit
+        if longest > _DECIMAL_BYTES:
+            _check_signs(source, places, np.broadcast_to(bits >> 3, places.shape), mask)
         values = np.empty((len(places), 2), "<i8")
         # Arrow's 128-bit integer is a low and a high word, read backwards from the value's end; shifts drop the bytes
         # before its start.
@@ -303,14 +306,16 @@ class DecimalReader:
             move(places, self._size, mask)
 
 
-def _is_sign(source: Source, ends: Places, mask: Mask, size: int) -> bool:
-    """Return whether all bytes before the last 16 only repeat the sign."""
-    sign = source.read_first_bytes(ends - _DECIMAL_BYTES, mask) & 0x80
-    sign = (sign >> 7) * np.uint8(0xFF)
-    return all(
-        (source.read_first_bytes(ends - distance, mask) == sign).all()
-        for distance in range(_DECIMAL_BYTES + 1, size + 1)
-    )
+def _check_signs(source: Source, ends: Places, lengths: Places, mask: Mask) -> None:
+    """Check that all bytes before the last 16 of long values only repeat the sign. Raises CorruptFileError."""
+    long = lengths > _DECIMAL_BYTES
+    if mask is not None:
+        long &= mask
+    for end, length in zip(ends[long].tolist(), lengths[long].tolist(), strict=True):
+        last = end - _DECIMAL_BYTES
+        sign = b"\xff" if source.raw[last] & 0x80 else b"\0"
+        if source.raw[end - length : last] != sign * (length - _DECIMAL_BYTES):
+            raise CorruptFileError("An Avro decimal has more digits than its type.")
 
 
 def _read_big_endian(source: Source, ends: Places, distance: int, mask: Mask) -> npt.NDArray[np.int64]:

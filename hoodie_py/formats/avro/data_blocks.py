@@ -5,9 +5,8 @@ The content of a block (integers are big-endian):
     data block version (1 to 3), int32; record count, int32;
     for each record: its length, int32; its Avro binary form under the schema in the block's header.
 
-Two decoders give the same result: ``columnar_decoder`` reads one field of many records at a time; ``row_decoder`` reads
-record by record. The row decoder reads blocks of few records, and everything that the columnar one refuses. fastavro is
-not used: it crashes on recursive schemas, takes union index -1 for the last branch and trusts item counts of 2^62.
+``columnar_decoder`` reads one field of many records at a time; ``faults`` finds the record in what it refuses. fastavro
+is not used: it crashes on recursive schemas, takes union index -1 for the last branch and trusts item counts of 2^62.
 Every record must take exactly the bytes that its length says. Blocks that are too large to decode at once are decoded
 some records at a time.
 """
@@ -19,15 +18,14 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro.arrow_types import read_defaults, to_arrow_schema
-from hoodie_py.formats.avro.declared_times import correct_record
-from hoodie_py.formats.avro.joint_rows import BlockRows
+from hoodie_py.formats.avro.arrow_types import correct_record, read_defaults, to_arrow_schema
 from hoodie_py.formats.avro.schema import Record, parse_record
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
 DATA_VERSIONS = range(1, 4)
 _HEADER = struct.Struct(">ii")
-_FEW_RECORDS = 56  # fewer than these are decoded faster by the row decoder
 _LENGTH = struct.Struct(">i")
 
 
@@ -59,7 +56,7 @@ class AvroSchema:
         return _parse(text)
 
     def apply_times(self, times: pa.Schema | None) -> AvroSchema:
-        """Return the schema with the time types that the table declares (``declared_times``)."""
+        """Return the schema with the time types that the table declares (``list_declared_times``)."""
         return self if times is None else _apply_times(self, times)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,6 +77,21 @@ def _apply_times(schema: AvroSchema, times: pa.Schema) -> AvroSchema:
     return AvroSchema(schema.text, to_arrow_schema(record), MappingProxyType(read_defaults(record)), record)
 
 
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The rows of one block, or of several decoded together, block by block, and the number of rows of each block."""
+
+    batch: pa.RecordBatch
+    counts: tuple[int, ...]
+
+    def split(self) -> list[pa.RecordBatch]:
+        """Return the rows of each block, as slices that keep the whole batch alive."""
+        if len(self.counts) == 1:
+            return [self.batch]
+        firsts = accumulate(self.counts, initial=0)
+        return [self.batch.slice(first, count) for first, count in zip(firsts, self.counts, strict=False)]
+
+
 def decode_avro_data(
     content: memoryview | bytes, schema: AvroSchema, columns: Collection[str] | None = None
 ) -> pa.RecordBatch:
@@ -90,17 +102,21 @@ def decode_avro_data(
     columns and checks only what it needs for that.
 
     Raises:
-        CorruptFileError: the bytes are not records of the schema; ``where`` has record and offset in the content.
+        CorruptFileError: the bytes are not records of the schema; ``where`` has the record, and its offset in the
+            content or the column.
         UnsupportedFeatureError: the data block version is unknown, or the records have far more values than bytes.
     """
+    from hoodie_py.formats.avro.columnar_cursor import Misfit
+    from hoodie_py.formats.avro.columnar_decoder import JoinedBlocks, decode_in_lanes, make_plan
+
     names = _select_names(schema, columns)
     block = _parse_block(content)
-    rows = _BlockGroup([content]).decode_in_lanes(schema, names)
-    if rows is not None:
-        return rows.batch
-    from hoodie_py.formats.avro.row_decoder import decode_rows
+    try:
+        return decode_in_lanes(JoinedBlocks([block]), make_plan(schema.record, names))
+    except Misfit as misfit:
+        from hoodie_py.formats.avro.faults import raise_block_fault
 
-    return decode_rows(bytes(content), block.start, block.count, schema.record, schema.arrow, names)
+        raise_block_fault(block, schema.record, names, misfit)
 
 
 def decode_avro_blocks(
@@ -137,27 +153,21 @@ def decode_avro_values(
 
     Raises CorruptFileError, UnsupportedFeatureError, as ``decode_avro_data``; ``where`` has the record.
     """
+    from hoodie_py.formats.avro.columnar_cursor import Misfit
+    from hoodie_py.formats.avro.columnar_decoder import decode_places, make_plan
+
     names = _select_names(schema, columns)
-    if len(starts) >= _FEW_RECORDS:
-        from hoodie_py.formats.avro.columnar_cursor import Misfit
-        from hoodie_py.formats.avro.columnar_decoder import decode_places, make_plan
-
-        plan = make_plan(schema.record, names)
-        if plan is not None:
-            try:
-                return decode_places(content, starts, ends, plan)
-            except Misfit:
-                pass
-    from hoodie_py.formats.avro.row_decoder import decode_rows
-
-    view = memoryview(content)
-    pieces = [view[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    framed = b"".join(part for piece in pieces for part in (_LENGTH.pack(len(piece)), piece))
     try:
-        return decode_rows(framed, 0, len(pieces), schema.record, schema.arrow, names)
-    except CorruptFileError as error:
-        error.where.pop("offset", None)  # an offset in the copy
-        raise
+        return decode_places(content, starts, ends, make_plan(schema.record, names))
+    except Misfit as misfit:
+        from hoodie_py.formats.avro.faults import raise_fault
+
+        bounds = zip(starts.tolist(), ends.tolist(), strict=True)
+        try:
+            raise_fault(content, bounds, schema.record, names, misfit)
+        except CorruptFileError as error:
+            error.where.pop("offset", None)  # in bytes that the caller has unpacked
+            raise
 
 
 def _plan_groups(contents: Sequence[memoryview | bytes]) -> list[int]:
@@ -187,9 +197,14 @@ class _BlockGroup:
         self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget, first: int
     ) -> Iterator[BlockRows]:
         """Decode the blocks, together if possible; ``first`` is the number of the first one, for errors."""
+        from hoodie_py.formats.avro.columnar_cursor import Misfit
+        from hoodie_py.formats.avro.columnar_decoder import JoinedBlocks, decode_in_lanes, make_plan
+
         try:
-            rows = self.decode_in_lanes(schema, names, budget)
-        except HoodieError:
+            joined = JoinedBlocks([_parse_block(content) for content in self._contents], budget)
+            self._contents = joined.contents
+            rows = BlockRows(decode_in_lanes(joined, make_plan(schema.record, names)), joined.counts)
+        except (HoodieError, Misfit):
             rows = None  # decoding them one by one shows which block is bad
         if rows is not None:
             yield rows
@@ -200,25 +215,6 @@ class _BlockGroup:
             except HoodieError as error:
                 raise error.locate(content=number) from None
             yield BlockRows(batch, (batch.num_rows,))
-
-    def decode_in_lanes(
-        self, schema: AvroSchema, names: frozenset[str] | None, budget: Budget | None = None
-    ) -> BlockRows | None:
-        """Decode the blocks with the columnar decoder; None if there are too few records, or if it refuses them."""
-        if sum(_parse_block(content).count for content in self._contents) < _FEW_RECORDS:
-            return None
-        from hoodie_py.formats.avro.columnar_cursor import Misfit
-        from hoodie_py.formats.avro.columnar_decoder import JoinedBlocks, decode_in_lanes, make_plan
-
-        plan = make_plan(schema.record, names)
-        if plan is None:
-            return None
-        try:
-            joined = JoinedBlocks([_parse_block(content) for content in self._contents], budget)
-            self._contents = joined.contents
-            return decode_in_lanes(joined, plan)
-        except Misfit:
-            return None
 
 
 def _parse_block(content: memoryview | bytes) -> Block:

@@ -1,4 +1,4 @@
-"""Make the Avro schema (JSON) of Arrow columns, with the names that Java Hudi uses.
+"""Make the Avro schema of Arrow columns, as a tree (``columns``) and as JSON, with the names that Java Hudi uses.
 
 The rules follow Spark's converter, as Hudi calls it (SchemaConverters, AvroConversionUtils):
 
@@ -21,8 +21,8 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.arrow.layouts import make_plain_field
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
-from hoodie_py.formats.avro.shared_names import name_repeated
+from hoodie_py.formats.avro.columns import Column, ColumnType, Elements, Plain, Struct, Values, make_avro_fields
+from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION, name_repeated
 from hoodie_py.formats.column_names import check_name, check_siblings
 from hoodie_py.formats.logical_types import BLOB, VARIANT, read_type_name
 from hoodie_py.formats.logical_types.blob import check_blob, write_blob
@@ -48,38 +48,39 @@ def make_schema_text(schema: pa.Schema, table_name: str) -> str:
         UnsupportedFeatureError: Hudi's tables cannot have a type.
     """
     name = _sanitize(table_name)
-    record = name_repeated(make_record(schema, f"{name}_record", f"hoodie.{name}", top=True))
-    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
-
-
-def make_record(fields: pa.Schema | pa.StructType, name: str, namespace: str, *, top: bool = False) -> dict[str, Any]:
-    """Make the Avro record, as parsed JSON, for columns (``top``) or a struct's fields; logical types are in full.
-
-    Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
-    """
-    below = f"{namespace}.{name}"
-    members = [make_field(field, below, top=top) for field in fields]
-    check_siblings(member["name"] for member in members)
-    return {"type": "record", "name": name, "namespace": namespace, "fields": members}
+    head = {"type": "record", "name": f"{name}_record", "namespace": f"hoodie.{name}"}
+    full_name = f"hoodie.{name}.{name}_record"
+    fields = make_avro_fields(_make_columns(schema, full_name, top=True), full_name)
+    return json.dumps(name_repeated({**head, "fields": fields}), separators=(",", ":"), ensure_ascii=False)
 
 
 def make_field(field: pa.Field, namespace: str, *, top: bool = False) -> dict[str, Any]:
-    """Make the Avro field, as parsed JSON, for a column; ``namespace`` is the full name of the record around it.
+    """Make the Avro field, as parsed JSON, for a column. Arguments, errors as ``make_column``."""
+    return make_avro_fields([make_column(field, namespace, top=top)], namespace)[0]
 
-    ``top``: the field is a column of the table, not a field of a struct.
+
+def _make_columns(fields: pa.Schema | pa.StructType, namespace: str, *, top: bool = False) -> tuple[Column, ...]:
+    made = tuple(make_column(field, namespace, top=top) for field in fields)
+    check_siblings(each.name for each in made)
+    return made
+
+
+def make_column(field: pa.Field, namespace: str, *, top: bool = False) -> Column:
+    """Return a column without ids; ``namespace`` is the full name of the record around it.
+
+    Logical types are in full. ``top``: the field is a column of the table, not a field of a struct.
 
     Raises InvalidQueryError, UnsupportedFeatureError, as ``make_schema_text``.
     """
     check_name(field.name)
     field = make_plain_field(field)
     try:
-        type_ = _make_logical_type(field, namespace, top=top) or _make_type(field.type, field.name, namespace)
+        logical = _make_logical_type(field, namespace, top=top)
+        type_ = _make_type(field.type, field.name, namespace) if logical is None else Plain(logical)
     except (InvalidQueryError, UnsupportedFeatureError) as error:
         error.where["column"] = ".".join(filter(None, [field.name, error.where.get("column")]))
         raise
-    if field.nullable:
-        return {"name": field.name, "type": ["null", type_], "default": None}
-    return {"name": field.name, "type": type_}
+    return Column(field.name, type_, optional=field.nullable)
 
 
 def _make_logical_type(field: pa.Field, namespace: str, *, top: bool) -> dict[str, Any] | None:
@@ -106,30 +107,25 @@ def _make_logical_type(field: pa.Field, namespace: str, *, top: bool) -> dict[st
     raise InvalidQueryError(f"{name!r} is no logical type.", hint="Name BLOB, VARIANT or VECTOR(128) as hudi_type.")
 
 
-def _make_type(type_: pa.DataType, name: str, namespace: str) -> Any:
+def _make_type(type_: pa.DataType, name: str, namespace: str) -> ColumnType:
     if type_ in _PLAIN:
-        return _PLAIN[type_]
+        return Plain(_PLAIN[type_])
     if pa.types.is_fixed_size_binary(type_):
-        return "bytes"
+        return Plain("bytes")
     if pa.types.is_decimal(type_):
-        return _make_decimal(type_, f"{namespace}.{name}")
+        return Plain(_make_decimal(type_, f"{namespace}.{name}"))
     if pa.types.is_date(type_):
-        return {"type": "int", "logicalType": "date"}
+        return Plain({"type": "int", "logicalType": "date"})
     if pa.types.is_timestamp(type_):
-        return {"type": "long", "logicalType": "timestamp-micros" if type_.tz else "local-timestamp-micros"}
+        return Plain({"type": "long", "logicalType": "timestamp-micros" if type_.tz else "local-timestamp-micros"})
     if is_any_list(type_):
-        return {"type": "array", "items": _make_inner_type(type_.value_field, name, namespace)}
+        return Elements(_make_type(type_.value_type, name, namespace), type_.value_field.nullable)
     if pa.types.is_map(type_) and _PLAIN.get(type_.key_type) == "string":
-        return {"type": "map", "values": _make_inner_type(type_.item_field, name, namespace)}
+        return Values(_make_type(type_.item_type, name, namespace), type_.item_field.nullable)
     if pa.types.is_struct(type_) and type_.num_fields:
-        return make_record(type_, name, namespace)
+        return Struct(_make_columns(type_, f"{namespace}.{name}"))
     hint = "Give the column a type, or leave it out." if pa.types.is_null(type_) else None
     raise UnsupportedFeatureError(f"Columns of type {type_} cannot be stored in Hudi tables.", hint=hint)
-
-
-def _make_inner_type(field: pa.Field, name: str, namespace: str) -> Any:
-    type_ = _make_type(field.type, name, namespace)
-    return ["null", type_] if field.nullable else type_
 
 
 def _make_decimal(type_: pa.DataType, namespace: str) -> dict[str, Any]:

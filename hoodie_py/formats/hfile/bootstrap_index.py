@@ -18,6 +18,8 @@ from typing import Any
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.avro.container import read_single
+from hoodie_py.formats.hfile.data_block import Entry
+from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT
 
 _FOLDER = ".hoodie/.aux/.bootstrap"
@@ -66,3 +68,8 @@ def _read_status(status: Any) -> IndexedSource:
     if size is not None and not (isinstance(size, int) and size >= 0):
         raise CorruptFileError("A source file of the bootstrap index has no valid size.")
     return IndexedSource(uri, size)
+
+
+def read_hfile(data: bytes | memoryview) -> list[Entry]:
+    """Return all entries of an HFile, in key order. Raises as ``HFile.iterate_entries``."""
+    return list(HFile.from_bytes(data).iterate_entries())

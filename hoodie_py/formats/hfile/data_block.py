@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import take
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.hfile.blocks import DATA_BLOCK, Block
 

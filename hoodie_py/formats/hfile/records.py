@@ -36,8 +36,8 @@ def decode_hfile_parts(
 
     ``text`` is the schema in the block's header, which counts if the HFile has none. ``columns`` are the top-level
     columns to decode, None for all; names that are not in the schema are ignored. ``times`` are the table's declared
-    times (``declared_times``). ``keyed`` says whether a column ``key`` is the record key. ``select`` yields the entries
-    to decode. At least one batch is yielded.
+    times (``list_declared_times``). ``keyed`` says whether a column ``key`` is the record key. ``select`` yields the
+    entries to decode. At least one batch is yielded.
 
     Raises:
         CorruptFileError: the content is not an HFile, or a damaged one; its values are not records of the schema; or

@@ -35,7 +35,7 @@ from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
 from hoodie_py.formats.hfile import blocks
-from hoodie_py.formats.hfile.codecs import GZIP, NO_COMPRESSION
+from hoodie_py.formats.hfile.blocks import GZIP, NO_COMPRESSION
 from hoodie_py.formats.hfile.data_block import KEY_END, Entry
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
 

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, is_valid, make_bitmap, to_numbers
-from hoodie_py.arrow.compute import cast, take
+from hoodie_py.arrow.arrays import cast, from_numpy, from_texts, is_valid, make_bitmap, take, to_numbers
 from hoodie_py.formats.avro.schema import AvroType, Decimal, Fixed, Primitive, Union
 
 V1: Final = 1

@@ -36,11 +36,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, to_numbers
-from hoodie_py.arrow.compute import take
-from hoodie_py.arrow.float_texts import print_floats
-from hoodie_py.arrow.java_hash import compute_java_hashes
-from hoodie_py.arrow.xxhash import hash_xxhash64
+from hoodie_py.arrow.arrays import from_numpy, from_texts, take, to_numbers
+from hoodie_py.arrow.hashes import compute_java_hashes, hash_xxhash64
+from hoodie_py.arrow.java_text import print_floats
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.indexes.definitions import NO_PARTITION
 

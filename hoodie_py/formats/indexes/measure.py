@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import is_valid, to_numbers
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call, is_valid, to_numbers
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import AvroType, Record, Union
 from hoodie_py.formats.indexes.bounds import V1, RawValue, ValueKind, ValueType, find_avro_kind

@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, repeat_value, to_booleans, to_numbers
-from hoodie_py.arrow.compute import call, take
+from hoodie_py.arrow.arrays import call, from_numpy, from_texts, repeat_value, take, to_booleans, to_numbers
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.indexes import bounds as stored_bounds
 from hoodie_py.formats.indexes.bounds import RawValue, ValueKind, ValueType

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, make_bitmap, to_numbers
-from hoodie_py.arrow.compute import call, take
+from hoodie_py.arrow.arrays import call, from_numpy, is_valid, make_bitmap, take, to_numbers
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.logical_types import VECTOR, name_type, read_type_name

@@ -17,6 +17,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.arrow_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.avro.data_blocks import AvroSchema
@@ -116,15 +117,15 @@ def _convert_array(array: pa.Array, field: pa.Field) -> pa.Array:
     # values of null rows, which may be anything.
     if pa.types.is_list(target) and pa.types.is_list(array.type):
         _check_required(array.flatten(), target.value_field)
-        children = [_forget_nulls(_convert_array(array.values, target.value_field), target.value_field)]
-        return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, children)
+        return rebuild_list(array, target, lambda values, _: _convert_required(values, target.value_field))
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
         _check_required(array.items[start:stop], target.item_field)
-        items = _forget_nulls(_convert_array(array.items, target.item_field), target.item_field)
-        pairs = [_convert_array(array.keys, target.key_field), items]
-        entries = pa.StructArray.from_arrays(pairs, fields=[target.key_field, target.item_field])
-        return pa.Array.from_buffers(target, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+        return rebuild_map(
+            array, target,
+            lambda keys, _: _convert_array(keys, target.key_field),
+            lambda items, _: _convert_required(items, target.item_field),
+        )  # fmt: skip
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
         return _convert_struct(array, target)
     if pa.types.is_fixed_size_binary(target) and pa.types.is_list(array.type):
@@ -145,15 +146,16 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
     for i, field in enumerate(target):
         if not field.nullable and array.field(i).null_count:
             _check_required(array.field(i).filter(array.is_valid()), field)
-    children = [_forget_nulls(_convert_array(array.field(i), field), field) for i, field in enumerate(target)]
+    children = [_convert_required(array.field(i), field) for i, field in enumerate(target)]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(array))
 
 
-def _forget_nulls(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the values of a required field without nulls, which it has only where a parent is null.
+def _convert_required(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Convert the values of a field inside another one. A required one has nulls only where a parent is null.
 
-    Arrow's Parquet writer refuses even those. Nothing is copied; values below a null are never stored.
+    Arrow's Parquet writer refuses even those, so they go. Nothing is copied; values below a null are never stored.
     """
+    array = _convert_array(array, field)
     if field.nullable or not array.null_count:
         return array
     if pa.types.is_struct(array.type):

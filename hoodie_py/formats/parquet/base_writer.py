@@ -8,11 +8,14 @@ The files must agree with Hudi's HoodieRowParquetWriteSupport and HoodieAvroWrit
 * Rows keep their order. Row groups are small enough that a selective filter skips most of a file.
 * A column whose first values hardly repeat has no dictionary, which would only cost time.
 * After a failure the sink gets no more bytes, so no footer makes a part of a file look whole.
+
+A partition's metafile in the base file format has no rows: readers take the facts from its footer and ignore the only
+column (Hudi ``ParquetUtils.writeMetaFile``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
@@ -26,7 +29,7 @@ from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.logical_types.vector import COLUMNS_KEY, list_vectors, write_columns
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC, footer_keys
+from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC, key_range
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
 from hoodie_py.formats.parquet.key_range import KeyRange
@@ -201,18 +204,18 @@ class BaseFileWriter:
         )
 
     def _list_footer_entries(self) -> Iterator[tuple[str, str]]:
-        yield footer_keys.AVRO_SCHEMA_KEY, self._avro_schema
-        yield footer_keys.SPARK_VERSION_KEY, _SPARK_VERSION
+        yield key_range.AVRO_SCHEMA_KEY, self._avro_schema
+        yield key_range.SPARK_VERSION_KEY, _SPARK_VERSION
         if self._vectors:
             yield COLUMNS_KEY, write_columns(self._vectors)
         if self._bloom is not None:
             bloom = self._bloom.finish()
-            yield footer_keys.BLOOM_KEY, bloom.to_text()
+            yield key_range.BLOOM_KEY, bloom.to_text()
             if bloom.type_code == DYNAMIC:
-                yield footer_keys.BLOOM_TYPE_KEY, DYNAMIC
+                yield key_range.BLOOM_TYPE_KEY, DYNAMIC
         if self._range.least is not None and self._range.greatest is not None:
-            yield footer_keys.MIN_KEY, self._range.least
-            yield footer_keys.MAX_KEY, self._range.greatest
+            yield key_range.MIN_KEY, self._range.least
+            yield key_range.MAX_KEY, self._range.greatest
 
 
 class _GuardedSink:
@@ -270,3 +273,11 @@ def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:
             yield from _list_leaves(f"{path}.{child.name}", child.type)
     else:
         yield path
+
+
+def make_facts_file(facts: Mapping[str, str]) -> bytes:
+    """Return the bytes of a file with these keys and values in its footer."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, pa.schema({"dummyint": pa.int64()}), store_schema=False) as writer:
+        writer.add_key_value_metadata(dict(facts))
+    return bytes(sink.getvalue())

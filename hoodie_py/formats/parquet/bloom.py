@@ -8,12 +8,17 @@ big-endian:
                 then the rows
 
 Bit i of a row is bit ``i & 7`` of byte ``i >> 3``. The i-th bit of a key is ``abs(h mod bits)`` of the i-th hash of its
-chain (``murmur``), with the remainder of a signed division.
+chain, with the remainder of a signed division.
 
 A dynamic filter adds keys to its last row until that has the number of keys for which it was made, and then begins the
 next row, until the rows hold the greatest number of keys. From then on it adds keys to the rows in turn: the first key
 goes to the first row, the second to the first row again, the third to the second row, and so on. The count of the last
 row includes these keys.
+
+The hash is MurmurHash2 (Hudi MurmurHash, HashFunction). It has 32 bits and starts from ``seed ^ length``. The key's
+bytes follow as little-endian words, then a tail of up to three bytes, the last one lowest. Each tail byte is *signed*
+when it is shifted, as in Java. Then comes the usual finish. A filter needs a chain of hashes: each hash is the seed of
+the next one.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import base64
 import binascii
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +36,101 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.errors import CorruptFileError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.parquet.murmur import Hashes, hash_chains
+
+Hashes = npt.NDArray[np.uint32]
+
+_M = np.uint32(0x5BD1E995)
+_CHUNK_KEYS = 8192  # a chunk's arrays stay in the processor's cache
+_CHUNK_BYTES = 1 << 20
+_SPARE = 3
+
+
+def hash_chains(keys: pa.Array, count: int) -> Iterator[tuple[npt.NDArray[np.intp], list[Hashes]]]:
+    """Hash every key ``count`` times, the first time with seed 0.
+
+    Yields chunks of the keys, in any order: their indices in ``keys``, and ``count`` arrays with one hash for each key.
+    Raises CorruptFileError if a key is null.
+    """
+    if keys.null_count:
+        raise CorruptFileError("A record key is null.")
+    if not len(keys):
+        return
+    starts, lengths, data = _find_bytes(keys)
+    words = lengths >> 2
+    order = np.argsort(words, kind="stable") if words.min() != words.max() else np.arange(len(words))
+    sizes, firsts = np.unique(words[order], return_index=True)
+    for size, first, last in zip(sizes.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(order)], strict=True):
+        step = max(1, min(_CHUNK_KEYS, _CHUNK_BYTES // (4 * size + 4)))
+        for at in range(first, last, step):
+            places = order[at : min(at + step, last)]
+            yield places, _hash_chunk(starts[places], lengths[places], data, size, count)
+
+
+def _find_bytes(keys: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return the offset of each key, its length, and the bytes of all keys.
+
+    Three spare bytes come first: ``_mix_tails`` reads three bytes before the end of every key, however short it is.
+    """
+    keys = keys.cast(pa.large_string())
+    _, offset_buffer, data_buffer = keys.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(keys) + 1, 8 * keys.offset)
+    base = int(offsets[0])
+    data = np.zeros(_SPARE + int(offsets[-1]) - base, np.uint8)
+    if data_buffer is not None:
+        data[_SPARE:] = np.frombuffer(data_buffer, np.uint8, len(data) - _SPARE, base)
+    return offsets[:-1] - base + _SPARE, np.diff(offsets), data
+
+
+def _hash_chunk(
+    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int, count: int
+) -> list[Hashes]:
+    # The contribution of a word does not depend on the seed, so words are mixed once for the whole chain.
+    mixed = _mix_words(starts, data, words)
+    tail, factor = _mix_tails(starts + lengths, lengths & 3, data)
+    size = lengths.astype(np.uint32)
+    hashes: list[Hashes] = []
+    seed = np.zeros(len(starts), np.uint32)
+    spare = np.empty_like(seed)
+    for _ in range(count):
+        h = seed ^ size
+        for word in mixed:
+            h *= _M
+            h ^= word
+        if factor is not None:
+            h ^= tail
+            h *= factor
+        np.right_shift(h, 13, out=spare)
+        h ^= spare
+        h *= _M
+        np.right_shift(h, 15, out=spare)
+        h ^= spare
+        hashes.append(h)
+        seed = h
+    return hashes
+
+
+def _mix_words(starts: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], words: int) -> list[Hashes]:
+    # A table of bytes, one row for each key; transposed and copied, each word of all keys is one contiguous array.
+    octets = data[starts[:, None] + np.arange(4 * words)]
+    values = octets.view("<u4").astype(np.uint32, copy=False).T.copy()
+    values *= _M
+    values ^= values >> 24
+    values *= _M
+    return list(values)
+
+
+def _mix_tails(
+    ends: npt.NDArray[np.int64], left: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
+) -> tuple[Hashes, Hashes | None]:
+    """Return the tails of the keys, and their factors: 1 for a key without tail; None if no key has one."""
+    tail = np.zeros(len(ends), np.uint32)
+    if not left.any():
+        return tail, None
+    for i in range(3):  # the bytes after the words, from the last one backwards; np.where drops bytes of words
+        signed = data[ends - 1 - i].view(np.int8).astype(np.int32) << (8 * i)
+        tail ^= np.where(left > i, signed, 0).astype(np.int32).view(np.uint32)
+    return tail, np.where(left > 0, _M, np.uint32(1)).astype(np.uint32)
+
 
 DYNAMIC = "DYNAMIC_V0"
 SIMPLE = "SIMPLE"

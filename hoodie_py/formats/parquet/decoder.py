@@ -27,7 +27,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import join_chunks, make_batch_without_columns
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.avro.arrow_types import find_mistyped_times, retype_times
 from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
@@ -243,7 +243,7 @@ def decode_parquet_data(
 
     There is one row for each record, in order; columns are in the order of the file, with Spark's types. ``columns``
     are the top-level columns to decode, None for all; names that are not in the file are ignored. ``times`` are the
-    table's declared times (``declared_times``).
+    table's declared times (``list_declared_times``).
 
     Raises:
         CorruptFileError: the bytes are not a Parquet file, or a damaged one.

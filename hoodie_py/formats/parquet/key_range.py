@@ -1,4 +1,4 @@
-"""The least and the greatest record key of a file, in the order in which Java compares strings.
+"""What the footer of a base file says: the names of its entries, and the least and greatest record key in Java's order.
 
 BLOOM indexes look a key up only in files whose range contains it. Java compares UTF-16 units, so characters beyond
 U+FFFF (surrogate pairs) come *before* U+E000 to U+FFFF. For all other characters the order is that of their UTF-8
@@ -64,3 +64,11 @@ def make_comparable(keys: pa.Array) -> pa.Array:
     moved = _MOVED[octets] if len(octets) and int(octets.max()) >= 0xEE else data
     buffers = [validity, offsets, pa.py_buffer(moved)]
     return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers, keys.null_count, keys.offset)
+
+
+BLOOM_KEY = "org.apache.hudi.bloomfilter"
+BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+AVRO_SCHEMA_KEY = "parquet.avro.schema"
+SPARK_VERSION_KEY = "org.apache.spark.version"

@@ -1,4 +1,4 @@
-"""Read the archived timeline: instants that have left the active one.
+"""The archived timeline: instants that have left the active one.
 
 Layout 1, in ``.hoodie/archived/`` (or the folder that the table names): ``.commits_.archive.N_1-0-1`` are log-format
 files. Their Avro blocks have one HoodieArchivedMetaEntry for each *state* of an instant. Files with a greater N are
@@ -7,10 +7,14 @@ newer, and an instant may occur in several files (Hudi ArchivedTimelineV1).
 Layout 2, in ``.hoodie/timeline/history/``: ``_version_`` names the current manifest ``manifest_N`` (JSON), which lists
 the Parquet files ``{min}_{max}_{level}.parquet``; other files do not count. One row is one completed instant with the
 bytes of its completed file and its requested file (Hudi LSMTimeline, ArchivedTimelineV2).
+
+Files of layout 2 are also written here, with the columns, types and compression of Java's (Hudi ``LSMTimelineWriter``,
+``HoodieLSMTimelineInstant``, ``HoodieLSMTimelineManifest``).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -308,3 +312,64 @@ def _check_time(text: str | None) -> str:
     if text is None or _TIME.fullmatch(text) is None:
         raise CorruptFileError("An archived instant has no valid time.", value=(text or "")[:100])
     return text
+
+
+_TYPES = {"string": pa.string(), "bytes": pa.binary(), "int": pa.int32()}
+HISTORY_SCHEMA = pa.schema(
+    [pa.field(each.name, _TYPES[each.kind.avro], nullable=each.null) for each in HISTORY_ROW.fields]
+)
+_ROWS = 256
+_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": HISTORY_ROW.java_text}
+
+
+def make_history_file_name(times: Sequence[str], level: int) -> str:
+    """Return the name of a history file by the request times of its instants."""
+    return f"{min(times)}_{max(times)}_{level}.parquet"
+
+
+def make_manifest_name(number: int) -> str:
+    """Return the name of a manifest; a greater number is newer."""
+    return f"manifest_{number}"
+
+
+def encode_manifest(files: Iterable[HistoryFile]) -> bytes:
+    """Encode a manifest."""
+    listed = [LISTED_FILE.write(each) for each in files]
+    return json.dumps({"files": listed}, indent=2).encode()
+
+
+def write_history(sink: Any, batches: Iterable[pa.Table]) -> None:
+    """Write a history file of rows that ``make_history_rows`` or ``read_history_batches`` gave.
+
+    ``sink`` is a local path or an open file.
+    """
+    from pyarrow import parquet as pq
+
+    options: dict[str, Any] = {"compression": "gzip", "use_dictionary": False, "store_schema": False}
+    with pq.ParquetWriter(sink, HISTORY_SCHEMA, **options) as writer:
+        for batch in batches:
+            writer.write_table(batch)
+        writer.add_key_value_metadata(_FOOTER)
+
+
+def make_history_rows(instants: Sequence[ArchivedInstant]) -> pa.Table:
+    """Return instants as rows of a history file."""
+    return pa.Table.from_pylist([HISTORY_ROW.write(each) for each in instants], HISTORY_SCHEMA)
+
+
+def read_history_batches(data: bytes) -> Iterator[pa.Table]:
+    """Yield the rows of a history file, some at a time.
+
+    Raises:
+        CorruptFileError: not Parquet, or missing columns.
+        UnsupportedFeatureError: a row version other than 1.
+    """
+    file = open_history(data, HISTORY_SCHEMA.names)
+    try:
+        for batch in file.iter_batches(_ROWS, columns=HISTORY_SCHEMA.names):
+            rows = pa.Table.from_batches([batch]).select(HISTORY_SCHEMA.names).cast(HISTORY_SCHEMA)
+            if rows["version"].unique().to_pylist() != [HISTORY_ROW_VERSION]:
+                raise UnsupportedFeatureError("Archived timeline rows of another version are not supported.")
+            yield rows
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+        raise CorruptFileError("A file of the archived timeline is not a Parquet file of instants.") from error

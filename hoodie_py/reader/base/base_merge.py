@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import filter_rows, from_numpy, repeat_value
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import filter_rows, from_numpy, repeat_value, take
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.file_formats import OpenBaseFile

@@ -34,8 +34,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES, SPILL_PATH
 from hoodie_py.reader.base.file_formats import OpenBaseFile, open_by_extension
-from hoodie_py.reader.file_slice import BaseFile, SourceFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BaseFile, InstantRange, SourceFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def open_base_file(
     """
     opened = _open_stored(info, base_file, options)
     if instants is not None:
-        from hoodie_py.reader.base.file_view import CommitsView
+        from hoodie_py.reader.base.mapped_file import CommitsView
 
         opened = CommitsView(opened, instants)
     if info.mappings is None:

@@ -60,7 +60,7 @@ class OpenBaseFile(Protocol):
 
     @property
     def key_facts(self) -> Mapping[bytes, bytes]:
-        """The file's facts of its record keys, if any, by the names in ``footer_keys``."""
+        """The file's facts of its record keys, if any, by the names in ``key_range``."""
         ...
 
     def read_batches(

@@ -19,7 +19,7 @@ from hoodie_py.formats.hfile.data_block import DataBlock
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.hfile.records import decode_data_block, parse_schema
 from hoodie_py.formats.parquet.bloom import BloomFilter
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.reader.read_info import WantedKeys
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch

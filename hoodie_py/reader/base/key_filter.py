@@ -16,12 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, to_numbers
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, is_valid, take, to_numbers
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.parquet.bloom import BloomFilter
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
-from hoodie_py.formats.parquet.key_range import make_comparable, make_one_comparable
+from hoodie_py.formats.parquet.key_range import (
+    BLOOM_KEY,
+    BLOOM_TYPE_KEY,
+    MAX_KEY,
+    MIN_KEY,
+    make_comparable,
+    make_one_comparable,
+)
 
 _SAMPLE = 64
 _MIN, _MAX, _BLOOM, _BLOOM_TYPE = (each.encode() for each in (MIN_KEY, MAX_KEY, BLOOM_KEY, BLOOM_TYPE_KEY))

@@ -16,8 +16,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import join_batches, to_numbers
-from hoodie_py.arrow.compute import index_in
+from hoodie_py.arrow.arrays import index_in, join_batches, to_numbers
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.spilled_log import split_by_part

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.avro.declared_times import find_mistyped_times, retype_times
+from hoodie_py.formats.avro.arrow_types import find_mistyped_times, retype_times
 from hoodie_py.formats.parquet.decoder import cast_to_spark_type, convert_to_spark_schema
 from hoodie_py.reader.schema_evolution.by_name import Conformer
 
@@ -21,8 +21,8 @@ Repair = Callable[[pa.Array], pa.Array]
 class StoredColumns:
     """The columns of one file.
 
-    ``times``: declared types of time columns, which may differ from the file's (``declared_times``). ``repair``: maps a
-    stored type to the type that its values really mean.
+    ``times``: declared types of time columns, which may differ from the file's (``list_declared_times``). ``repair``
+    maps a stored type to the type that its values really mean.
 
     Raises:
         UnsupportedFeatureError: a column of a type that Spark does not have.

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import to_numbers
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call, to_numbers
 from hoodie_py.errors import MergeError
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.spilled_log import SpilledEntries, count_entry_bytes

@@ -4,22 +4,30 @@ Entries are written in log order; their rows stay in the row store's spill files
 whether they match by position or by key. They are then split by a hash of the position or key into parts that fit into
 memory. A part keeps the log order. A fold may stop after any entry and go on from its result, so a part is folded in
 portions, however many versions one key has.
+
+Ordering values whose class differs from their column's are spilled as JSON texts. Only delete blocks have such values,
+after the ordering field changed its type. A text holds pairs of a type's name and
+a value, so that a value comes back with its type.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import join_batches, to_booleans
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call, join_batches, to_booleans
 from hoodie_py.reader.buffer.folded_log import FoldedLog, HashPartition, KeyHash
 from hoodie_py.reader.memory.spill import Spill, Spilled, group_to_size
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.ordering import OrderingColumn
+from hoodie_py.reader.record.ordering import ForeignValue, OrderingColumn
+from hoodie_py.reader.record.record import DEFAULT_ORDERING
 
 _MOST_PARTS = 4096
 _PARTS_FOR_LIMIT = 16  # entries as large as the memory limit are split into 16 parts
@@ -173,8 +181,6 @@ def count_entry_bytes(entries: BufferedBatch) -> int:
 
 def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> pa.RecordBatch:
     """Return entries and extra integer columns as one record batch."""
-    from hoodie_py.reader.buffer.foreign_text import encode_foreign
-
     columns = {"key": entries.keys, "row": pa.array(entries.rows), "code": pa.array(entries.codes)}
     columns["foreign"] = encode_foreign(entries.order.foreign, len(entries))
     columns |= {f"{_ORDER}{name}": column for name, column in entries.order.to_stored_columns().items()}
@@ -184,8 +190,6 @@ def to_entry_batch(entries: BufferedBatch, extra: Mapping[str, np.ndarray]) -> p
 
 def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> BufferedBatch:
     """Return the entries of a batch made by ``to_entry_batch``; they share its memory."""
-    from hoodie_py.reader.buffer.foreign_text import decode_foreign
-
     names = batch.schema.names
     order = {name.removeprefix(_ORDER): batch.column(name) for name in names if name.startswith(_ORDER)}
     rows, codes = batch.column("row").to_numpy().view(), batch.column("code").to_numpy().view()
@@ -196,3 +200,60 @@ def from_entry_batch(context: ArrowRecordContext, batch: pa.RecordBatch) -> Buff
 def get_extra(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """Return one of the extra integer columns of a batch made by ``to_entry_batch``."""
     return np.asarray(batch.column(f"{_EXTRA}{name}").to_numpy())
+
+
+def encode_foreign(values: np.ndarray | None, length: int) -> pa.Array:
+    """Return a text for each ForeignValue of an object array, null for None."""
+    if values is None:
+        return pa.nulls(length, pa.string())
+    return pa.array([None if value is None else json.dumps(_encode(value)) for value in values], pa.string())
+
+
+def decode_foreign(texts: pa.Array) -> np.ndarray | None:
+    """Return the object array that ``encode_foreign`` encoded; None if every text is null."""
+    if texts.null_count == len(texts):
+        return None
+    values = np.full(len(texts), None, dtype=object)
+    for i, text in enumerate(texts.to_pylist()):
+        values[i] = None if text is None else _decode(json.loads(text))
+    return values
+
+
+_WRITE: Final[Mapping[type, Callable[[Any], Any]]] = {
+    bool: bool,
+    int: str,
+    float: float.hex,
+    str: lambda value: value.encode("utf-8", "surrogatepass").hex(),
+    bytes: bytes.hex,
+    Decimal: str,
+    datetime.datetime: datetime.datetime.isoformat,
+    datetime.date: datetime.date.isoformat,
+    tuple: lambda value: [_encode(item) for item in value],
+    ForeignValue: lambda value: [value.kind, _encode(value.value)],
+}
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "bool": bool,
+    "int": int,
+    "float": float.fromhex,
+    "str": lambda text: bytes.fromhex(text).decode("utf-8", "surrogatepass"),
+    "bytes": bytes.fromhex,
+    "Decimal": Decimal,
+    "datetime": datetime.datetime.fromisoformat,
+    "date": datetime.date.fromisoformat,
+    "tuple": lambda items: tuple(_decode(item) for item in items),
+    "ForeignValue": lambda pair: ForeignValue(pair[0], _decode(pair[1])),
+}
+
+
+def _encode(value: Any) -> Any:
+    if value is None or value is DEFAULT_ORDERING:
+        return ["null" if value is None else "default", None]
+    kind = next(kind for kind in type(value).__mro__ if kind in _WRITE)  # an IntEnum is an int
+    return [kind.__name__, _WRITE[kind](value)]
+
+
+def _decode(pair: Any) -> Any:
+    name, value = pair
+    if name in ("null", "default"):
+        return None if name == "null" else DEFAULT_ORDERING
+    return _READ[name](value)

@@ -21,27 +21,23 @@ from hoodie_py.formats.log.framing import BlockType
 from hoodie_py.options.read import MERGE_USE_POSITIONS
 from hoodie_py.reader.buffer.folded_log import FoldedLog
 from hoodie_py.reader.buffer.log_buffer import LogBuffer
-from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.instant_range import PartialRowsError
-from hoodie_py.reader.log.block_decoder import BlockDecoder
-from hoodie_py.reader.log.entries import SmallDataBlocks, SmallDeleteBlocks
+from hoodie_py.reader.file_slice import FileSlice, PartialRowsError
+from hoodie_py.reader.log.block_decoder import BlockDecoder, SmallDataBlocks, SmallDeleteBlocks
 from hoodie_py.reader.log.log_files import ScannedBlock
 from hoodie_py.reader.log.scan import scan_log_files
 from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
-from hoodie_py.reader.merge.columns import MergeNeeds, make_merge_schema
 from hoodie_py.reader.merge.custom import list_identity_fields
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.merge.strategies import OrderedStrategy
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
-from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.delete_rules import DeleteRules, make_delete_ordering_column
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import RowStore
 from hoodie_py.reader.schema_evolution.by_name import Conformer, conform_batch
-from hoodie_py.reader.selection import select_strategy
+from hoodie_py.reader.selection import MergeNeeds, make_merge_schema, select_strategy
 from hoodie_py.runtime.fold_gate import FoldGate
 
 HFILE_KEY = "key"  # the column that HFile blocks leave out, as it equals the entry's key

@@ -20,8 +20,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import to_booleans
-from hoodie_py.arrow.compute import call
+from hoodie_py.arrow.arrays import call, to_booleans
 from hoodie_py.arrow.fields import find_top_level_name, has_field, read_field_values
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.formats.config.table_config import TableConfig

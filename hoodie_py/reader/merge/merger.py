@@ -18,8 +18,7 @@ import pyarrow as pa
 from hoodie_py.errors import HoodieError, MergeError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.context import RecordContext
-from hoodie_py.reader.record.record import BufferedRecord, HoodieOperation
+from hoodie_py.reader.record.record import BufferedRecord, HoodieOperation, RecordContext
 from hoodie_py.reader.record.record_key import RecordKeys
 
 _DROP = "to drop a row, return context.delete(record) from merge"

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, to_booleans
-from hoodie_py.arrow.compute import call, take
+from hoodie_py.arrow.arrays import call, from_numpy, is_valid, take, to_booleans
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import UNAVAILABLE_VALUE

@@ -18,16 +18,15 @@ from hoodie_py.arrow.arrays import to_booleans
 from hoodie_py.errors import MergeError
 from hoodie_py.options.read import UNAVAILABLE_VALUE
 from hoodie_py.reader.payloads.merger import CombineResult, PayloadMerger, Props
-from hoodie_py.reader.payloads.ordering import Record
-from hoodie_py.reader.payloads.overwrite import OrderingPreCombinePayload, OverwriteWithLatestAvroPayload
-from hoodie_py.reader.payloads.partial_update import fill_columns
-from hoodie_py.reader.payloads.values import (
+from hoodie_py.reader.payloads.ordering import (
+    Record,
     find_text,
     has_text,
     is_bytes,
     make_merged_record,
     replace_records,
 )
+from hoodie_py.reader.payloads.overwrite import OrderingPreCombinePayload, OverwriteWithLatestAvroPayload, fill_columns
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
 from hoodie_py.reader.record.row_store import NO_ROW

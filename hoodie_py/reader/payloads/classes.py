@@ -22,10 +22,11 @@ from hoodie_py.reader.payloads.overwrite import (
     EmptyHoodieRecordPayload,
     EventTimeAvroPayload,
     HoodieAvroPayload,
+    OverwriteNonDefaultsWithLatestAvroPayload,
     OverwriteWithLatestAvroPayload,
+    PartialUpdateAvroPayload,
     ReverseOrderHoodieRecordPayload,
 )
-from hoodie_py.reader.payloads.partial_update import OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload
 
 _MERGERS: Final[tuple[type[PayloadMerger], ...]] = (
     AWSDmsAvroPayload,

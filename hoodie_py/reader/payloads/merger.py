@@ -26,12 +26,19 @@ from hoodie_py.formats.config.merge_config import PAYLOAD_STRATEGY_ID
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options.read import DELETE_FIELD
 from hoodie_py.reader.merge.merger import RecordMerger
-from hoodie_py.reader.payloads.ordering import Record, compare_carried, list_option_ordering_fields, select_greater
-from hoodie_py.reader.payloads.values import find_flagged, is_flagged, replace_records, to_reader_context
+from hoodie_py.reader.payloads.ordering import (
+    Record,
+    compare_carried,
+    find_flagged,
+    is_flagged,
+    list_option_ordering_fields,
+    replace_records,
+    select_greater,
+    to_reader_context,
+)
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.context import RecordContext
-from hoodie_py.reader.record.record import DELETE, BufferedRecord, HoodieOperation
+from hoodie_py.reader.record.record import DELETE, BufferedRecord, HoodieOperation, RecordContext
 from hoodie_py.reader.record.row_store import NO_ROW
 
 Props = Mapping[str, str]

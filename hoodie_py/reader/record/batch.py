@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, to_booleans
-from hoodie_py.arrow.compute import call, cast, take
+from hoodie_py.arrow.arrays import call, cast, from_numpy, take, to_booleans
 from hoodie_py.arrow.fields import find_top_level_name, read_field_values
 from hoodie_py.arrow.layouts import make_plain_array
 from hoodie_py.errors import MergeError

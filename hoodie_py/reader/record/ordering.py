@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, to_booleans, to_numbers
-from hoodie_py.arrow.compute import call, take
+from hoodie_py.arrow.arrays import call, from_numpy, is_valid, take, to_booleans, to_numbers
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 
 Mask = np.ndarray

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import is_valid
-from hoodie_py.arrow.compute import cast
+from hoodie_py.arrow.arrays import cast, is_valid
 from hoodie_py.arrow.fields import find_field_type, read_field_values
 from hoodie_py.arrow.java_text import format_bytes, format_floats
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError

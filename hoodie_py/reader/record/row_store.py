@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, join_batches, make_batch_without_columns, to_booleans
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, join_batches, make_batch_without_columns, take, to_booleans
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.reader.memory.spill import Spill, Spilled
 

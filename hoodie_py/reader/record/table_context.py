@@ -17,9 +17,8 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import find_field_type, find_top_level_name, has_field
 from hoodie_py.errors import HoodieError, MergeError
 from hoodie_py.formats.names import IS_DELETED_FIELD, OPERATION_FIELD, RECORD_KEY_FIELD
-from hoodie_py.reader.record.context import RecordContext
 from hoodie_py.reader.record.delete_rules import DeleteRules
-from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation
+from hoodie_py.reader.record.record import DEFAULT_ORDERING, BufferedRecord, HoodieOperation, RecordContext
 from hoodie_py.reader.record.record_key import RecordKeys
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """Converts the batches of a file to the columns of a read by column ids: other names at every depth, wider types.
 
-Types change by the rules of ``conversions``, which are those of Hudi's schema-on-read (``SchemaChangeUtils``).
+Types change by the rules of ``by_name``, and by those of Hudi's schema-on-read (``SchemaChangeUtils``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hoodie_py.arrow.arrays import make_batch_without_columns
 from hoodie_py.arrow.fields import is_any_list
 from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.reader.schema_evolution.conversions import convert_values
+from hoodie_py.reader.schema_evolution.by_name import convert_values
 from hoodie_py.reader.schema_evolution.file_mappings import ELEMENT, VALUE, FileMapping, FileMappings, Source
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie_py.arrow.arrays import from_numpy, join_chunks
-from hoodie_py.arrow.java_hash import compute_java_hashes
+from hoodie_py.arrow.hashes import compute_java_hashes
 from hoodie_py.errors import HoodieError
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.spark.attempts import iterate_numbers, pack_error, run_step, unpack

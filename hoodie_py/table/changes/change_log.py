@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro.data_blocks import decode_avro_parts
-from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.formats.log.blocks import parse_block_schema
 from hoodie_py.formats.log.framing import BlockType, CorruptBlock, LogBlock, iterate_blocks
+from hoodie_py.formats.names import AFTER, BEFORE
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.log.log_files import open_logs
 from hoodie_py.reader.memory.budget import MemoryBudget

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
-from hoodie_py.formats.change_fields import AFTER, BEFORE, OP, TIME
-from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION
+from hoodie_py.formats.names import AFTER, BEFORE, META_FIELDS_WITH_OPERATION, OP, TIME
 
 
 def make_change_schema(table: pa.Schema, *, as_structs: bool) -> pa.Schema:

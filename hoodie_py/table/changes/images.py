@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, make_batch_without_columns, repeat_value
-from hoodie_py.arrow.compute import take
-from hoodie_py.formats.change_fields import BEFORE, OP, TIME
+from hoodie_py.arrow.arrays import from_numpy, make_batch_without_columns, repeat_value, take
+from hoodie_py.formats.names import BEFORE, OP, TIME
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.record.record import DELETE, INSERT
 from hoodie_py.table.changes.json_text import AVRO, JACKSON, write_json

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError, InvalidQueryError
-from hoodie_py.formats.change_fields import AFTER, BEFORE
 from hoodie_py.formats.config.table_config import CDC_ENABLED
+from hoodie_py.formats.names import AFTER, BEFORE
 from hoodie_py.options.read import AS_OF_INSTANT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, choose_batch_rows

@@ -19,12 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, repeat_value, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, is_valid, join_chunks, repeat_value, take, to_numbers
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.change_fields import AFTER, BEFORE, KEY, OP
-from hoodie_py.formats.names import COMMIT_SEQNO_FIELD, COMMIT_TIME_FIELD
+from hoodie_py.formats.names import AFTER, BEFORE, COMMIT_SEQNO_FIELD, COMMIT_TIME_FIELD, KEY, OP
 from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
 from hoodie_py.reader.changes.row_changes import RowChanges
 from hoodie_py.reader.file_group import FileGroupReader

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie_py.arrow.compute import cast
+from hoodie_py.arrow.arrays import cast
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import RECORD_KEY_FIELD

@@ -21,7 +21,7 @@ from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.decoder import find_column_chunk_ranges
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.reader.base.file_formats import OpenBaseFile
 from hoodie_py.reader.base.mapped_file import MappedBaseFile
 from hoodie_py.table.filter.evaluate import evaluate

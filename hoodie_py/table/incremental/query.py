@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.options import read
-from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
 from hoodie_py.table.filter.predicate import Predicate, join_filters

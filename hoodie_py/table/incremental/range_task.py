@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.formats.names import COMMIT_TIME_FIELD
-from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.instant_range import InstantRange, PartialRowsError
+from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange, PartialRowsError
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Not, Predicate
 from hoodie_py.table.incremental.commit_range import CommitRange
 from hoodie_py.table.incremental.hidden_commits import hide_later

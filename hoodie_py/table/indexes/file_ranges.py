@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
-from hoodie_py.arrow.compute import call, cast, index_in, take
+from hoodie_py.arrow.arrays import call, cast, from_numpy, index_in, is_valid, join_chunks, take, to_numbers
 from hoodie_py.formats.indexes.keys import encode_file_names, encode_names, encode_partitions, make_column_keys
 from hoodie_py.formats.indexes.ranges import FIRST_CERTAIN_DAY, TrustedRanges, count_nulls_too, read_trusted_ranges
 from hoodie_py.formats.indexes.record_schema import STATISTICS_COLUMN

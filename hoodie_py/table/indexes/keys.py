@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, join_chunks, take
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.indexes import definitions as index_definitions

@@ -22,8 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, is_valid, join_chunks, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, is_valid, join_chunks, take, to_numbers
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.indexes.definitions import COLUMN_STATS, EXPRESSION_PREFIX, PARTITION_STATS, IndexDefinition

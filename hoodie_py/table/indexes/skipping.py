@@ -18,8 +18,7 @@ from typing import Final, Self
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, join_chunks, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, from_texts, index_in, join_chunks, take, to_numbers
 from hoodie_py.errors import CorruptFileError, HoodieError, HoodieWarning, UnsupportedFeatureError
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
 from hoodie_py.formats.indexes.keys import encode_file_names, encode_partitions, make_bloom_keys

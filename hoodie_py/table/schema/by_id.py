@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.internal_schema import InternalSchema, InternalType, ListType, MapType, RecordType
+from hoodie_py.formats.avro.columns import ColumnType, Elements, InternalSchema, Plain, Struct, Values
 from hoodie_py.reader.schema_evolution.file_mappings import ELEMENT, VALUE, FileMappings, Source, join_equal
 
 _SAFE_RETYPES = frozenset({("int", "long")})  # matching by name does the same, and row-group statistics stay valid
@@ -45,9 +45,9 @@ def make_mappings(query: InternalSchema, versions: Sequence[InternalSchema]) -> 
     return found if retyped or any(found.mappings) else None
 
 
-def _map_record(query: RecordType, stored: RecordType, version: InternalSchema) -> dict[str, Source]:
+def _map_record(query: Struct, stored: Struct, version: InternalSchema) -> dict[str, Source]:
     sources = {}
-    for field in query.fields:
+    for field in query.columns:
         found = version.fields_by_id.get(field.id)
         if found is None:
             if field.name in stored.by_name:
@@ -62,34 +62,34 @@ def _map_record(query: RecordType, stored: RecordType, version: InternalSchema) 
     return sources
 
 
-def _map_type(name: str, query: InternalType, stored: InternalType, version: InternalSchema) -> dict[str, Source]:
+def _map_type(name: str, query: ColumnType, stored: ColumnType, version: InternalSchema) -> dict[str, Source]:
     match query, stored:
-        case RecordType(), RecordType():
+        case Struct(), Struct():
             return _map_record(query, stored, version)
-        case ListType(), ListType():
-            inner = _map_type(name, query.element, stored.element, version)
+        case Elements(), Elements():
+            inner = _map_type(name, query.type, stored.type, version)
             return {ELEMENT: Source(ELEMENT, inner)} if inner else {}
-        case MapType(), MapType():
-            inner = _map_type(name, query.value, stored.value, version)
+        case Values(), Values():
+            inner = _map_type(name, query.type, stored.type, version)
             return {VALUE: Source(VALUE, inner)} if inner else {}
-        case str(), str():
+        case Plain(), Plain():
             return {}
     raise CorruptFileError(f"The column {name!r} is nested in one version of the schema, and is not in another.")
 
 
-def _list_types(node: InternalType) -> Iterator[tuple[int, str]]:
+def _list_types(node: ColumnType) -> Iterator[tuple[int | None, str]]:
     """Yield id and type of every field, element, key and value that is not nested."""
     match node:
-        case RecordType():
-            inner = [(field.id, field.type) for field in node.fields]
-        case ListType():
-            inner = [(node.element_id, node.element)]
-        case MapType():
-            inner = [(node.key_id, node.key), (node.value_id, node.value)]
-        case _:
+        case Struct():
+            inner = [(field.id, field.type) for field in node.columns]
+        case Elements():
+            inner = [(node.id, node.type)]
+        case Values():
+            inner = [(node.key_id, node.key), (node.id, node.type)]
+        case Plain():
             return
     for number, type_ in inner:
-        if isinstance(type_, str):
-            yield number, type_
+        if isinstance(type_, Plain):
+            yield number, type_.name
         else:
             yield from _list_types(type_)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from hoodie_py.errors import locate_errors
-from hoodie_py.formats.internal_schema import InternalSchema, parse_internal_schema, parse_schema_history
+from hoodie_py.formats.avro.columns import InternalSchema, parse_internal_schema, parse_schema_history
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.loader import TableTimeline

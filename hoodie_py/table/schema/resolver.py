@@ -34,8 +34,8 @@ from hoodie_py.errors import (
     locate_errors,
 )
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.arrow_types import list_declared_times
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.avro.declared_times import list_declared_times
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import (
     META_FIELDS,
@@ -150,7 +150,7 @@ def _find_stored_schema(
 
 
 def _load_mappings(timeline: TableTimeline, latest: str, instant: str | None) -> FileMappings | None:
-    from hoodie_py.formats.internal_schema import parse_internal_schema
+    from hoodie_py.formats.avro.columns import parse_internal_schema
     from hoodie_py.table.schema.by_id import make_mappings
     from hoodie_py.table.schema.history import load_schema_history
 

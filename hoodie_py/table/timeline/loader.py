@@ -53,11 +53,12 @@ _UNKNOWN = "UNKNOWN"  # an empty file, which may still be written
 class KnownCommits:
     """Commit metadata by instant, for all states of one table that are loaded one after another; safe between threads.
 
-    The number of entries is limited; the first added is dropped first. ``stats_of_logs``: the statistics by file from
-    the one commit of a time, for log files that are named after it.
+    The numbers of entries and of their statistics are limited; the first added is dropped first. ``stats_of_logs``: the
+    statistics by file from the one commit of a time, for log files that are named after it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_stats: int = _MOST_STATS) -> None:
+        self._most_stats = most_stats
         self.stats_of_logs: dict[str, Mapping[str, tuple[WriteStat, ...]]] = {}
         self._found: dict[Instant, CommitMetadata] = {}
         self._stats = 0
@@ -70,14 +71,14 @@ class KnownCommits:
     def add(self, instant: Instant, metadata: CommitMetadata, config: TableConfig) -> None:
         """Keep the metadata of a completed instant, if it is final and not too large."""
         size = _count_stats(metadata)
-        if size > _MOST_STATS or not _is_lasting(instant, metadata, config):
+        if size > self._most_stats or not _is_lasting(instant, metadata, config):
             return
         with self._lock:
             if instant in self._found:
                 return
             self._found[instant] = metadata
             self._stats += size
-            while self._stats > _MOST_STATS or len(self._found) > _MOST_COMMITS:
+            while self._stats > self._most_stats or len(self._found) > _MOST_COMMITS:
                 oldest = next(iter(self._found))
                 self._stats -= _count_stats(self._found.pop(oldest))
                 self.stats_of_logs.pop(oldest.request_time, None)

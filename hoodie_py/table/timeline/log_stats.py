@@ -19,9 +19,13 @@ _MOST_COMMITS = 64
 
 
 class LogStats:
-    """The write statistics of log files, by the completed writes of the active timeline."""
+    """The write statistics of log files, by the completed writes of the active timeline.
 
-    def __init__(self, timeline: TableTimeline) -> None:
+    ``most_commits``: most commits, not read yet, that are read for one log file.
+    """
+
+    def __init__(self, timeline: TableTimeline, most_commits: int = _MOST_COMMITS) -> None:
+        self._most_commits = most_commits
         self._timeline = timeline
         self._writes = timeline.list_completed_writes()
         self._times = [each.request_time for each in self._writes]
@@ -69,8 +73,9 @@ class LogStats:
         first = bisect_left(self._times, instant)
         if not self._timeline.config.has_logs_named_by_commit:
             some = self._writes[first:]
-            few = len(some) <= _MOST_COMMITS
-            return some if few or sum(not self._timeline.is_known(each) for each in some) <= _MOST_COMMITS else []
+            most = self._most_commits
+            few = len(some) <= most or sum(not self._timeline.is_known(each) for each in some) <= most
+            return some if few else []
         return [each for each in self._writes[first : first + 2] if each.request_time == instant]
 
 

@@ -27,8 +27,8 @@ from hoodie_py.formats.hfile.bootstrap_index import (
     decode_partition_value,
     make_file_key,
     make_partition_key,
+    read_hfile,
 )
-from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.table.bounded import read_bounded

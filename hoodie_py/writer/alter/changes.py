@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.formats.avro.from_arrow import make_field
-from hoodie_py.formats.avro.numbered_columns import (
+from hoodie_py.formats.avro.columns import (
     Column,
     ColumnType,
     Elements,
@@ -30,6 +29,7 @@ from hoodie_py.formats.avro.numbered_columns import (
     name_plain_type,
     number_columns,
 )
+from hoodie_py.formats.avro.from_arrow import make_column, make_field
 from hoodie_py.formats.column_names import check_name, check_siblings
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.writer.schema_changes import may_lose
@@ -105,9 +105,9 @@ class _Edit:
     comments: tuple[str | None, ...] = ()
 
 
-def _find_edits(columns: Sequence[Column], changes: Changes) -> dict[int, _Edit]:
+def _find_edits(columns: Sequence[Column], changes: Changes) -> dict[int | None, _Edit]:
     places = dict(_iterate_places(columns))
-    edits: dict[int, _Edit] = {}
+    edits: dict[int | None, _Edit] = {}
 
     def find(name: str, *, named: bool = True) -> tuple[Column, _Edit]:
         check_no_meta_column(name)
@@ -163,7 +163,7 @@ def _iterate_inside(type_: ColumnType, place: str) -> Iterator[tuple[str, tuple[
             yield from _iterate_places(type_.columns, f"{place}.")
         case Elements() | Values():
             inner = f"{place}.{'element' if isinstance(type_, Elements) else 'value'}"
-            yield inner, (Column(type_.id, inner.rpartition(".")[2], type_.type, type_.optional), False)
+            yield inner, (Column(inner.rpartition(".")[2], type_.type, type_.id, type_.optional), False)
             yield from _iterate_inside(type_.type, inner)
 
 
@@ -176,7 +176,7 @@ def _cast(column: Column, type_: pa.DataType, name: str, *, allow_loss: bool) ->
             hint="Cast the fields inside it, or add another column.",
             column=name,
         )
-    old, new = name_plain_type(column.type.avro), name_plain_type(node)
+    old, new = column.type.name, name_plain_type(node)
     if old == new:
         return column.type.avro
     short_old, short_new = _shorten(old), _shorten(new)
@@ -213,7 +213,7 @@ def _is_wider(new: str, old: str) -> bool:
     return scale >= old_scale and precision - scale >= old_precision - old_scale
 
 
-def _edit(columns: Sequence[Column], edits: Mapping[int, _Edit]) -> tuple[Column, ...]:
+def _edit(columns: Sequence[Column], edits: Mapping[int | None, _Edit]) -> tuple[Column, ...]:
     found = []
     for each in columns:
         edit = edits.get(each.id, _Edit())
@@ -226,7 +226,7 @@ def _edit(columns: Sequence[Column], edits: Mapping[int, _Edit]) -> tuple[Column
     return tuple(found)
 
 
-def _edit_type(type_: ColumnType, edits: Mapping[int, _Edit], name: str) -> ColumnType:
+def _edit_type(type_: ColumnType, edits: Mapping[int | None, _Edit], name: str) -> ColumnType:
     match type_:
         case Struct():
             columns = _edit(type_.columns, edits)
@@ -256,8 +256,7 @@ def _add(
             )
         top = len(parts) == 1
         doc = (new.metadata or {}).get(_COMMENT)
-        node = make_field(new.with_name(parts[-1]), "hoodie", top=top)
-        [column] = number_columns([node], numbers)
+        [column] = number_columns([make_column(new.with_name(parts[-1]), "hoodie", top=top)], numbers)
         return (*siblings, replace(column, doc=None if doc is None else doc.decode()))
 
     return _at(columns, parts[:-1], put, name)

@@ -21,8 +21,9 @@ import pyarrow as pa
 from hoodie_py.errors import ConflictError, InvalidTableError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline import archive
-from hoodie_py.formats.timeline.archive import ArchivedInstant, HistoryFile
-from hoodie_py.formats.timeline.history_files import (
+from hoodie_py.formats.timeline.archive import (
+    ArchivedInstant,
+    HistoryFile,
     encode_manifest,
     make_history_file_name,
     make_history_rows,

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
-from hoodie_py.formats.config.hash_ring import (
+from hoodie_py.formats.config.hashing_metadata import (
     GroupResize,
+    HashingMetadata,
     RangeChange,
     apply_changes,
     list_owners,
@@ -18,7 +19,6 @@ from hoodie_py.formats.config.hash_ring import (
     merge_ranges,
     split_range,
 )
-from hoodie_py.formats.config.hashing_metadata import HashingMetadata
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
 from hoodie_py.options import clustering as keys
 from hoodie_py.options import write as write_keys

@@ -26,8 +26,8 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.deletes.encoder import encode_delete_content
 from hoodie_py.formats.indexes.measure import RecordRanges
 from hoodie_py.formats.indexes.ranges import FileRanges
+from hoodie_py.formats.log.blocks import encode_positions
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, encode_block
-from hoodie_py.formats.log.positions import encode_positions
 from hoodie_py.formats.names import MarkerType, make_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.options.write import RECORD_POSITIONS

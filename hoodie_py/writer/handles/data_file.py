@@ -35,8 +35,7 @@ from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds, read_foo
 from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
-from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile
-from hoodie_py.formats.parquet.facts_file import make_facts_file
+from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile, make_facts_file
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline

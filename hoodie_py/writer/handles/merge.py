@@ -19,12 +19,11 @@ from hoodie_py.errors import HoodieError
 from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, NO_OPERATION
-from hoodie_py.reader.record_reader import MergeReader
+from hoodie_py.reader.record_reader import IncomingDeletes, IncomingRows, MergeReader
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult

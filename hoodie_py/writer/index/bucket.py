@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_numpy, to_booleans, to_numbers
-from hoodie_py.arrow.java_hash import FACTOR, compute_java_hashes
-from hoodie_py.arrow.xxhash import hash_xxhash32
+from hoodie_py.arrow.hashes import FACTOR, compute_java_hashes, hash_xxhash32
 
 _DIGITS = 8
 _LIKELY_BUCKETS = 10_000

@@ -25,15 +25,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans, to_numbers
-from hoodie_py.arrow.compute import index_in, take
+from hoodie_py.arrow.arrays import from_numpy, index_in, join_chunks, repeat_value, take, to_booleans, to_numbers
 from hoodie_py.arrow.fields import find_top_level_name
 from hoodie_py.formats.indexes import keys as index_keys
 from hoodie_py.formats.indexes.definitions import BLOOM_FILTERS, COLUMN_STATS
 from hoodie_py.formats.indexes.ranges import read_trusted_ranges
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN, STATISTICS_COLUMN
 from hoodie_py.formats.names import RECORD_KEY_FIELD
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.base.key_filter import KeyFilter

@@ -27,7 +27,7 @@ from hoodie_py.formats.indexes.keys import (
 )
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN
 from hoodie_py.formats.parquet.bloom import SIMPLE
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.options.indexes import BLOOM_GROUPS
 from hoodie_py.reader.base.file_formats import open_by_extension
 from hoodie_py.reader.file_slice import BaseFile

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, from_texts, repeat_value, to_booleans
-from hoodie_py.arrow.compute import take
+from hoodie_py.arrow.arrays import from_numpy, from_texts, repeat_value, take, to_booleans
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.schema import Record, parse_record

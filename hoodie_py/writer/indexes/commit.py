@@ -32,7 +32,7 @@ from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import PROPERTIES_FILE, TableConfig, compute_table_checksum
 from hoodie_py.formats.config.whole_properties import seal_properties
 from hoodie_py.formats.deletes.encoder import encode_delete_content
-from hoodie_py.formats.hfile.codecs import GZIP
+from hoodie_py.formats.hfile.blocks import GZIP
 from hoodie_py.formats.hfile.writer import HFileWriter, write_columns
 from hoodie_py.formats.indexes.keys import find_file_groups
 from hoodie_py.formats.indexes.own_instants import iterate_creation_times

@@ -28,7 +28,7 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import find_field_type, is_any_list
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.avro.from_arrow import make_field
-from hoodie_py.formats.avro.shared_names import name_repeated, write_in_full
+from hoodie_py.formats.avro.schema import name_repeated, write_in_full
 from hoodie_py.formats.column_names import fold_case
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.logical_types import RECORD_TYPES

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import to_numbers
-from hoodie_py.arrow.float_texts import widen_floats
+from hoodie_py.arrow.java_text import widen_floats
 from hoodie_py.arrow.layouts import make_plain_reader
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.options.write import LOSSLESS, LOSSY, SCHEMA_CHANGES

@@ -18,8 +18,7 @@ from hoodie_py.arrow.fields import is_any_list, is_text
 from hoodie_py.arrow.rebuild import rebuild_list, rebuild_map
 from hoodie_py.errors import CorruptFileError, InvalidQueryError
 from hoodie_py.formats.logical_types.vector import Vector
-from hoodie_py.reader.schema_evolution.by_name import conform_array
-from hoodie_py.reader.schema_evolution.conversions import convert_values
+from hoodie_py.reader.schema_evolution.by_name import conform_array, convert_values
 from hoodie_py.writer.row_errors import make_rows_error, refuse_rows
 
 _MOST_MISFITS = 5

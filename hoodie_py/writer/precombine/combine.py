@@ -35,10 +35,9 @@ from hoodie_py.reader.payloads.merger import PayloadMerger
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.context import RecordContext
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.ordering import OrderingColumn
-from hoodie_py.reader.record.record import DELETE, NO_OPERATION, BufferedRecord
+from hoodie_py.reader.record.record import DELETE, NO_OPERATION, BufferedRecord, RecordContext
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.reader.record.row_store import NO_ROW, RowStore
 from hoodie_py.reader.selection import Selection, select_strategy

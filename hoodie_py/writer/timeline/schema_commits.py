@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.avro.columns import write_schema_history
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.internal_schema import write_schema_history
 from hoodie_py.formats.names import META_FIELDS
 from hoodie_py.formats.timeline.instants import COMPLETED, INFLIGHT, REQUESTED, SCHEMA_COMMIT, Instant
 from hoodie_py.table.bounded import read_bounded

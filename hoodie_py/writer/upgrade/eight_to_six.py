@@ -13,9 +13,8 @@ from __future__ import annotations
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.config import merge_config as merging
 from hoodie_py.formats.config import table_config as keys
-from hoodie_py.formats.config.key_generators import CLASS_OF_TYPE
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.formats.config.table_config import TableConfig
+from hoodie_py.formats.config.table_config import CLASS_OF_TYPE, TableConfig
 from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 

@@ -28,7 +28,7 @@ from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.timeline import archive
 from hoodie_py.formats.timeline import instants as kinds
 from hoodie_py.formats.timeline.archive import ArchivedInstant
-from hoodie_py.formats.timeline.archive_moves import make_archived_instants, make_entries
+from hoodie_py.formats.timeline.archive_entries import make_archived_instants, make_entries
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import Instant, parse_instant_name
 from hoodie_py.formats.timeline.writers import write_commit_metadata

@@ -16,9 +16,8 @@ from __future__ import annotations
 from hoodie_py.errors import InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config import table_config as keys
-from hoodie_py.formats.config.key_generators import CLASS_OF_TYPE
 from hoodie_py.formats.config.merge_config import replace_old_package
-from hoodie_py.formats.config.table_config import TableConfig, compute_table_checksum
+from hoodie_py.formats.config.table_config import CLASS_OF_TYPE, TableConfig, compute_table_checksum
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import COMPACTION, REQUESTED, parse_instant_name
 from hoodie_py.options.source import KEY_GENERATOR_CLASS, PARTITION_PATH, RECORD_KEY

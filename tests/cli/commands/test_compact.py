@@ -143,33 +143,28 @@ def test_an_instant_that_is_no_plan_is_a_failure(hoodie, table: Path) -> None:
     assert "no compaction" in hoodie("compact", table, "--instant", "20990101000000000", status=1).stderr
 
 
-def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    text = compact.format_progress
-
-    def told_text(progress: Progress) -> str:
-        told.append(text(progress))
-        return told[-1]
+def open_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> io.StringIO:
+    """Let stderr be a terminal; return what it shows."""
 
     class Terminal(console.DataConsole):
         is_terminal = True  # type: ignore[assignment]
 
     screen = io.StringIO()
-    monkeypatch.setattr(compact, "format_progress", told_text)
-    monkeypatch.setattr(console, "make_stderr", lambda: Terminal(file=screen, width=120))
+    monkeypatch.setattr(console, "make_stderr", lambda: Terminal(file=screen, width=width))
+    return screen
+
+
+def test_a_bar_on_a_terminal_only(hoodie, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = open_terminal(monkeypatch, 120)
     hoodie("compact", table, *QUICK)
-    assert told[-1].startswith("2/2 file groups, ")
+    assert "2/2 file groups, " in screen.getvalue()
     assert "compacting" in screen.getvalue()
 
 
 def test_a_bar_and_its_figures_fit_80_columns(hoodie, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(console.DataConsole):
-        is_terminal = True  # type: ignore[assignment]
-
-    screen = io.StringIO()
+    screen = open_terminal(monkeypatch, 80)
     figures = "137/999 file groups, 99.9 GB of 99.9 GB, 202,388 rows/s, 2:40 left"
     monkeypatch.setattr(compact, "format_progress", lambda _: figures)
-    monkeypatch.setattr(console, "make_stderr", lambda: Terminal(file=screen, width=80))
     hoodie("compact", table, *QUICK)
     shown = [line for line in screen.getvalue().splitlines() if figures in line]
     assert shown

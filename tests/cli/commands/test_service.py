@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.cli.lake_page import TableState, make_page
 from hoodie_py.testing import local_s3
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.upkeep.report import ServiceReport, ServiceStep
+from tests.watched_requests import failing_requests, writes
 from tests.writer.written_tables import Kind, contents, put, records, row
 
 OPTION = ("--option", "hoodie.time.generator.max_expected_clock_skew_ms=0")
@@ -91,16 +91,11 @@ def test_a_table_that_is_only_read_is_no_failure(hoodie, tmp_path: Path) -> None
     assert not list(tmp_path.glob(".page*"))
 
 
-def test_a_failed_step_is_told_and_sets_the_status(hoodie, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hoodie_py.writer.services.compaction import Compaction
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("no engine")
-
+def test_a_failed_step_is_told_and_sets_the_status(hoodie, tmp_path: Path) -> None:
     base = grown(tmp_path / "t")
-    monkeypatch.setattr(Compaction, "run", fail)
-    done = hoodie("service", base, *SOON, "--run", status=1)
-    assert "t: compaction: failed: OSError: no engine" in done.stderr
+    with failing_requests(writes(rf"{base}/[^.].*\.parquet$"), OSError("no disk")):
+        done = hoodie("service", base, *SOON, "--run", status=1)
+    assert "t: compaction: failed: OSError: no disk" in done.stderr
 
 
 def test_a_loop_ends_on_a_signal(tmp_path: Path) -> None:

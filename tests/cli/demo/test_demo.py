@@ -126,8 +126,10 @@ def test_table_may_be_kept_in_s3(hoodie) -> None:
         assert len(hoodie("read", f"{s3.uri}/table", "--json", *options).stdout.splitlines()) == 4
 
 
-def test_without_java_it_says_what_to_install_and_goes_on(hoodie, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "find_java", lambda: None)
+def test_without_java_it_says_what_to_install_and_goes_on(
+    hoodie, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     shown = hoodie("demo").stdout
     assert "Install Java" in shown

@@ -71,10 +71,12 @@ def test_without_a_table_types_are_found_out(tmp_path: Path) -> None:
     assert read_rows(_written(tmp_path, ""), RowFormat.ndjson).num_rows == 0
 
 
-def test_many_lines_become_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie_py.cli.rows.sources._LINES_AT_ONCE", 2)
-    path = _written(tmp_path, '{"n": null}\n{"n": null}\n{"n": 1}\n{"n": 2, "m": "x"}\n{"n": 2.5}\n')
-    assert read_rows(path, RowFormat.ndjson).column("n").to_pylist() == [None, None, 1, 2, 2.5]
+def test_many_lines_become_one_table(tmp_path: Path) -> None:
+    many = 50_000  # as many as are parsed at once
+    path = _written(tmp_path, many * '{"n": null}\n' + (many - 1) * '{"n": 1}\n' + '{"n": 2, "m": "x"}\n{"n": 2.5}\n')
+    rows = read_rows(path, RowFormat.ndjson)
+    assert rows.column("n").to_pylist() == many * [None] + (many - 1) * [1] + [2, 2.5]
+    assert rows.column("m").to_pylist()[-2:] == ["x", None]
 
 
 def test_numbers_of_decimals_are_exact(tmp_path: Path) -> None:

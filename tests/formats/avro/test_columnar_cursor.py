@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.avro.columnar_cursor import BACK, FRONT, Budget, Misfit, Source, copy_to_arrow, decode_zigzag
 from tests.arrow_memory import watched
 from tests.formats.log_writer import unsigned, varint
@@ -88,7 +89,7 @@ def test_places_outside_of_the_data() -> None:
         with pytest.raises(IndexError):
             source.read_integers(np.array([FRONT, place]), None)
     source.read_integers(np.array([source.size]), None)
-    with pytest.raises(Misfit):
+    with pytest.raises(UnsupportedFeatureError, match="unfold"):
         NO_BUDGET.charge(1)
 
 

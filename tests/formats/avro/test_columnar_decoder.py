@@ -11,7 +11,7 @@ import random
 import struct
 import tracemalloc
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,22 +24,20 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError
 from hoodie_py.formats.avro import columnar_decoder as avro_lanes
-from hoodie_py.formats.avro.columnar_cursor import BACK, FRONT, Budget, Misfit, Source
+from hoodie_py.formats.avro.columnar_cursor import BACK, FRONT, RECORDS_AT_ONCE, Budget, Misfit, Source
 from hoodie_py.formats.avro.columnar_decoder import (
-    RECORDS_AT_ONCE,
     RECORDS_TOGETHER,
     Block,
-    BlockRows,
     JoinedBlocks,
     Stretch,
     decode_in_lanes,
     find_record_bounds,
     make_plan,
 )
-from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_blocks, decode_avro_data
-from hoodie_py.formats.avro.row_decoder import decode_rows
+from hoodie_py.formats.avro.data_blocks import AvroSchema, BlockRows, decode_avro_blocks, decode_avro_data
 from hoodie_py.formats.log.framing import BlockType
 from tests.arrow_memory import watched
+from tests.formats.avro.one_by_one import decode_one_by_one as rows
 from tests.formats.avro_bytes_cases import Case, cases, content_of, plain_text
 from tests.formats.log_writer import raw_data, surrounded, varint
 from tests.formats.real_logs import real_blocks
@@ -48,17 +46,23 @@ NUMBERS = st.sampled_from([1, 2, 20, 40, 150])
 THOROUGH = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
-def lanes(content: bytes | memoryview, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
-    """Decode column by column, or raise Misfit."""
-    [batch] = joined([content], schema, names).split()
+def lanes(
+    content: bytes | memoryview, schema: AvroSchema, names: list[str] | None = None, **limits: int
+) -> pa.RecordBatch:
+    """Decode column by column, or raise Misfit; ``limits`` are attributes of the source."""
+    [batch] = joined([content], schema, names, **limits).split()
     return batch
 
 
-def joined(contents: Sequence[bytes | memoryview], schema: AvroSchema, names: list[str] | None = None) -> BlockRows:
+def joined(
+    contents: Sequence[bytes | memoryview], schema: AvroSchema, names: list[str] | None = None, **limits: int
+) -> BlockRows:
     plan = make_plan(schema.record, None if names is None else frozenset(names))
-    assert plan is not None
-    blocks = [Block(memoryview(each), 8, struct.unpack_from(">i", each, 4)[0]) for each in contents]
-    decoded = decode_in_lanes(JoinedBlocks(blocks), plan)
+    blocks = JoinedBlocks([Block(memoryview(each), 8, struct.unpack_from(">i", each, 4)[0]) for each in contents])
+    for name, value in limits.items():
+        assert hasattr(blocks.source, name)
+        setattr(blocks.source, name, value)
+    decoded = BlockRows(decode_in_lanes(blocks, plan), blocks.counts)
     decoded.batch.validate(full=True)
     return decoded
 
@@ -72,12 +76,6 @@ def of_each(decoded: Iterable[BlockRows]) -> list[pa.RecordBatch]:
     return [batch for rows in decoded for batch in rows.split()]
 
 
-def rows(content: bytes, schema: AvroSchema, names: list[str] | None = None) -> pa.RecordBatch:
-    number = struct.unpack_from(">i", content, 4)[0]
-    wanted = None if names is None else frozenset(names)
-    return decode_rows(content, 8, number, schema.record, schema.arrow, wanted)
-
-
 def by_fastavro(content: bytes, text: str) -> list[Any]:
     schema = fastavro.parse_schema(json.loads(text))
     stream = io.BytesIO(content[8:])
@@ -89,37 +87,36 @@ def by_fastavro(content: bytes, text: str) -> list[Any]:
     return records
 
 
-@pytest.fixture(params=[RECORDS_AT_ONCE, 5], ids=lambda at_once: f"{at_once}-at-once", scope="module")
-def _in_parts(request: pytest.FixtureRequest) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_lanes, "RECORDS_AT_ONCE", request.param)
-        yield
+AT_ONCE = pytest.mark.parametrize("at_once", [RECORDS_AT_ONCE, 5])
 
 
-@pytest.mark.usefixtures("_in_parts")
+@AT_ONCE
 @given(cases(), NUMBERS, st.integers())
 @THOROUGH
-def test_lanes_are_rows_are_fastavro(case: Case, number: int, seed: int) -> None:
+def test_lanes_are_rows_are_fastavro(at_once: int, case: Case, number: int, seed: int) -> None:
     schema = AvroSchema.parse(case.schema)
     values = case.rows(number, seed)
     content = content_of(values)
-    batch = lanes(content, schema)
+    batch = lanes(content, schema, records_at_once=at_once)
     assert batch.schema == schema.arrow
     assert batch == rows(content, schema)
     for byte in (b"\0", b"\x01", b"\xff"):
-        assert lanes(surrounded([content], byte)[0], schema) == batch
+        assert lanes(surrounded([content], byte)[0], schema, records_at_once=at_once) == batch
     assert batch.to_pylist() == [{f"f{i}": v.arrow for i, v in enumerate(row)} for row in values]
     if number <= 40:
         plain = [{f"f{i}": v.plain for i, v in enumerate(row)} for row in values]
         assert by_fastavro(content, plain_text(case.schema)) == plain
     for some in (batch.schema.names[::2], batch.schema.names[1::2], []):
-        assert lanes(content, schema, some) == rows(content, schema, some) == decode_avro_data(content, schema, some)
+        found = lanes(content, schema, some, records_at_once=at_once)
+        assert found == rows(content, schema, some) == decode_avro_data(content, schema, some)
 
 
-@pytest.mark.usefixtures("_in_parts")
+@AT_ONCE
 @given(cases(), NUMBERS, st.integers(), st.data())
 @THOROUGH
-def test_damage_is_seen_by_both_or_reads_the_same(case: Case, number: int, seed: int, data: st.DataObject) -> None:
+def test_damage_is_seen_by_both_or_reads_the_same(
+    at_once: int, case: Case, number: int, seed: int, data: st.DataObject
+) -> None:
     schema = AvroSchema.parse(case.schema)
     content = bytearray(content_of(case.rows(number, seed)))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -134,14 +131,14 @@ def test_damage_is_seen_by_both_or_reads_the_same(case: Case, number: int, seed:
         except HoodieError as error:
             for place in (damaged, surrounded([damaged], b"\xff")[0], surrounded([damaged], b"\x01")[0]):
                 with pytest.raises(Misfit):
-                    lanes(place, schema, some)
+                    lanes(place, schema, some, records_at_once=at_once)
             with pytest.raises(type(error)):
                 decode_avro_data(damaged, schema, some)
             continue
         assert same(decode_avro_data(damaged, schema, some), expected)
         for place in (damaged, surrounded([damaged], b"\xff")[0]):
             with suppress(Misfit):
-                assert same(lanes(place, schema, some), expected)
+                assert same(lanes(place, schema, some, records_at_once=at_once), expected)
 
 
 @given(st.lists(st.tuples(cases(), NUMBERS), min_size=1, max_size=1), st.lists(st.integers(0, 60), max_size=6))
@@ -216,7 +213,6 @@ def test_records_are_decoded_in_even_parts(records: int, parts: int, monkeypatch
         decoded.append(len(starts))
         return real(source, starts, *rest)
 
-    monkeypatch.setattr(avro_lanes, "RECORDS_AT_ONCE", RECORDS_AT_ONCE)  # whatever other tests have set
     monkeypatch.setattr(avro_lanes, "_decode_part", decode)
     assert lanes(raw_data([record(7)] * records), SCHEMA).num_rows == records
     assert sum(decoded) == records
@@ -238,8 +234,7 @@ FLOATS = AvroSchema.parse(schema_of({"type": "array", "items": "float"}))
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_more_items_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
-    monkeypatch.setattr("hoodie_py.formats.avro.columnar_items.MOST_ITEMS", 5000)
+def test_more_items_than_are_held_at_once(blocks: int) -> None:
     plain = b"".join(struct.pack("<f", i) for i in range(90))
     some = b"".join(b"\x02" + struct.pack("<f", i) if i % 3 else b"\0" for i in range(90))
     for schema, body in ((FLOATS, plain), (VECTORS, some)):
@@ -248,9 +243,9 @@ def test_more_items_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch, block
         else:
             encoded = b"".join(varint(-90) + varint(len(body)) + body for _ in range(blocks)) + b"\0"
         content = raw_data([encoded, b"\0"] * 200)
-        assert lanes(content, schema) == rows(content, schema)
-        with pytest.raises(Misfit):
-            lanes(raw_data([b"".join([varint(90) + body] * 60) + b"\0"]), schema)
+        assert lanes(content, schema, most_items=5000) == rows(content, schema)
+        large = raw_data([b"".join([varint(90) + body] * 60) + b"\0", b"\0"])  # one record has more
+        assert lanes(large, schema, most_items=5000) == rows(large, schema)
 
 
 def test_memory_for_many_small_items() -> None:
@@ -308,8 +303,8 @@ def test_contents_are_let_go_of_as_they_are_decoded() -> None:
     held = [weakref.ref(content) for content in contents]
     waiting = []
     decoded = decode_avro_blocks([contents.pop(0) for _ in held], SCHEMA, ["n"])
-    for rows in decoded:
-        assert len(rows.counts) <= 2
+    for found in decoded:
+        assert len(found.counts) <= 2
         waiting.append(sum(content() is not None for content in held))
     assert waiting == [3, 1, 0]
 

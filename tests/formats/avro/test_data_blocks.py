@@ -14,13 +14,14 @@ from itertools import count
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data
+from hoodie_py.formats.avro.data_blocks import AvroSchema, decode_avro_data, decode_avro_values
 from hoodie_py.formats.log.framing import BlockType
 from tests.formats.log_writer import avro_data, raw_data, varint
 from tests.formats.real_logs import real_blocks
@@ -116,6 +117,7 @@ TABLE: list[tuple[Any, str, Any]] = [
     (POINT, "0200", {"x": 1, "y": None}),
     (["null", "int"], "00", None),
     (["null", "int"], "0206", 3),
+    (["null", "int"], "8000", None),  # a branch number that is longer than it need be
     (["int", "null"], "0006", 3),
     (["int", "null"], "02", None),
     (["null", POINT], "00", None),
@@ -201,7 +203,6 @@ HOSTILE = [
     ("string", "06eda080"),  # a lone surrogate
     (["null", "int"], "0100"),  # branch -1
     (["null", "int"], "0400"),  # branch 2
-    (["null", "int"], "8000"),
     (["null", "int"], "01"),
     (["null", "int"], "04"),
     (["null", "int", "string"], "0100"),
@@ -231,6 +232,38 @@ def test_hostile_values_are_errors_that_say_where(tree: Any, text: str) -> None:
     with pytest.raises(CorruptFileError) as caught:
         decode(["int", tree], b"\x02" + bytes.fromhex(text))
     assert caught.value.where.keys() & {"record", "column", "offset"}
+
+
+WRONG_VALUES = [
+    ("boolean", "00", "07", "cannot be 7"),
+    ("int", "00", "8080808010", "32 bits"),
+    ("string", "0261", "02ff", "not valid"),
+    (FIXED_DECIMAL, "00007b", "7fffff", "not valid"),
+    (BYTES_DECIMAL, "027b", "00", "no bytes"),
+    (BYTES_DECIMAL, "027b", "22" + "7f" * 17, "more digits"),
+    ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "00", "04", "none of the symbols"),
+    ({"type": "map", "values": "string"}, "02" + "0261" + "0261" + "00", "02" + "0261" + "02ff" + "00", "not valid"),
+]
+
+
+@pytest.mark.parametrize(("tree", "right", "wrong", "message"), WRONG_VALUES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize("place", [0, 13, 99])
+def test_the_first_wrong_value_is_named(tree: Any, right: str, wrong: str, message: str, place: int) -> None:
+    schema = AvroSchema.parse(schema_text("int", tree, "string"))
+    records = [b"\x02" + bytes.fromhex(right) + b"\x02z"] * place
+    records += [b"\x02" + bytes.fromhex(wrong) + b"\x02z", b"\x02" + bytes.fromhex(wrong), b""]
+    with pytest.raises(CorruptFileError, match=message) as caught:
+        decode_avro_data(raw_data(records), schema)
+    assert caught.value.where == {"record": place, "column": "f1"}
+    ends = np.cumsum([len(record) for record in records])
+    starts = ends - [len(record) for record in records]
+    with pytest.raises(CorruptFileError, match=message) as caught:
+        decode_avro_values(b"".join(records), starts, ends, schema, ["f1"])
+    assert caught.value.where == {"record": place, "column": "f1"}
+    with pytest.raises(CorruptFileError) as caught:
+        decode_avro_data(raw_data(records), schema, ["f0"])
+    assert caught.value.where.keys() == {"record", "offset"}
+    assert caught.value.where["record"] == place + 1
 
 
 @pytest.mark.parametrize(

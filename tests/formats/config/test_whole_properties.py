@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,6 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.config.whole_properties import parse_whole_table_config, seal_properties
-from hoodie_py.table.timeline import loader as timeline_loader
 from hoodie_py.writer.timeline.table_properties import change_properties
 from tests.corpus import case_folder, corpus_names
 from tests.writer.compaction_tables import QUICK
@@ -87,7 +87,7 @@ def test_what_java_makes_of_our_file_needs_no_marks():
 def test_a_file_cut_off_falls_back_to_its_backup_and_is_mended_by_the_next_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(timeline_loader, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     table = HoodieTable.open(Kind(9, True).create(tmp_path))
     table.upsert([row(0)], options=QUICK)
     main, backup = tmp_path / ".hoodie/hoodie.properties", tmp_path / ".hoodie/hoodie.properties.backup"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie_py.formats.avro.binary import encode_varint
-from hoodie_py.formats.hfile.blocks import HEADER, TRAILER_SIZE
-from hoodie_py.formats.hfile.codecs import BZIP2, GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD
+from hoodie_py.formats.hfile.blocks import BZIP2, GZIP, HEADER, LZ4, NO_COMPRESSION, SNAPPY, TRAILER_SIZE, ZSTD
 from hoodie_py.formats.hfile.data_block import KEY_END, Entry
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
 

@@ -1,3 +1,5 @@
+"""The bootstrap index, and entries of small HFiles; how the metadata table has them is in ``test_hfile``."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.errors import CorruptFileError, HoodieError
+from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.hfile.bootstrap_index import (
     FILE_IDS_PATH,
     PARTITIONS_PATH,
@@ -16,10 +18,11 @@ from hoodie_py.formats.hfile.bootstrap_index import (
     decode_partition_value,
     make_file_key,
     make_partition_key,
+    read_hfile,
 )
-from hoodie_py.formats.hfile.entries import read_hfile
 from tests.bootstrap import make_file_value, make_index, make_partition_value
 from tests.corpus import ROOT, case_folder, unpack
+from tests.hfiles import write_hfile
 
 TABLE = "bootstrap_metadata_only_mor_v9"
 IDS = {"part=p0": "1f18cb55-2aba-4a8f-9085-902e0e00ff44", "part=p1": "6eb7f542-f200-463e-b1a3-777f995f9044"}
@@ -103,3 +106,43 @@ def test_a_moved_table_names_its_new_place(tmp_path: Path) -> None:
     source = decode_partition_value(entries[b"part=part=p0"])[IDS["part=p0"]]
     assert Path(source.uri.removeprefix("file:")).stat().st_size == source.size
     assert make_index({}).keys() == {PARTITIONS_PATH, FILE_IDS_PATH}
+
+
+SOME = [(b"a", b"one"), (b"b", b""), (b"c", b"three" * 20)]
+DATA = write_hfile(SOME, schema="", created_ms=0)
+
+
+def test_entries_come_in_the_order_of_the_file() -> None:
+    assert read_hfile(memoryview(DATA)) == SOME
+    assert read_hfile(write_hfile([], schema="", created_ms=0)) == []
+
+
+@pytest.mark.parametrize("magic", [b"IDXLEAF2", b"METABLKc", b"BLMFBLK2", b"DATABLKE"])
+def test_other_blocks_in_the_place_of_data_are_an_error(magic: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="where data should be"):
+        read_hfile(DATA.replace(b"DATABLK*", magic))
+
+
+def test_deletes_and_versions_are_refused() -> None:
+    put = b"\xff" * 7 + b"\4"
+    with pytest.raises(UnsupportedFeatureError, match="puts"):
+        read_hfile(DATA.replace(put, b"\xff" * 7 + b"\x08"))
+    with pytest.raises(UnsupportedFeatureError, match="versions"):
+        read_hfile(DATA.replace(put + b"one\0", put + b"one\1"))
+
+
+@given(st.integers(0, len(DATA) - 1))
+def test_a_file_that_is_cut_short_is_an_error(size: int) -> None:
+    with pytest.raises(CorruptFileError):
+        read_hfile(DATA[:size])
+
+
+@given(st.integers(0, len(DATA) * 8 - 1))
+def test_a_flipped_bit_of_a_small_file_never_costs_more_than_an_error(bit: int) -> None:
+    damaged = bytearray(DATA)
+    damaged[bit // 8] ^= 1 << bit % 8
+    try:
+        found = read_hfile(bytes(damaged))
+    except HoodieError:
+        return
+    assert len(found) == len(SOME)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.codecs import GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD, check_codec, decompress
+from hoodie_py.formats.hfile.blocks import GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD, check_codec, decompress
 from tests.formats.hfile.layouts import COMPRESS, hadoop_pieces
 
 PIECES = ((SNAPPY, "snappy"), (LZ4, "lz4_raw"), (ZSTD, "zstd"))

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError
-from hoodie_py.formats.hfile.blocks import HEADER, MemorySource
-from hoodie_py.formats.hfile.codecs import BZIP2, GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD
+from hoodie_py.formats.hfile.blocks import BZIP2, GZIP, HEADER, LZ4, NO_COMPRESSION, SNAPPY, ZSTD, MemorySource
 from hoodie_py.formats.hfile.data_block import Entry
 from hoodie_py.formats.hfile.reader import HFile
 from tests.formats.hfile.layouts import FileMaker, Layout, encode_entry, encode_root, make_hfile

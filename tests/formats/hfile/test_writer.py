@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import encode_varint
-from hoodie_py.formats.hfile.codecs import GZIP, NO_COMPRESSION, ZSTD
+from hoodie_py.formats.hfile.blocks import GZIP, NO_COMPRESSION, ZSTD
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.hfile.data_block import Entry
-from hoodie_py.formats.hfile.entries import read_hfile
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field, read_fields, read_varint
 from hoodie_py.formats.hfile.reader import read_info
 from hoodie_py.formats.hfile.writer import HFileWriter, write_columns

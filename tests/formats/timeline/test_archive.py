@@ -1,6 +1,6 @@
-"""
+"""The schema of archive entries is that of Java's archive files.
 
-The schema of archive entries is that of Java's archive files.
+Files of the history: what is written is read back, and has Java's form.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureEr
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 from hoodie_py.formats.timeline import archive_entries
 from hoodie_py.formats.timeline.archive import (
+    HISTORY_SCHEMA,
     ArchivedInstant,
     HistoryFile,
+    encode_manifest,
     keep_newest_entries,
+    make_history_file_name,
+    make_history_rows,
+    make_manifest_name,
     parse_archive_file_name,
     parse_archived_log,
     parse_history_file_name,
@@ -30,6 +35,8 @@ from hoodie_py.formats.timeline.archive import (
     parse_history_parquet,
     parse_history_version,
     parse_manifest_name,
+    read_history_batches,
+    write_history,
 )
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -249,3 +256,62 @@ def plain(kind: Any) -> Any:
         left_out = {"doc", "default"} if {"items", "values"} & kind.keys() else {"doc"}
         return {key: plain(each) for key, each in kind.items() if key not in left_out}
     return kind
+
+
+INSTANT = st.builds(
+    ArchivedInstant,
+    st.integers(1, 10**17).map(str),
+    st.integers(1, 10**17).map(str),
+    st.sampled_from(["commit", "clean"]),
+    st.none() | st.binary(min_size=1, max_size=5),
+    st.none() | st.binary(min_size=1, max_size=5),
+)
+
+
+def encode_tables(*tables: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    write_history(sink, tables)
+    return sink.getvalue()
+
+
+@given(st.lists(INSTANT, min_size=1, max_size=5))
+@settings(max_examples=25)
+def test_what_is_written_is_read(instants: list[ArchivedInstant]) -> None:
+    data = encode_tables(make_history_rows(instants))
+    assert parse_history_parquet(data) == instants
+    assert (
+        parse_history_parquet(encode_tables(*read_history_batches(data), make_history_rows(instants))) == instants * 2
+    )
+
+
+def test_the_form_is_javas() -> None:
+    [java, *_] = [each for each in meta_files("archived_timeline_mor_v9") if each.name.endswith("_0.parquet")]
+    theirs = pq.ParquetFile(io.BytesIO(java.data))
+    ours = pq.ParquetFile(io.BytesIO(encode_tables(make_history_rows(parse_history_parquet(java.data)))))
+    assert ours.schema_arrow.equals(theirs.schema_arrow)
+    assert ours.metadata.metadata == theirs.metadata.metadata
+    kinds = [
+        [
+            (each.physical_type, str(each.logical_type), each.max_definition_level)
+            for each in map(file.schema.column, range(6))
+        ]
+        for file in (ours, theirs)
+    ]
+    assert kinds[0] == kinds[1]
+    assert ours.metadata.row_group(0).column(3).compression == "GZIP"
+
+
+def test_names_and_manifests() -> None:
+    name = make_history_file_name(["3", "1", "2"], 4)
+    assert parse_history_file_name(name) == HistoryFile("1_3_4.parquet", "1", "3", 4)
+    files = (HistoryFile(name, "1", "3", 4, 77),)
+    assert parse_history_manifest(encode_manifest(files)) == files
+    assert parse_manifest_name(make_manifest_name(5)) == 5
+
+
+def test_damaged_files_and_newer_rows_are_errors() -> None:
+    with pytest.raises(CorruptFileError):
+        list(read_history_batches(b"PAR1"))
+    row = {"instantTime": "1", "completionTime": "2", "action": "commit", "version": 2}
+    with pytest.raises(UnsupportedFeatureError):
+        list(read_history_batches(encode_tables(pa.Table.from_pylist([row], HISTORY_SCHEMA))))

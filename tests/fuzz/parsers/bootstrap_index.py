@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.hfile.bootstrap_index import decode_file_value, decode_partition_value
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.bootstrap_index import decode_file_value, decode_partition_value, read_hfile
 from hoodie_py.table.view.bootstrap import locate_source
 from tests.bootstrap import make_file_value, make_index, make_partition_value
 

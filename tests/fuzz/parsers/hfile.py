@@ -6,13 +6,24 @@ import zipfile
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.hfile.blocks import DATA_BLOCK, INNER_INDEX, LEAF_INDEX, ROOT_INDEX, Block
-from hoodie_py.formats.hfile.codecs import BZIP2, GZIP, LZ4, NO_COMPRESSION, SNAPPY, ZSTD, decompress
+from hoodie_py.formats.hfile.blocks import (
+    BZIP2,
+    DATA_BLOCK,
+    GZIP,
+    INNER_INDEX,
+    LEAF_INDEX,
+    LZ4,
+    NO_COMPRESSION,
+    ROOT_INDEX,
+    SNAPPY,
+    ZSTD,
+    Block,
+    decompress,
+)
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.hfile.data_block import split_data_block
-from hoodie_py.formats.hfile.entries import read_hfile
-from hoodie_py.formats.hfile.index import parse_inner_index, parse_meta_index, parse_root_index
 from hoodie_py.formats.hfile.protobuf import read_fields
-from hoodie_py.formats.hfile.reader import HFile
+from hoodie_py.formats.hfile.reader import HFile, parse_inner_index, parse_meta_index, parse_root_index
 from tests.corpus import PACKAGED
 from tests.formats.hfile.layouts import COMPRESS, Layout, encode_entry, make_hfile
 from tests.formats.log_writer import unsigned

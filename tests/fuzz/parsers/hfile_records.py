@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.hfile.codecs import GZIP, SNAPPY
+from hoodie_py.formats.hfile.blocks import GZIP, SNAPPY
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.hfile.records import decode_hfile_parts
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks

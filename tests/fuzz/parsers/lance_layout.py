@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.hfile.protobuf import encode_number_field, encode_octets_field
-from hoodie_py.formats.lance.layout import FOOTER_BYTES, read_footer, read_layout
+from hoodie_py.formats.lance import FOOTER_BYTES, read_footer, read_layout
 
 
 def make_file(pages: int = 2, rows: int = 5, version: tuple[int, int] = (2, 1), *, nested: bool = False) -> bytes:

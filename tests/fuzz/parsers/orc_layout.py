@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.orc.layout import decompress, decompress_lz4, read_stripe_footer, read_tail
+from hoodie_py.formats.orc import decompress, decompress_lz4, read_stripe_footer, read_tail
 
 _MOST = 1 << 16
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pyroaring import BitMap64
 
 from hoodie_py.errors import HoodieError
+from hoodie_py.formats.log.blocks import decode_positions
 from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
-from hoodie_py.formats.log.positions import decode_positions
 from tests.fuzz.seeds import all_files, distinct, is_log
 
 SETS: tuple[list[int], ...] = (

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from hoodie_py.errors import HoodieError
-from hoodie_py.formats.internal_schema import InternalSchema, parse_internal_schema, parse_schema_history
+from hoodie_py.formats.avro.columns import InternalSchema, parse_internal_schema, parse_schema_history
 from hoodie_py.table.schema.by_id import make_mappings
 from tests.fuzz.trees import BUILT, is_built, tree
 

@@ -18,8 +18,7 @@ from hoodie_py.errors import CorruptFileError, FileMissingError, InvalidTableErr
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.base.bootstrap import BootstrapFileReader, list_allowed_stores, open_base_file
-from hoodie_py.reader.file_slice import BlockRules
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import BlockRules, InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from tests.bootstrap_pair import KEY, SCHEMA, TIME, Pair, make_data, make_pair
 from tests.table.tables import open_view

@@ -13,10 +13,9 @@ from hoodie_py import CorruptFileError, HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet.bloom import BloomBuilder
 from hoodie_py.reader.base.file_formats import open_by_extension
-from hoodie_py.reader.base.file_view import CommitsView
 from hoodie_py.reader.base.hfile_file import HFileReader
-from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.base.mapped_file import CommitsView
+from hoodie_py.reader.file_slice import BaseFile, InstantRange
 from hoodie_py.reader.read_info import WantedKeys
 from tests.formats.hfile.layouts import Layout, make_hfile
 from tests.reader.log.test_hfile_blocks import SCHEMA, Corpus, content, encode

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.parquet.bloom import BloomSettings
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
-from hoodie_py.formats.parquet.key_range import KeyRange
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY, KeyRange
 from hoodie_py.reader.base.key_filter import KeyFilter
 from tests.formats.blooms import build_bloom
 

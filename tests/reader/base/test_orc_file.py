@@ -17,11 +17,9 @@ from hoodie_py import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.file_formats import open_by_extension
-from hoodie_py.reader.base.file_view import CommitsView
-from hoodie_py.reader.base.orc_file import OrcFileReader
-from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
-from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.base.mapped_file import CommitsView
+from hoodie_py.reader.base.orc_file import OrcFileReader, make_instants, to_instant_type
+from hoodie_py.reader.file_slice import BaseFile, InstantRange
 from tests.reader.base.far_files import FarFiles
 
 NAME = "f1-0_1-0-1_20260101000000000.orc"

@@ -1,21 +1,36 @@
-"""Changes of a log: commits that completed in another order, memory budgets, and the comparison of whole states."""
+"""Changes of a log: commits that completed in another order, memory budgets, and the comparison of whole states.
+
+The two ways to fold a log before and after each commit give the same rows.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
 from hoodie_py.reader.changes import log_changes
-from hoodie_py.reader.changes.log_changes import LogChangeReader, RepeatedKeyError
+from hoodie_py.reader.changes.log_changes import (
+    BaseRows,
+    Block,
+    LogChangeReader,
+    LogState,
+    LogStates,
+    RepeatedKeyError,
+    merge_with_base,
+)
 from hoodie_py.reader.changes.row_changes import RowChanges
-from hoodie_py.reader.read_info import ReadOptions
+from hoodie_py.reader.log.log_reader import LogReader
+from hoodie_py.reader.read_info import ReadOptions, ReadStats
 from hoodie_py.table.changes.step_reader import StepReader
 from hoodie_py.table.changes.steps import MergedLog, State
 from tests.table.changes.change_lakes import KINDS, changes, make, row, times
@@ -98,3 +113,41 @@ def test_a_repeated_key_is_noticed_before_the_first_change(corpus: Callable[[str
     instants = [each.request_time for each in table.timeline.select_writes()][1:]
     with pytest.raises(RepeatedKeyError):
         next(LogChangeReader(group, table.read_info(group), instants, COLUMNS).read())
+
+
+TABLES = [
+    "basic_mor_v6_part", "commit_time_deletes_mor_v8", "custom_highest_price_updates_mor_v9",
+    "event_time_deletes_mor_v6", "event_time_updates_mor_v9", "flink_mor_cdc", "is_deleted_column_mor_v9",
+    "logonly_bucket_mor_v9", "many_blocks_one_file_mor_v6", "merge_into_partial_mor_v9",
+    "payload_partial_update_mor_v6", "two_ordering_fields_mor_v9",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 9], ids="last {}".format)
+@pytest.mark.parametrize("name", TABLES)
+def test_going_on_is_beginning_anew(
+    corpus: Callable[[str], Path], corpus_case: Callable[[str], dict[str, Any]], name: str, wanted: int
+) -> None:
+    from integration.corpus_mergers import CORPUS_MERGERS
+
+    table = HoodieTable.open(str(corpus(name)))
+    merger = CORPUS_MERGERS.get(corpus_case(name).get("merger") or "")
+    for file_slice in table.file_slices():
+        info = table.read_info(file_slice)
+        log = LogReader(file_slice, info, info.schema.names, merger, ReadOptions(), ReadStats())
+        with closing(log):
+            blocks = [Block(each.scanned.instant, each.entries, each.partial) for each in log.read_blocks()]
+            instants = list(dict.fromkeys(block.instant for block in blocks))[-wanted:]
+            states = LogStates(log.strategy, blocks, instants)
+            base = BaseRows(None, np.full(len(states.keys), -1, np.int64))
+            on, anew = list(states._go_on()), list(states._begin_anew())
+            assert [each[0] for each in on] == [each[0] for each in anew]
+            for (_, *mine), (_, *theirs) in zip(on, anew, strict=True):
+                keys = np.flatnonzero(mine[1].at >= 0)
+                assert keys.tolist() == np.flatnonzero(theirs[1].at >= 0).tolist()
+                for one, other in zip(mine, theirs, strict=True):
+                    assert show_states(log, base, one, keys) == show_states(log, base, other, keys)
+
+
+def show_states(log: LogReader, base: BaseRows, state: LogState | None, keys: np.ndarray) -> list[Any]:
+    return log.store.take(merge_with_base(base, state, keys)).to_pylist()

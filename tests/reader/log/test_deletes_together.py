@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hoodie_py.errors import CorruptFileError
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.log.framing import BlockType
-from hoodie_py.reader.log import entries as deletes_together
+from hoodie_py.reader.log import block_decoder
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.read_info import ReadStats
 from tests.reader.slices import Version, config_of, reader_of, write_slice
@@ -46,20 +46,20 @@ def test_entries_are_what_they_are_alone(
     folder = tmp_path_factory.mktemp("slice")
     together = entries_of(log_side(folder, versions, memory_limit=memory_limit))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deletes_together, "_SMALL", -1)
+        patch.setattr(block_decoder, "_SMALL", -1)
         assert entries_of(log_side(folder, versions, memory_limit=memory_limit)) == together
 
 
 def decoded_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many blocks are decoded together each time."""
     sizes: list[int] = []
-    real = deletes_together.decode_deletes_together
+    real = block_decoder.decode_deletes_together
 
     def decode(contents: Any) -> Any:
         sizes.append(len(contents))
         return real(contents)
 
-    monkeypatch.setattr(deletes_together, "decode_deletes_together", decode)
+    monkeypatch.setattr(block_decoder, "decode_deletes_together", decode)
     return sizes
 
 
@@ -84,8 +84,8 @@ def test_large_blocks_are_decoded_alone_and_groups_stay_small(tmp_path: Path, mo
     log.close()
     for most, small, groups in ((size * 2, size, [2, 2, 2]), (size * 4, size, [4, 2]), (size * 9, size - 1, [])):
         sizes.clear()
-        monkeypatch.setattr(deletes_together, "TOGETHER", most)
-        monkeypatch.setattr(deletes_together, "_SMALL", small)
+        monkeypatch.setattr(block_decoder, "SMALL_TOGETHER", most)
+        monkeypatch.setattr(block_decoder, "_SMALL", small)
         assert [keys for _, keys, _, _ in entries_of(log_side(tmp_path, versions))][::2] == [[key] for key in "abcdef"]
         assert sizes == groups
 

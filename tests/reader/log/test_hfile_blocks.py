@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import CorruptFileError, HoodieError, HoodieTable
-from hoodie_py.formats.hfile.codecs import GZIP
+from hoodie_py.formats.hfile.blocks import GZIP
 from hoodie_py.formats.hfile.records import decode_hfile_parts
 from hoodie_py.formats.log.blocks import decode_records
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, encode_block, iterate_blocks
@@ -100,12 +100,6 @@ def test_any_portion_gives_the_records_with_their_keys(count: int, size: int) ->
     assert rows(iter(some)) == [{"n": row["n"]} for row in expected]
     assert all(batch.schema.names == ["n"] for batch in some)
     assert sum(batch.num_rows for batch in decode_hfile_parts(memoryview(data), None, [], size)) == count
-
-
-def test_many_records_are_decoded_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, expected = content(3000)
-    monkeypatch.setattr("hoodie_py.formats.avro.row_decoder.decode_rows", None)
-    assert rows(decode_hfile_parts(memoryview(data), None, None, 1 << 24)) == expected
 
 
 def test_a_column_named_key_that_is_not_the_record_key_is_lost() -> None:

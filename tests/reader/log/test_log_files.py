@@ -22,6 +22,7 @@ from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.read_info import ReadStats
 from tests.arrow_memory import watched
 from tests.formats.log_writer import block
+from tests.watched_requests import far_store
 
 CONTENTS = {"one": bytes(range(256)) * 1000, "two": b"", "three": b"x"}
 
@@ -102,12 +103,12 @@ def test_a_small_delete_block_does_not_keep_the_files_of_its_slice(files: TableF
 
 
 def test_files_are_in_memory_in_turn_if_all_of_them_together_are_large(
-    files: TableFiles, monkeypatch: pytest.MonkeyPatch
+    files: TableFiles,
 ) -> None:
     assert kinds(files, 8 * 1000, 500, 499, 1) == [log_bytes._WholeLog] * 3
     assert kinds(files, 8 * 1000, 500, 500, 1) == [LogOnDemand] * 3
-    monkeypatch.setattr(TableFiles, "is_local", False)
-    assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
+    with far_store():
+        assert kinds(files, 1 << 30, 1001, 1001) == [log_bytes._WholeLog] * 2
 
 
 def test_a_local_file_is_mapped_only_if_it_alone_cannot_be_held(files: TableFiles) -> None:
@@ -153,11 +154,10 @@ def test_a_block_that_is_cut_off_before_its_turn_is_corrupt(files: TableFiles, t
         scanned[1].load()
 
 
-def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TableFiles, "local_path", lambda files, path: None)
-    monkeypatch.setattr(TableFiles, "is_local", False)
-    assert contents(files, *CONTENTS) == list(CONTENTS.values())
-    assert contents(files, "three") == [b"x"]
+def test_a_file_elsewhere_is_read_through_its_store(files: TableFiles) -> None:
+    with far_store():
+        assert contents(files, *CONTENTS) == list(CONTENTS.values())
+        assert contents(files, "three") == [b"x"]
 
 
 def test_what_cannot_be_read_is_named(files: TableFiles, tmp_path: Path) -> None:

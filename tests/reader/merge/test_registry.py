@@ -19,6 +19,8 @@ from hoodie_py.reader.merge import registry
 from hoodie_py.reader.merge.registry import as_merger, find_merger, find_supplied_merger
 from hoodie_py.reader.selection import select_strategy
 
+pytestmark = pytest.mark.usefixtures("no_mergers")
+
 STRATEGY = "d2000000-0000-4000-8000-000000000001"
 PAYLOAD = "com.example.hudi.MyPayload"
 TABLE = TableConfig("trips", 9, MergeMode.CUSTOM, STRATEGY, None)
@@ -53,11 +55,6 @@ class StandsIn(RecordMerger):
 
 class Other(Mine):
     """Another class for the same strategy."""
-
-
-@pytest.fixture(autouse=True)
-def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", [])
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from hoodie_py import RecordMerger
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.names import OPERATION_FIELD
-from hoodie_py.reader.merge.columns import MergeNeeds
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.reader.record.record_key import RecordKeys
-from hoodie_py.reader.selection import select_strategy
+from hoodie_py.reader.selection import MergeNeeds, select_strategy
 from tests.reader.merge_cases.case import Case, column
 from tests.reader.merge_cases.compare import check
 from tests.reader.merge_cases.mergers import OverwriteWithLatest

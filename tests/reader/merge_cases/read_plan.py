@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie_py.formats.names import COMMIT_TIME_FIELD, META_FIELDS_WITH_OPERATION
-from hoodie_py.reader.merge.columns import MergeNeeds, list_merge_columns
+from hoodie_py.reader.selection import MergeNeeds, list_merge_columns
 
 ROW_INDEX_FIELD = "_tmp_metadata_row_index"
 

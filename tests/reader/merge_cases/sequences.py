@@ -17,12 +17,11 @@ from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SKIP_MERGE
 from hoodie_py.reader.base.base_merge import MergedRecords
 from hoodie_py.reader.file_group import FileGroupReader
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.reader.log.incoming import IncomingDeletes, IncomingRows
 from hoodie_py.reader.read_info import DEFAULT_BATCH_ROWS, ReadInfo, ReadOptions
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext, Row
-from hoodie_py.reader.record.delete_ordering import convert_delete_ordering
+from hoodie_py.reader.record.delete_rules import convert_delete_ordering
 from hoodie_py.reader.record.record import HoodieOperation, encode_operation
-from hoodie_py.reader.record_reader import MergeReader
+from hoodie_py.reader.record_reader import IncomingDeletes, IncomingRows, MergeReader
 from tests.reader.merge_cases.case import Case, column, delete_records
 from tests.reader.merge_cases.compare import check, multiset, through
 from tests.reader.merge_cases.files import write_slice

@@ -16,8 +16,7 @@ from hoodie_py.reader.merge.strategies import MergeStrategy
 from hoodie_py.reader.payloads.merger import PayloadMerger
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
 from hoodie_py.reader.record.batch import BufferedBatch
-from hoodie_py.reader.record.delete_ordering import convert_delete_ordering
-from hoodie_py.reader.record.delete_rules import DeleteRules
+from hoodie_py.reader.record.delete_rules import DeleteRules, convert_delete_ordering
 from hoodie_py.reader.record.ordering import OrderingColumn
 from hoodie_py.reader.record.record import DELETE, HoodieOperation, encode_operation
 from hoodie_py.reader.record.record_key import RecordKeys

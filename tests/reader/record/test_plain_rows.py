@@ -6,7 +6,7 @@ import pytest
 
 from hoodie_py import BufferedBatch, HoodieOperation, MergeError
 from hoodie_py.reader.record.arrow_context import ArrowRecordContext
-from tests.reader.record.test_context import Make, over_arrow, over_dicts
+from tests.reader.record.test_record import Make, over_arrow, over_dicts
 
 
 @pytest.fixture(params=[over_dicts, over_arrow])

@@ -6,20 +6,19 @@ import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hoodie_py import HoodieTable
+from hoodie_py import HoodieTable, Instant
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.table.changes import plan
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import resolve_range
-from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.writer.services import clean
+from tests.table.archives import add_to_archive
 from tests.table.changes.change_lakes import changes, make, row, times
+from tests.watched_requests import failing_requests
 from tests.writer.clean_tables import Names, at
 
 
@@ -168,14 +167,14 @@ def test_changes_end_before_a_hole(tmp_path: Path) -> None:
     [(0, None, 2), (1, None, 2), (0, 1, 1), (2, None, None), (3, None, None), (2, 3, None), (4, 6, None)],
 )
 def test_changes_of_request_times_are_archived_if_a_commit_of_the_range_is(
-    tmp_path: Path, start: int, end: int | None, last: int | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, start: int, end: int | None, last: int | None
 ) -> None:
     """Commits 5 and 6 were archived after the timeline was listed, so their files are known."""
     names = Names(tmp_path / "t", 6, **{"hoodie.table.cdc.enabled": "true"})
     for number in (5, 6):
         names.done(number, content=describe(names, number))
-    archive = SimpleNamespace(completion_times={at(number): at(number) for number in (1, 2, 5, 6)})
-    monkeypatch.setattr(TableTimeline, "read_archive", lambda _: archive)
+    archived = [Instant(at(number), at(number), "deltacommit", "completed") for number in (1, 2, 5, 6)]
+    add_to_archive(tmp_path / "t", names.snapshot().config, archived)
     span = (at(start),) if end is None else (at(start), at(end))
     if last is None:
         assert len(list_named_steps(names, *span)) == (2 if end != 3 else 0)
@@ -195,7 +194,7 @@ def test_a_replaced_group_without_files_is_named(tmp_path: Path, partition: str,
 
 
 def test_rows_of_a_log_that_a_clean_is_removing_are_not_taken_for_inserts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """The clean has begun and removed the older of two log files: the range needs both."""
     table = make(tmp_path / "t")
@@ -207,13 +206,11 @@ def test_rows_of_a_log_that_a_clean_is_removing_are_not_taken_for_inserts(
     table.compact()
     table.upsert([row("a", 4)])
 
-    def die_after_one(files: Any, planned: Any) -> None:
-        first = min(name for names in planned.files.values() for name in names)
-        files.delete(f"p/{first}")
-        raise SystemExit
-
-    monkeypatch.setattr(clean, "_delete_files", die_after_one)
-    with pytest.raises(SystemExit):
+    oldest = min((tmp_path / "t/p").glob(".*.log.*"))
+    with (
+        failing_requests(lambda asked: asked.verb == "delete" and asked.path != str(oldest), SystemExit),
+        pytest.raises(SystemExit),
+    ):
         table.clean(1)
     assert len(list((tmp_path / "t/p").glob(".*.log.*"))) == 3
     with pytest.raises(InvalidQueryError, match="are gone"):

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
-from hoodie_py.table.dataframes import polars_frame
-from hoodie_py.table.dataframes.polars_frame import push_down
+from hoodie_py.table.dataframes.polars_frame import make_lazy_frame, push_down
 from hoodie_py.table.filter.evaluate import evaluate
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.scan.scan import Scan
+from tests.table.dataframes.noted_rows import NotedRows
 
 pl = pytest.importorskip("polars")
 
@@ -43,16 +43,9 @@ def table(tmp_path: Path) -> HoodieTable:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
+def asked() -> list[Scan]:
     """Scans that polars' queries come to."""
-    scans: list[Any] = []
-
-    def note(scan: Any) -> Any:
-        scans.append(scan)
-        return scan.to_batches()
-
-    monkeypatch.setattr(polars_frame, "_as_generator", note)
-    return scans
+    return []
 
 
 def test_rows_and_types_are_those_of_the_scan(table: HoodieTable) -> None:
@@ -64,7 +57,7 @@ def test_rows_and_types_are_those_of_the_scan(table: HoodieTable) -> None:
 
 
 def test_columns_conditions_and_slices_are_pushed_down(table: HoodieTable, asked: list[Scan]) -> None:
-    lazy = table.scan_polars()
+    lazy = make_lazy_frame(NotedRows(table.scan(), asked))
     cheap = lazy.filter((pl.col("city") == "sf") & (pl.col("price") > 100)).select("id").collect()
     assert cheap["id"].to_list() == [4]
     assert (set(asked[0].columns), str(asked[0].predicate)) == (
@@ -79,13 +72,14 @@ def test_columns_conditions_and_slices_are_pushed_down(table: HoodieTable, asked
 
 
 def test_polars_applies_what_is_left_of_a_condition(table: HoodieTable, asked: list[Scan]) -> None:
-    odd = table.scan_polars().filter((pl.col("id") >= 3) & (pl.col("id") % 2 == 1) & (pl.col("tags").list.len() == 1))
+    lazy = make_lazy_frame(NotedRows(table.scan(), asked))
+    odd = lazy.filter((pl.col("id") >= 3) & (pl.col("id") % 2 == 1) & (pl.col("tags").list.len() == 1))
     assert sorted(odd.collect()["id"].to_list()) == [3, 5, 7, 9]
     assert str(asked[0].predicate) == "id >= 3"
 
 
 def test_a_limit_comes_before_a_filter(table: HoodieTable, asked: list[Scan]) -> None:
-    found = table.scan(limit=2).to_polars_lazy().filter(pl.col("id") >= 0).collect()
+    found = make_lazy_frame(NotedRows(table.scan(limit=2), asked)).filter(pl.col("id") >= 0).collect()
     assert found.height == 2
     assert (asked[0].limit, asked[0].predicate) == (2, None)
     assert table.scan_polars().head(2).filter(pl.col("id") >= 0).collect().height == 2

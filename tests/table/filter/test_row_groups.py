@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, RECORD_KEY_FIELD
 from hoodie_py.formats.parquet.bloom import BloomSettings
-from hoodie_py.formats.parquet.footer_keys import BLOOM_KEY
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY
 from hoodie_py.reader.base.base_file import BaseFileReader
 from hoodie_py.reader.file_slice import BaseFile, SourceFile
 from hoodie_py.table.filter.predicate import Predicate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,9 @@ from hoodie_py.formats.timeline.replace_plan import (
 )
 from hoodie_py.table.incremental.commit_range import find_first_pending, resolve_range
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
+from tests.table.archives import add_to_archive
 from tests.table.tables import V6, make_table
+from tests.watched_requests import Request
 
 DAY = "20261125"
 
@@ -210,31 +211,20 @@ def test_a_table_without_commits_has_empty_ranges(tmp_path: Path) -> None:
     ],
 )
 def test_the_archive_is_read_where_a_commit_may_have_taken_a_day(
-    v9: TableTimeline, start: str, consulted: bool, monkeypatch: pytest.MonkeyPatch
+    v9: TableTimeline, start: str, consulted: bool, tmp_path: Path, requests_made: list[Request]
 ) -> None:
     """An archived commit was requested before the active ones, and may have completed long after them."""
     slow = Instant("20261125095959000", "20261126095958000", "deltacommit", "completed")
-    asked: list[bool] = []
-
-    def read_archive(_: TableTimeline) -> SimpleNamespace:
-        asked.append(True)
-        return SimpleNamespace(instants=[slow], completion_times={slow.request_time: slow.completion_time})
-
-    monkeypatch.setattr(TableTimeline, "read_archive", read_archive)
+    add_to_archive(tmp_path, v9.config, [slow])
     found = resolve_range(v9, start)
-    assert bool(asked) == consulted
+    assert any("/history" in each.path for each in requests_made) == consulted
     assert found.has_archived == (start < "20261126095958000")
 
 
-def test_what_was_archived_since_the_listing_is_not_there_twice(
-    v9: TableTimeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_archived_since_the_listing_is_not_there_twice(v9: TableTimeline, tmp_path: Path) -> None:
     later = Instant(at("110000"), at("110001"), "deltacommit", "completed")
     both = Instant(V9_TIMES[0][0], V9_TIMES[0][1], "deltacommit", "completed")
-    archive = SimpleNamespace(
-        instants=[both, later], completion_times={each.request_time: each.completion_time for each in (both, later)}
-    )
-    monkeypatch.setattr(TableTimeline, "read_archive", lambda _: archive)
+    add_to_archive(tmp_path, v9.config, [both, later])
     assert numbers(v9) == [0, 1, 2]
     assert not resolve_range(v9).has_archived
 

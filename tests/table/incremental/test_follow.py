@@ -14,12 +14,9 @@ from typing import Any
 import pytest
 
 from hoodie_py import FileMissingError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import Instant
-from hoodie_py.table.incremental import follow as follow_module
 from hoodie_py.table.incremental.follow import FollowedBatch, TableFollower
-from hoodie_py.table.timeline.loader import TableTimeline
 from tests.table.archives import archive
+from tests.watched_requests import Request, asks, find_read_commits, watching_requests
 from tests.writer.written_tables import KINDS, Kind, row
 
 MOR = Kind(9, merge_on_read=True)
@@ -306,25 +303,24 @@ def test_a_table_without_meta_fields_cannot_be_followed(corpus) -> None:
         HoodieTable.open(corpus("nometa_mor_v6")).follow()
 
 
-def test_files_deleted_before_a_step_begins_are_looked_up_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_deleted_before_a_step_begins_are_looked_up_again(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t")
     table.upsert([row(1)])
     follower = table.follow("earliest", poll=None)
-    opened = follow_module.open_snapshot
+    is_data = asks(r"/[^/]*\.(parquet|log\.[^/]*)$", "local_path")
     failures = iter([True, True, False])
 
-    def open_snapshot(*given: Any, **more: Any) -> Any:
-        if next(failures, False):
+    def answer(request: Request) -> Any:
+        if is_data(request) and next(failures, False):
             raise FileMissingError("There is no such file.")
-        return opened(*given, **more)
+        return request.make()
 
-    monkeypatch.setattr(follow_module, "open_snapshot", open_snapshot)
-    assert keys(follower) == [("k1", 1)]
-    failures = iter([True] * 9)
-    with pytest.raises(FileMissingError):
-        list(table.follow("earliest", poll=None))
+    with watching_requests(answer):
+        assert keys(follower) == [("k1", 1)]
+        assert next(failures, None) is None
+        failures = iter([True] * 9)
+        with pytest.raises(FileMissingError):
+            list(table.follow("earliest", poll=None))
 
 
 @pytest.mark.parametrize("kind", [MOR, Kind(9, merge_on_read=False), Kind(6, merge_on_read=False)], ids=str)
@@ -413,18 +409,12 @@ def test_services_of_java_repeat_no_version_and_lose_none(
         assert {name: last[each["id"]][name] for name in data} == {name: each[name] for name in data}
 
 
-def test_a_step_reads_the_metadata_of_its_own_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_reads_the_metadata_of_its_own_commits(tmp_path: Path, requests_made: list[Request]) -> None:
     table = new_table(tmp_path / "t")
     for number in range(8):
         table.upsert([row(number)])
-    read: list[str] = []
-    load = TableTimeline._load_metadata
-
-    def count(timeline: TableTimeline, instant: Instant) -> CommitMetadata:
-        read.append(instant.request_time)
-        return load(timeline, instant)
-
-    monkeypatch.setattr(TableTimeline, "_load_metadata", count)
+    requests_made.clear()
     steps = [batch for batch in table.follow("earliest", poll=None, max_commits=1, columns=["id"]) if batch.is_last]
     assert len(steps) == 8
-    assert len(read) < 3 * len(steps)  # the schema's commit, and the step's own
+    read = find_read_commits(requests_made, tmp_path / "t")
+    assert len(steps) <= len(read) < 3 * len(steps)  # the schema's commit, and the step's own

@@ -290,7 +290,7 @@ def test_a_scan_says_its_kind_and_stays_as_it_was_made(tmp_path: Path) -> None:
 def test_tasks_stay_small_for_ranges_of_many_commits(tmp_path: Path) -> None:
     import pickle
 
-    from hoodie_py.reader.instant_range import InstantRange
+    from hoodie_py.reader.file_slice import InstantRange
     from hoodie_py.table.incremental.range_task import make_row_filter
 
     every = tuple(f"2026112510{number:08d}" for number in range(1500))

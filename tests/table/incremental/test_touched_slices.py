@@ -17,9 +17,9 @@ import pytest
 
 from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.errors import FileMissingError, InvalidQueryError
-from hoodie_py.files import TableFiles
 from hoodie_py.table.incremental.touched_slices import compile_glob
 from tests.table.incremental.test_query import FALLBACK, make, prices, row, times
+from tests.watched_requests import Request
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("price", pa.int64())])
 
@@ -34,51 +34,41 @@ def make_commits(place: Path, table_type: str, version: int, commits: int) -> tu
     return table, [(each.completion_time if version > 6 else each.request_time) or "" for each in writes]
 
 
-@pytest.fixture
-def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def find_looked_up(made: list[Request]) -> list[str]:
     """Paths of data files that were looked up."""
-    found: list[str] = []
-    stat = TableFiles.stat
-
-    def note(self: TableFiles, path: str) -> object:
-        if not path.startswith(".hoodie/"):
-            found.append(path)
-        return stat(self, path)
-
-    monkeypatch.setattr(TableFiles, "stat", note)
-    return found
+    return [each.path for each in made if each.verb == "stat" and "/.hoodie/" not in each.path]
 
 
 @pytest.mark.parametrize(("version", "expected"), [(9, 0), (8, 0), (6, 2)])
 def test_without_cleans_only_old_versions_are_looked_up(
-    tmp_path: Path, looked_up: list[str], version: int, expected: int
+    tmp_path: Path, requests_made: list[Request], version: int, expected: int
 ) -> None:
     table, times = make_commits(tmp_path / "t", "MERGE_ON_READ", version, 3)
     _ = table.schema  # of the newest file, which is looked up for it
-    looked_up.clear()
+    requests_made.clear()
     assert table.incremental(times[0]).to_arrow()["price"].to_pylist() == [2]
-    assert len(looked_up) == expected
+    assert len(find_looked_up(requests_made)) == expected
 
 
-def test_commits_before_the_earliest_retained_one_are_looked_up(tmp_path: Path, looked_up: list[str]) -> None:
+def test_commits_before_the_earliest_retained_one_are_looked_up(tmp_path: Path, requests_made: list[Request]) -> None:
     table, times = make_commits(tmp_path / "t", "COPY_ON_WRITE", 9, 5)
     table.clean(retain_commits=2)
     _ = table.schema  # of the newest file, which is looked up for it
-    looked_up.clear()
+    requests_made.clear()
     assert table.incremental(times[2]).to_arrow()["price"].to_pylist() == [4]
-    assert looked_up == []
+    assert find_looked_up(requests_made) == []
     with pytest.warns(HoodieWarning, match="What is left of the file slices at its end is read"):
         assert table.incremental(times[0], times[1]).to_arrow().num_rows == 0
-    assert len(looked_up) == 1
+    assert len(find_looked_up(requests_made)) == 1
 
 
-def test_a_clean_that_counts_file_versions_leaves_nothing_certain(tmp_path: Path, looked_up: list[str]) -> None:
+def test_a_clean_that_counts_file_versions_leaves_nothing_certain(tmp_path: Path, requests_made: list[Request]) -> None:
     table, times = make_commits(tmp_path / "t", "COPY_ON_WRITE", 9, 3)
     table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
     _ = table.schema  # of the newest file, which is looked up for it
-    looked_up.clear()
+    requests_made.clear()
     assert table.incremental(times[1]).to_arrow()["price"].to_pylist() == [2]
-    assert len(looked_up) == 1
+    assert len(find_looked_up(requests_made)) == 1
 
 
 def test_a_clean_that_counts_commits_does_not_hide_an_earlier_one_that_counts_versions(tmp_path: Path) -> None:

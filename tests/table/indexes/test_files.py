@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import CorruptFileError, FileMissingError, HoodieError, HoodieTable, HoodieWarning, InvalidTableError
-from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.formats.timeline.writers import write_commit_metadata
 from hoodie_py.table.snapshot import open_snapshot
 from tests.table.indexes.fabricated import add_metadata_table
+from tests.watched_requests import Request, find_listed
 
 Corpus = Callable[[str], Path]
 TABLES = ("mdt_files_mor_v9", "old15_metadata_mor")
@@ -27,16 +27,6 @@ OFF = {"hoodie.metadata.enable": "false"}
 @pytest.fixture(params=TABLES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Folders that were listed."""
-    found: list[str] = []
-    many, one = TableFiles.list_many, TableFiles.list
-    monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: found.extend(paths) or many(self, paths))
-    monkeypatch.setattr(TableFiles, "list", lambda self, path: found.append(path) or one(self, path))
-    return found
 
 
 def read_rows(table: Path, **arguments: object) -> list[str]:
@@ -63,15 +53,14 @@ def test_slices_are_those_of_the_folders_now_and_then(corpus: Corpus, name: str)
         assert view.list_base_files(instant) == snapshot.view.list_base_files(instant)
 
 
-def test_no_folder_of_a_partition_is_listed(corpus: Corpus, name: str, listed: list[str]) -> None:
+def test_no_folder_of_a_partition_is_listed(corpus: Corpus, name: str, requests_made: list[Request]) -> None:
     table = HoodieTable.open(str(corpus(name)))
     table.scan().tasks()
     table.scan(filter="part = 'p0'").tasks()
-    assert not {each for each in listed if not each.startswith((".hoodie", "files"))} - {""}
-    listed.clear()
+    assert not {each for each in find_listed(requests_made, corpus(name)) if not each.startswith(".hoodie")} - {""}
+    requests_made.clear()
     table.scan(options=OFF).tasks()
-    assert "" in listed
-    assert "p0" in listed
+    assert {"", "p0"} <= set(find_listed(requests_made, corpus(name)))
 
 
 def test_a_filter_reads_the_records_of_its_partitions(corpus: Corpus, name: str) -> None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import HoodieTable, InvalidTableError
-from hoodie_py.table.indexes import keys
 from hoodie_py.table.indexes.keys import LOCATIONS, find_record_locations
 from hoodie_py.table.indexes.source import open_metadata_view
 from hoodie_py.table.indexes.view import MetadataView
@@ -47,24 +46,25 @@ def table(request: pytest.FixtureRequest, indexed: Indexed) -> Path:
 
 
 @pytest.fixture(params=["few keys", "many keys"])
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look keys up one by one, and by reading file groups whole."""
-    if request.param == "many keys":
-        monkeypatch.setattr(keys, "_FEW", 0)
+def others(request: pytest.FixtureRequest) -> list[str]:
+    """Keys that the table does not have: none, so that keys are looked up one by one, or so many for each file group
+    that it is read whole.
+    """
+    return [f"other-{number}" for number in range(30_000)] if request.param == "many keys" else []
 
 
-@pytest.mark.usefixtures("_both_ways")
-def test_all_rows_are_located_and_no_others(table: Path) -> None:
+def test_all_rows_are_located_and_no_others(table: Path, others: list[str]) -> None:
     view, rows = open_view(table), list_rows(table)
     keys = sorted({key for key, _, _ in rows})
-    assert as_set(find_record_locations(view, [*keys, "k003", "k999", "", *keys])) == rows
-    assert as_set(find_record_locations(view, pa.array(keys[:2]))) == {row for row in rows if row[0] in keys[:2]}
+    assert as_set(find_record_locations(view, [*keys, "k003", "k999", "", *keys, *others])) == rows
+    assert as_set(find_record_locations(view, pa.array([*keys[:2], *others]))) == {
+        row for row in rows if row[0] in keys[:2]
+    }
 
 
-@pytest.mark.usefixtures("_both_ways")
-def test_only_some_partitions(table: Path) -> None:
+def test_only_some_partitions(table: Path, others: list[str]) -> None:
     view, rows = open_view(table), list_rows(table)
-    found = find_record_locations(view, [key for key, _, _ in rows], ["p1", "no such"])
+    found = find_record_locations(view, [*(key for key, _, _ in rows), *others], ["p1", "no such"])
     assert as_set(found) == {row for row in rows if row[1] == "p1"}
 
 

@@ -147,7 +147,7 @@ def test_a_table_of_several_formats_is_read_by_extension(tmp_path: Path) -> None
 
 
 def _instants(rows: pa.Table) -> pa.Table:
-    from hoodie_py.reader.base.orc_times import make_instants, to_instant_type
+    from hoodie_py.reader.base.orc_file import make_instants, to_instant_type
 
     convert = make_instants("UTC")
     arrays = [pa.chunked_array([convert(column.combine_chunks())]) for column in rows.columns]

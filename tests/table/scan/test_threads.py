@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
-from hoodie_py.files import TableFiles
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.runtime.fold_gate import FoldGate, ScanGivenUpError
@@ -24,6 +23,7 @@ from hoodie_py.table.scan import scan as scan_module
 from hoodie_py.table.scan import threads as parallel
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
+from tests.watched_requests import far_store
 
 Corpus = Callable[[str], Path]
 TABLES = ("basic_mor_v9_part", "event_time_updates_mor_v9", "is_deleted_column_mor_v9", "logonly_bucket_mor_v9")
@@ -123,9 +123,8 @@ def test_a_forked_process_gets_an_error() -> None:
     batches.close()
 
 
-def test_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_threads(large_machine: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOODIE_PY_READ_THREADS", raising=False)
-    monkeypatch.setattr(parallel, "count_cores", lambda: 8)
     monkeypatch.setattr(pa, "cpu_count", lambda: 6)
     assert count_threads({}) == 6
     monkeypatch.setattr(pa, "cpu_count", lambda: 1)  # as in a Spark worker
@@ -195,9 +194,9 @@ def test_logs_are_folded_in_turn(corpus: Corpus, near: bool, monkeypatch: pytest
 
     watch("_fold_blocks")
     watch("_scan")
-    monkeypatch.setattr(TableFiles, "is_local", near)
-    table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
-    assert table.scan(options=FOUR).to_arrow().equals(table.scan(options=ONE).to_arrow())
+    with nullcontext() if near else far_store():
+        table = HoodieTable.open(corpus("logonly_bucket_mor_v9"))
+        assert table.scan(options=FOUR).to_arrow().equals(table.scan(options=ONE).to_arrow())
     assert most["_fold_blocks"] == 1
     assert (most["_scan"] == 1) == near  # bytes from elsewhere are waited for together
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hoodie_py.errors import CorruptFileError
-from hoodie_py.formats.internal_schema import InternalSchema, parse_internal_schema
+from hoodie_py.formats.avro.columns import InternalSchema, parse_internal_schema
 from hoodie_py.reader.schema_evolution.file_mappings import FileMappings, Source
 from hoodie_py.table.schema.by_id import make_mappings
 

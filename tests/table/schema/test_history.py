@@ -29,7 +29,7 @@ def commit(instant: str, **extra: str) -> dict[str, bytes]:
 
 
 def names(root: Path) -> list[str]:
-    return [each.record.fields[0].name for each in load_schema_history(open_view(root).timeline)]
+    return [each.record.columns[0].name for each in load_schema_history(open_view(root).timeline)]
 
 
 def test_the_newest_history_of_a_completed_commit_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hoodie_py.table.timeline.listing import list_timeline
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from tests.corpus import unpack
 from tests.table.tables import make_table
+from tests.watched_requests import asks, failing_requests
 
 _ACTIONS = ("deltacommit", "commit", "compaction", "replacecommit", "clean", "rollback", "savepoint")
 _NAMES = st.one_of(
@@ -33,6 +35,9 @@ _NAMES = st.one_of(
 )  # fmt: skip
 
 
+_ROLLBACK = write_rollback_metadata(RollbackMetadata("3", commits_rolled_back=("1", "2")), "/t")
+
+
 class _Names(TableFiles):
     """A timeline folder with some names; every rollback undid instants 1 and 2."""
 
@@ -42,7 +47,7 @@ class _Names(TableFiles):
         return self.names
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        return b"{}"
+        return _ROLLBACK if path.endswith("rollback") else b"{}"
 
 
 @settings(deadline=None, max_examples=50)
@@ -52,15 +57,12 @@ def test_a_second_listing_gives_what_a_first_one_gives(
 ) -> None:
     files = _Names(TableFiles.open(tmp_path_factory.getbasetemp())._store)
     config = TableConfig.from_properties({"hoodie.table.name": "t", "hoodie.table.version": "9"})
-    with pytest.MonkeyPatch.context() as patch:
-        undoes = RollbackMetadata(commits_rolled_back=("1", "2"))
-        patch.setattr(RollbackMetadata, "from_bytes", staticmethod(lambda _: undoes))
-        listing = None
-        for come, go in steps:
-            files.names = (files.names | come) - go
-            listing, whole = list_timeline(files, config, listing), list_timeline(files, config)
-            assert (listing.timeline, listing.timeline.undone) == (whole.timeline, whole.timeline.undone)
-            assert (listing.names, listing.lone) == (whole.names, whole.lone)
+    listing = None
+    for come, go in steps:
+        files.names = (files.names | come) - go
+        listing, whole = list_timeline(files, config, listing), list_timeline(files, config)
+        assert (listing.timeline, listing.timeline.undone) == (whole.timeline, whole.timeline.undone)
+        assert (listing.names, listing.lone) == (whole.names, whole.lone)
 
 
 def test_what_was_found_in_a_timeline_is_not_looked_for_again(tmp_path: Path) -> None:
@@ -150,16 +152,9 @@ def test_a_damaged_rollback_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert caught.value.where["path"] == f".hoodie/timeline/{path.name}"
 
 
-def test_a_store_that_refuses_is_no_write_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_refuses_is_no_write_that_counts(tmp_path: Path) -> None:
     base = unpack(TABLE, tmp_path)
     _, path = rolled_back(base)
-    read = TableFiles.read
-
-    def refuse(files: TableFiles, name: str, most: int | None = None) -> bytes:
-        if name.endswith(path.name):
-            raise StorageError("not now")
-        return read(files, name, most)
-
-    monkeypatch.setattr(TableFiles, "read", refuse)
-    with pytest.raises(StorageError, match="not now"):
+    refused = asks(rf"/{re.escape(path.name)}$", "read")
+    with failing_requests(refused, StorageError("not now")), pytest.raises(StorageError, match="not now"):
         HoodieTable.open(base)

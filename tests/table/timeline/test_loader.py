@@ -5,6 +5,7 @@ Commits that one state of a table has read, for the states after it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,11 +26,10 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.plans import CleanMetadata
-from hoodie_py.table.timeline import loader
-from hoodie_py.table.timeline import loader as timeline_loader
 from hoodie_py.table.timeline.loader import KnownCommits, TableTimeline, load_config, load_timeline
 from tests.corpus import corpus_names, load_case
 from tests.table.tables import V6, make_table, open_view, properties_text
+from tests.watched_requests import Request, find_read_commits
 from tests.writer.written_tables import QUICK
 
 T1, T2 = "20260101000001000", "20260101000002000"
@@ -38,7 +38,7 @@ T1, T2 = "20260101000001000", "20260101000002000"
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waits: list[float] = []
-    monkeypatch.setattr(timeline_loader.time, "sleep", waits.append)
+    monkeypatch.setattr(time, "sleep", waits.append)
     return waits
 
 
@@ -73,7 +73,7 @@ def test_backup_stands_in_for_missing_or_torn_properties(tmp_path: Path, main: b
 def test_properties_that_come_back_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / ".hoodie").mkdir()
     (tmp_path / ".hoodie" / "hoodie.properties").write_bytes(b"hoodie.table.na")
-    monkeypatch.setattr(timeline_loader.time, "sleep", lambda _: make_table(tmp_path))
+    monkeypatch.setattr(time, "sleep", lambda _: make_table(tmp_path))
     assert load_config(files_of(tmp_path)).name == "t"
 
 
@@ -154,9 +154,9 @@ def test_archive_goes_on_where_the_active_timeline_begins(name: str, corpus: Cal
     first = timeline.first_active_time
     assert first is not None
     assert all(time < first for time in archived.completion_times)
-    for time, completion in archived.completion_times.items():
-        assert timeline.find_completion_time(time) == completion >= time
-        assert archived.read_metadata(time).schema
+    for requested, completion in archived.completion_times.items():
+        assert timeline.find_completion_time(requested) == completion >= requested
+        assert archived.read_metadata(requested).schema
     newest = next(archived.iterate_writes_back_from(first))[0]
     assert newest == max(archived.completion_times)
     assert archived.read_metadata("19990101000000000") is None
@@ -227,27 +227,15 @@ def _write(table: HoodieTable) -> None:
     table.upsert(pa.table({"id": ["a"], "part": ["p"]}, schema=_SCHEMA), QUICK)
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    read: list[str] = []
-    plain = TableTimeline._load_metadata
-
-    def load(self: TableTimeline, instant: Instant) -> CommitMetadata:
-        if not self.config.is_metadata_table:
-            read.append(instant.request_time)
-        return plain(self, instant)
-
-    monkeypatch.setattr(TableTimeline, "_load_metadata", load)
-    return read
-
-
 @pytest.mark.parametrize("version", [6, 9])
-def test_writes_in_a_row_read_each_commit_once(tmp_path: Path, version: int, reads: list[str]) -> None:
+def test_writes_in_a_row_read_each_commit_once(tmp_path: Path, version: int, requests_made: list[Request]) -> None:
     table = _create(tmp_path, version)
     for _ in range(6):
         _write(table)
-    assert len(reads) == len(set(reads))
+    reads = find_read_commits(requests_made, tmp_path)
+    assert len(reads) == len(set(reads)) > 0
     table.refresh().file_slices()
+    reads = find_read_commits(requests_made, tmp_path)
     assert len(reads) == len(set(reads))
 
 
@@ -277,9 +265,8 @@ def test_what_may_run_again_at_the_same_time_is_not_kept(
     assert known.get(legacy) is None
 
 
-def test_the_first_ones_are_forgotten_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "_MOST_STATS", 4)
-    known, config = KnownCommits(), _create(tmp_path, 9).config
+def test_the_first_ones_are_forgotten_first(tmp_path: Path) -> None:
+    known, config = KnownCommits(most_stats=4), _create(tmp_path, 9).config
     instants = [Instant(f"{number}", f"{number}", "deltacommit", "completed") for number in range(5)]
     stats = (WriteStat("a", "p/a"), WriteStat("b", "p/b"))
     for each in instants[:3]:

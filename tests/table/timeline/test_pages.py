@@ -9,10 +9,10 @@ import pytest
 
 from hoodie_py import HoodieTable, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.table.timeline import archive as archive_module
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
 from hoodie_py.table.timeline.pages import list_instants
 from tests.table.archives import archive
+from tests.watched_requests import Request, asks
 
 TABLES = ("archived_timeline_mor_v9", "archived_timeline_mor_v6", "archived_timeline_cow_v6", "basic_mor_v9_part")
 
@@ -54,26 +54,22 @@ def test_writes_have_their_metadata(corpus: Callable[[str], Path], name: str) ->
             assert metadata.operation_type
 
 
-def test_only_files_of_the_page_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_of_the_page_are_read(tmp_path: Path, requests_made: list[Request]) -> None:
     table = make_table(tmp_path)
     times = [each.request_time for each in table.timeline]
     for time in times[:-1]:  # a history file each
         archive(tmp_path / "t", [time])
-    read: list[str] = []
-    plain = archive_module.read_bounded
-    monkeypatch.setattr(
-        archive_module, "read_bounded", lambda files, path, *limit: read.append(path) or plain(files, path, *limit)
-    )
+    requests_made.clear()
     page = list_instants(load(tmp_path / "t"), archived=True, limit=2)
     assert [each.request_time for each in page.instants] == times[-2:]
     assert page.has_older
     # The page has one archived instant, and the next one tells that there are older ones.
-    assert len([path for path in read if path.endswith(".parquet")]) == 2
-    read.clear()
+    is_archive = asks(r"\.parquet$", "read")
+    assert len(list(filter(is_archive, requests_made))) == 2
+    requests_made.clear()
     list_instants(load(tmp_path / "t"), archived=True, limit=1, before=times[1])
-    assert [path for path in read if path.endswith(".parquet")] == [
-        f".hoodie/timeline/history/{times[0]}_{times[0]}_0.parquet"
-    ]
+    history = tmp_path / "t/.hoodie/timeline/history"
+    assert [each.path for each in filter(is_archive, requests_made)] == [f"{history}/{times[0]}_{times[0]}_0.parquet"]
 
 
 def test_what_is_in_both_timelines_is_active(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hoodie_py.reader.file_slice import FileSlice, LogFile
 from hoodie_py.table.timeline.cleans import CleanFacts
 from hoodie_py.table.view.cleaned_slices import CleanedSlices
 from hoodie_py.table.view.visibility import Visibility
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import Kind, row
 
@@ -131,18 +132,13 @@ def test_what_a_clean_that_has_begun_removes_is_not_read(metadata: str, tmp_path
     for ts in range(1, 4):
         table.upsert([row(0, ts)], options)
     first = table.timeline.instants[0].request_time
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hoodie_py.writer.services.planned_service.complete_instant", stop)
-        with pytest.raises(KeyboardInterrupt):
-            table.refresh().clean(options=options)
+    completed = writes(rf"{tmp_path}/\.hoodie/timeline/[\d_]+\.clean$")
+    with failing_requests(completed, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        table.refresh().clean(options=options)
     assert table.refresh().timeline.select_pending().last is not None
     assert is_cleaned(table, first)
     table.refresh().clean(options=options)
     assert is_cleaned(table, first)
-
-
-def stop(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def test_files_of_other_names_and_later_times_say_nothing() -> None:

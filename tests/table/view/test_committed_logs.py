@@ -11,9 +11,8 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, FileMissingError
 from hoodie_py.table.scan.scan import Scan
-from hoodie_py.writer.pipeline.write import Write
+from tests.watched_requests import asks, meeting_request, writes
 from tests.writer.compaction_tables import QUICK, writable
-from tests.writer.pipeline.engines import AfterKeys, write_by
 from tests.writer.written_tables import Kind, contents, put, records, row
 
 
@@ -171,26 +170,22 @@ def test_a_write_whose_files_are_cleaned_away_meanwhile_is_a_conflict(tmp_path: 
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1), row(2)]))
 
-    def clean() -> None:
+    def replace_files() -> None:
         other = HoodieTable.open(tmp_path)
         other.upsert([row(1, 3), row(2, 3)], options=QUICK)
         other.clean(1, options=QUICK)
 
-    with pytest.raises(ConflictError):
-        write_by(AfterKeys(clean), tmp_path, [row(1, 9, "late")])
-    HoodieTable.open(tmp_path).upsert([row(1, 9, "late")], options=QUICK)
+    table = HoodieTable.open(tmp_path)
+    with meeting_request(asks(r"\.parquet$"), before=replace_files), pytest.raises(ConflictError):
+        table.upsert([row(1, 9, "late")], options=QUICK)
+    table.upsert([row(1, 9, "late")], options=QUICK)
     assert contents(tmp_path) == {"k1": (9, "late"), "k2": (3, "a")}
 
 
-def test_a_file_that_nobody_took_is_missing_for_a_write_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_nobody_took_is_missing_for_a_write_too(tmp_path: Path) -> None:
     Kind(9, False).create(tmp_path)
     put(tmp_path, records([row(1)]))
-    real = Write.commit
-
-    def late(*arguments: object, **more: object) -> object:
-        next(tmp_path.rglob("*.parquet")).unlink()
-        return real(*arguments, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Write, "commit", late)
-    with pytest.raises(FileMissingError):
+    (base,) = tmp_path.rglob("*.parquet")
+    begun = writes(rf"{tmp_path}/\.hoodie/timeline/\d+\.commit\.requested$")
+    with meeting_request(begun, after=base.unlink), pytest.raises(FileMissingError):
         HoodieTable.open(tmp_path).upsert([row(1, 3)], options=QUICK)

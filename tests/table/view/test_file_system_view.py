@@ -11,7 +11,6 @@ import pytest
 
 from hoodie_py import HoodieTable, HoodieWarning
 from hoodie_py.errors import FileMissingError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.table.view import file_system_view
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partitions import PARTITION_METAFILES
 from hoodie_py.writer.handles.data_file import PARTITION_METAFILE
@@ -19,6 +18,7 @@ from hoodie_py.writer.rollback.written_files import find_written_files
 from integration.corpus_queries import Query, check, parameters
 from tests.corpus import corpus_names, load_case
 from tests.table.tables import V6, make_table, open_view
+from tests.watched_requests import Request, find_read_commits
 from tests.writer.compaction_tables import QUICK
 from tests.writer.written_tables import KINDS, Kind, Row, contents
 
@@ -308,13 +308,19 @@ def test_what_is_not_committed_makes_no_partition(tmp_path: Path):
     }
 
 
-def test_no_commit_is_read_where_all_folders_are_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_commit_is_read_where_all_folders_are_plain(tmp_path: Path, requests_made: list[Request]):
     table = HoodieTable.open(KIND.create(tmp_path))
     table.upsert([row(0, part="a")], options=QUICK)
-    table = table.refresh()
-    assert table.schema.names  # which reads a commit
-    monkeypatch.setattr(file_system_view, "_iterate_commits", None)
+    table = HoodieTable.open(tmp_path)
+    assert table.schema.names
+    requests_made.clear()
     assert table.scan().count() == 1
+    assert find_read_commits(requests_made, tmp_path) == []
+    (tmp_path / "a" / "backup").mkdir()
+    shutil.copy(next((tmp_path / "a").glob("*.parquet")), tmp_path / "a" / "backup")
+    with pytest.warns(HoodieWarning, match="a/backup"):
+        assert HoodieTable.open(tmp_path).scan().count() == 1
+    assert find_read_commits(requests_made, tmp_path) != []
 
 
 def test_a_link_back_is_refused_and_links_below_partitions_are_not_followed(tmp_path: Path):

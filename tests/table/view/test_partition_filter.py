@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hoodie_py.files import TableFiles
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.filter.predicate import Predicate
 from hoodie_py.table.filter.pruning import find_fixed_values, may_match_partition, names_partition
@@ -18,6 +17,7 @@ from hoodie_py.table.view.partition_values import parse_partition_constants
 from tests.formats.partition_paths import make_partition_path
 from tests.table.tables import make_table, open_view
 from tests.table.view.test_partitions import METAFILE, fields, values_of
+from tests.watched_requests import Request, find_listed
 
 SCHEMA = pa.schema({"p": pa.string(), "q": pa.string(), "n": pa.int32()})
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -140,14 +140,12 @@ def test_folders_of_typed_fields(text: str, folder: str, kept: bool, hive: bool,
     assert PartitionFilter(predicate, config, TYPED).may_lead("/".join(parts)) is kept
 
 
-def test_only_the_named_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_named_folders_are_listed(tmp_path: Path, requests_made: list[Request]) -> None:
     make_table(
         tmp_path, {f"{p}/{q}/{METAFILE}": b"" for p in "abc" for q in "xyz"}, **{"hoodie.table.partition.fields": "p,q"}
     )
-    listed: list[str] = []
-    plain = TableFiles.list_many
-    monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: listed.extend(paths) or plain(self, paths))
     view = open_view(tmp_path)
+    requests_made.clear()
     predicate = _filter("p = 'b' and q in ('x', 'z')")
     found = view.list_partitions(
         SCHEMA,
@@ -155,4 +153,4 @@ def test_only_the_named_folders_are_listed(tmp_path: Path, monkeypatch: pytest.M
         PartitionFilter(predicate, view.config, SCHEMA).may_lead,
     )
     assert [each.partition.path for each in found] == ["b/x", "b/z"]
-    assert listed == ["", "b", "b/x", "b/z"]
+    assert find_listed(requests_made, tmp_path) == ["", "b", "b/x", "b/z"]

@@ -23,6 +23,7 @@ from hoodie_py.table.view.partitions import Partition, discover_partitions, pars
 from tests.corpus import case_folder, corpus_names, load_case
 from tests.formats.partition_paths import make_partition_path
 from tests.table.tables import make_table, open_view, properties_text
+from tests.watched_requests import Request, find_listed
 
 METAFILE = ".hoodie_partition_metadata"
 
@@ -73,14 +74,11 @@ def test_a_cycle_of_links_ends(tmp_path: Path):
         found(tmp_path)
 
 
-def test_pruned_partitions_are_not_listed_where_depth_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_pruned_partitions_are_not_listed_where_depth_tells(tmp_path: Path, requests_made: list[Request]):
     make_table(tmp_path, {f"{number}/{METAFILE}": b"" for number in range(5)})
-    listed: list[str] = []
-    plain = TableFiles.list_many
-    monkeypatch.setattr(TableFiles, "list_many", lambda self, paths: listed.extend(paths) or plain(self, paths))
     arguments = {"keep": lambda partition: values_of(partition).get("p") in (1, 3)}
     assert found(tmp_path, fields("p"), schema=pa.schema({"p": pa.int32()}), **arguments) == ["1", "3"]
-    assert listed == ["", "1", "3"]
+    assert find_listed(requests_made, tmp_path) == ["", "1", "3"]
 
 
 def test_pruning_by_text_looks_at_whole_partitions_only(tmp_path: Path):

@@ -18,10 +18,10 @@ from hoodie_py.table.schema.history import SCHEMA_FOLDER, load_schema_history
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.alter.alter import alter
 from hoodie_py.writer.alter.changes import Changes
-from hoodie_py.writer.commit.write_commit import _WriteCompletion
 from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import QUICK, copied
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 
@@ -101,9 +101,9 @@ def test_the_first_alteration_gives_ids(tmp_path: Path) -> None:
     instant = str(table.alter(add={"n": "int"}, options=_OPTIONS).instant)
     first, second = load_schema_history(open_snapshot(str(tmp_path)).timeline)
     assert (first.version, second.version) == (0, int(instant))
-    assert [field.id for field in first.record.fields] == list(range(10))
+    assert [field.id for field in first.record.columns] == list(range(10))
     assert (second.record.by_name["n"].id, second.max_id) == (11, 11)
-    assert second.record.fields[:10] == first.record.fields
+    assert second.record.columns[:10] == first.record.columns
 
 
 @pytest.mark.parametrize(
@@ -132,17 +132,12 @@ def test_a_dry_run_and_no_change_write_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == files
 
 
-def test_a_write_that_began_before_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_began_before_is_a_conflict(tmp_path: Path) -> None:
     table, other = make(tmp_path), HoodieTable.open(tmp_path)
-
-    def fail(*_: Any) -> Any:
-        raise StorageError("no more room", operation="write", path="x")
-
-    monkeypatch.setattr(_WriteCompletion, "make_content", fail)
-    with pytest.raises(StorageError):
+    completed = writes(rf"^{tmp_path}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with failing_requests(completed, StorageError("no more room", operation="write")), pytest.raises(StorageError):
         table.alter(rename={"a": "b"}, options=_OPTIONS)
     assert list((tmp_path / SCHEMA_FOLDER).iterdir()) == []
-    monkeypatch.undo()
     first, second = HoodieTable.open(tmp_path), HoodieTable.open(tmp_path)
     write = Write(first._open_session(_OPTIONS, None), open_snapshot(str(tmp_path)), WriteOperation.UPSERT)
     second.alter(rename={"a": "b"}, options=_OPTIONS)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidQueryError
+from hoodie_py.formats.avro.columns import Column, Numbers, iterate_columns, number_columns, read_avro_fields
 from hoodie_py.formats.avro.from_arrow import make_schema_text
-from hoodie_py.formats.avro.numbered_columns import Column, Numbers, iterate_columns, number_columns
 from hoodie_py.writer.alter.changes import Changes, change_columns
 
 _SCHEMA = pa.schema([
@@ -25,7 +25,7 @@ _SCHEMA = pa.schema([
 def change(**given: Any) -> dict[str, Column]:
     fields = json.loads(make_schema_text(_SCHEMA, "t"))["fields"]
     numbers = Numbers(-1)
-    columns = number_columns(fields, numbers)
+    columns = number_columns(read_avro_fields(fields), numbers)
     given["add"] = {name: pa.field(name, type_) for name, type_ in given.pop("add", {}).items()}
     return dict(iterate_columns(change_columns(columns, Changes(**given), numbers)))
 

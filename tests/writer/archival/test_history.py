@@ -8,12 +8,12 @@ import pytest
 
 from hoodie_py.errors import ConflictError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.timeline.archive import HistoryFile, parse_history_file_name
-from hoodie_py.formats.timeline.history_files import HISTORY_SCHEMA, write_history
+from hoodie_py.formats.timeline.archive import HISTORY_SCHEMA, HistoryFile, parse_history_file_name, write_history
 from hoodie_py.table.timeline.archive import load_archive, load_history
 from hoodie_py.writer.archival.active_files import ActiveTimeline, collect_active_files
 from hoodie_py.writer.archival.history import HistoryArchive, choose_merged
 from hoodie_py.writer.settings import ArchivalSettings
+from tests.watched_requests import asks, meeting_request
 from tests.writer.clean_tables import Names, at
 
 HISTORY = ".hoodie/timeline/history"
@@ -133,19 +133,15 @@ def test_a_writer_that_lost_the_lock_changes_nothing(names: Names) -> None:
     assert current(names) == []
 
 
-def test_a_writer_that_slept_at_its_manifest_does_not_go_on(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_slept_at_its_manifest_does_not_go_on(names: Names) -> None:
     """Another one took the manifest for a dead writer's and replaced it."""
-    put = TableFiles.put
 
-    def put_and_sleep(self: TableFiles, path: str, data: bytes) -> None:
-        monkeypatch.setattr(TableFiles, "put", put)
+    def sleep() -> None:
         (names.root / HISTORY / "manifest_1").unlink()
         (names.root / HISTORY / f"{at(1)}_{at(1)}_0.parquet").unlink()
         add(names, 1, 2)
-        put(self, path, data)
 
-    monkeypatch.setattr(TableFiles, "put", put_and_sleep)
-    with pytest.raises(ConflictError, match="at the same time"):
+    with meeting_request(asks("", "put"), before=sleep), pytest.raises(ConflictError, match="at the same time"):
         add(names, 1)
     assert current(names) == [f"{at(1)}_{at(2)}_0.parquet"]
 

@@ -13,6 +13,7 @@ from hoodie_py.formats.timeline.plans import RollbackMetadata
 from hoodie_py.formats.timeline.writers import write_rollback_metadata
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.archival import archive
+from tests.watched_requests import meeting_request, writes
 from tests.writer.archival.test_archive import QUICK, SOON
 from tests.writer.clean_tables import Names, at
 from tests.writer.written_tables import Kind, row
@@ -20,11 +21,11 @@ from tests.writer.written_tables import Kind, row
 KINDS = [Kind(9, False), Kind(9, True), Kind(8, True), Kind(6, False), Kind(6, True)]
 
 
-def roll_back_a_write(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[Path]]:
+def roll_back_a_write(base: Path) -> tuple[str, list[Path]]:
     """Have a writer die after its tasks, copy its files, roll it back, and put the copies where they were."""
     kept = base.parent / "kept"
 
-    def die(*_: object) -> None:
+    def die() -> None:
         for path in base.rglob("*"):
             if path.is_file() and not path.is_relative_to(base / ".hoodie") and not path.name.endswith(".crc"):
                 target = kept / path.relative_to(base)
@@ -33,10 +34,9 @@ def roll_back_a_write(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str,
         raise SystemExit
 
     before = {path for path in base.rglob("*") if path.is_file()}
-    with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.commit.write_commit.complete_instant", die)
-        with pytest.raises(SystemExit):
-            HoodieTable.open(base).insert([row(number, 50) for number in range(20, 24)], QUICK)
+    completed = writes(rf"^{base}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with pytest.raises(SystemExit), meeting_request(completed, before=die):
+        HoodieTable.open(base).insert([row(number, 50) for number in range(20, 24)], QUICK)
     [pending] = HoodieTable.open(base).timeline.select_pending().instants
     HoodieTable.open(base).rollback(pending.request_time, options=QUICK)
     put_back = []
@@ -49,13 +49,11 @@ def roll_back_a_write(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str,
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_files_of_rolled_back_writes_go_before_they_count(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_rolled_back_writes_go_before_they_count(kind: Kind, tmp_path: Path) -> None:
     base = kind.create(tmp_path / "table")
     options = {**SOON, "hoodie.compact.inline": str(kind.merge_on_read).lower()}
     HoodieTable.open(base).upsert([row(number, 1) for number in range(4)], QUICK)
-    time, late = roll_back_a_write(base, monkeypatch)
+    time, late = roll_back_a_write(base)
     assert late
     for ts in range(2, 12):
         HoodieTable.open(base).upsert([row(number, ts) for number in range(4)], options)
@@ -107,7 +105,7 @@ def test_the_lock_is_looked_at_between_listing_and_removal(
     """Without the lock another writer may have run the instant again: its files have the same instant."""
     base = kind.create(tmp_path / "table")
     HoodieTable.open(base).upsert([row(number, 1) for number in range(4)], QUICK)
-    _, late = roll_back_a_write(base, monkeypatch)
+    _, late = roll_back_a_write(base)
     HoodieTable.open(base).upsert([row(number, 2) for number in range(4)], QUICK)
     now = open_snapshot(str(base))
     leaving = now.timeline.select_writes().instants[:1]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.formats.config.hash_ring import apply_changes
-from hoodie_py.formats.config.hashing_metadata import HashingMetadata
+from hoodie_py.formats.config.hashing_metadata import HashingMetadata, apply_changes
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.writer.clustering.bucket_plan import BucketGroup, ResizeSettings, plan_buckets
 

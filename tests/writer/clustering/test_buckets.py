@@ -20,8 +20,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     UnsupportedFeatureError,
 )
-from hoodie_py.formats.config.hash_ring import GroupResize, RangeChange
-from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, HashingMetadata
+from hoodie_py.formats.config.hashing_metadata import CONSISTENT_FOLDER, GroupResize, HashingMetadata, RangeChange
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import locate_requested
 from hoodie_py.formats.timeline.replace_plan import write_clustering_plan
@@ -29,6 +28,8 @@ from hoodie_py.writer.index.bucket import find_hash_ranges
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.transaction.commit_protocol import collect_sizes, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
+from tests.watched_requests import failing_requests, writes
+from tests.writer.clustering.blind_writers import look_away
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.written_tables import Kind, contents, row
 
@@ -191,16 +192,13 @@ def test_a_plan_is_not_in_force_until_it_is_carried_out(kind: Kind, tmp_path: Pa
 
 
 @every_kind
-def test_a_failed_run_can_be_repeated_or_rolled_back(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_can_be_repeated_or_rolled_back(kind: Kind, tmp_path: Path) -> None:
+    completed = writes(r"/t/\.hoodie/(timeline/)?[\d_]+\.replacecommit$")
     table = filled(kind, tmp_path / "t")
     before = whole(table)
     instant = planned(table, GROW)
-    with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.clustering.cluster.Clustering.make_content", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            table.run_clustering(instant, options=QUICK)
+    with failing_requests(completed, SystemExit), pytest.raises(SystemExit):
+        table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")
     assert whole(table) == before
     check(table, 4)
@@ -208,10 +206,8 @@ def test_a_failed_run_can_be_repeated_or_rolled_back(
     assert table.run_clustering(instant, LocalEngine(1), QUICK).instant == instant
     check(table, 6)
     instant = planned(table, SHRINK)
-    with monkeypatch.context() as patched:
-        patched.setattr("hoodie_py.writer.clustering.cluster.Clustering.make_content", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            table.run_clustering(instant, options=QUICK)
+    with failing_requests(completed, SystemExit), pytest.raises(SystemExit):
+        table.run_clustering(instant, options=QUICK)
     table = HoodieTable.open(tmp_path / "t")
     table.rollback(instant, QUICK)
     assert not any(each.startswith(str(instant)) for each in files_of_ranges(table))
@@ -250,8 +246,7 @@ def _write_beside(table: HoodieTable, instant: str, patched: pytest.MonkeyPatch,
             path: {**sizes, **{name_copy(name): sizes[name] for name in sizes if twice}} for path, sizes in own.items()
         }
 
-    patched.setattr("hoodie_py.writer.index.tagging._check_clustering", lambda *_: None)
-    patched.setattr("hoodie_py.writer.commit.conflicts.iterate_pending_clusterings", lambda _: ())
+    look_away(patched)
     patched.setattr("hoodie_py.writer.commit.write_commit.collect_stats", collect)
     patched.setattr("hoodie_py.writer.commit.write_commit.collect_sizes", measure)
     table.upsert(rows(range(0, 60, 3), 7, "beside"), QUICK)

@@ -11,6 +11,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.writer.clustering.updates import roll_back_for_update
 from tests.corpus import unpack
+from tests.writer.clustering.blind_writers import look_away
 from tests.writer.compaction_tables import QUICK, leftovers, orphans
 from tests.writer.faulty_files import Killed
 from tests.writer.written_tables import Kind, contents, row
@@ -142,8 +143,7 @@ def test_a_group_that_was_written_to_is_never_replaced(
     table = filled(kind, tmp_path / "t")
     instant = table.schedule_clustering(QUICK)
     with monkeypatch.context() as patch:
-        patch.setattr("hoodie_py.writer.index.tagging._check_clustering", lambda *_: None)
-        patch.setattr("hoodie_py.writer.commit.conflicts.iterate_pending_clusterings", lambda _: ())
+        look_away(patch)
         HoodieTable.open(tmp_path / "t").upsert(rows([2], 9, "z"), QUICK)
     with pytest.raises((ConflictError, InvalidTableError)):
         table.run_clustering(instant, options=QUICK)

@@ -15,17 +15,15 @@ import pytest
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidTableError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.log.blocks import decode_delete_block, decode_records
+from hoodie_py.formats.log.blocks import decode_delete_block, decode_positions, decode_records
 from hoodie_py.formats.log.framing import BlockType, HeaderKey, LogBlock, iterate_blocks
-from hoodie_py.formats.log.positions import decode_positions
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.handles import append as append_task
-from hoodie_py.writer.handles import meta_columns
 from hoodie_py.writer.handles.append import AppendTask
 from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import FileSettings
+from tests.watched_requests import meeting_request, writes
 from tests.writer.written_tables import Kind, begun, records, row
 
 INSTANT = "20260101000000001"
@@ -124,9 +122,11 @@ def test_deletes_of_custom_mergers_keep_their_rows(tmp_path: Path) -> None:
     assert decode_delete_block(deleted).keys.to_pylist() == ["k2"], "its row does not say so itself"
 
 
-def test_large_writes_are_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meta_columns, "_BATCH_ROWS", 4)
-    result = task(tmp_path).run(six(), np.arange(6))
+def test_large_writes_are_several_blocks(tmp_path: Path) -> None:
+    made, given = task(tmp_path), six()
+    four_rows = 4 * (given.rows.nbytes // 6 + 1)
+    made = replace(made, facts=replace(made.facts, file=FileSettings(log_block_bytes=four_rows)))
+    result = made.run(given, np.arange(6))
     first, second = blocks(tmp_path, result.path)
     assert (positions(first), positions(second)) == ([0, 1, 2, 3], [4, 5])
     numbers = [each["_hoodie_commit_seqno"] for block in (first, second) for each in decode_records(block).to_pylist()]
@@ -151,16 +151,11 @@ def test_only_deletes_without_rows(tmp_path: Path) -> None:
     assert result.stat.num_deletes == 6
 
 
-def test_a_task_that_outlives_its_commit_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_outlives_its_commit_leaves_nothing(tmp_path: Path) -> None:
     doing = task(tmp_path)
-    encode = append_task.encode_block
-
-    def and_undone(*args: Any) -> bytes:
-        Markers(doing.facts.files, INSTANT).remove_all()
-        return encode(*args)
-
-    monkeypatch.setattr(append_task, "encode_block", and_undone)
-    with pytest.raises(ConflictError, match="finished or taken back"):
+    undo = Markers(doing.facts.files, INSTANT).remove_all
+    finished = pytest.raises(ConflictError, match="finished or taken back")
+    with meeting_request(writes(r"\.marker\."), after=undo), finished:
         doing.run(six())
     assert not list(tmp_path.rglob(".*.log.*"))
 

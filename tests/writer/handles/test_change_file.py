@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.writer.commit.write_commit import OpenCommit
-from hoodie_py.writer.handles.data_file import DataFile
-from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.records import WriteOperation
+from tests.watched_requests import Request, dying_at, watching_requests, writes
 from tests.writer.change_tables import list_change_files, read_records
 from tests.writer.compaction_tables import QUICK, leftovers
+from tests.writer.slow_writes import slowly
 from tests.writer.written_tables import KINDS, Kind, contents, data_files, put, records, row
 
 COW = Kind(9, merge_on_read=False, partitioned=False)
@@ -84,95 +84,71 @@ def test_a_rewrite_that_changes_nothing_has_a_file_as_well(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("version", [9, 6])
-def test_markers_announce_the_file_as_java_does(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    real = OpenCommit.commit
-
-    def commit(self: OpenCommit, results: Any) -> str:
-        seen.extend(Markers(self.facts.files, self.instant).list_announced())
-        return real(self, results)
-
+def test_markers_announce_the_file_as_java_does(version: int, tmp_path: Path, requests_made: list[Request]) -> None:
     start(tmp_path, Kind(version, merge_on_read=False, partitioned=False))
-    monkeypatch.setattr(OpenCommit, "commit", commit)
+    requests_made.clear()
     put(tmp_path, records([row(0, 6)], partitioned=False))
-    kinds = {marker.file_name.endswith(".cdc"): str(marker.kind) for marker in seen}
+    markers = [each.path.split(".marker.") for each in filter(writes(r"/\.temp/.*\.marker\."), requests_made)]
+    kinds = {path.endswith(".cdc"): kind for path, kind in markers}
     assert kinds == {False: "MERGE", True: "CREATE" if version == 9 else "APPEND"}
 
 
 @pytest.mark.parametrize("failing", [1, 2])
 @pytest.mark.parametrize("version", [9, 6])
-def test_a_write_that_fails_leaves_no_file(
-    version: int, failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_no_file(version: int, failing: int, tmp_path: Path) -> None:
     start(tmp_path, Kind(version, merge_on_read=False, partitioned=False))
     before, rows = data_files(tmp_path), contents(tmp_path)
-    real, calls = DataFile.publish, 0
+    is_data, calls = writes(r"\.(parquet|cdc)$"), 0
 
-    def publish(self: DataFile) -> int:
+    def answer(request: Request) -> Any:
         nonlocal calls
-        calls += 1
-        if calls == failing:
+        calls += is_data(request)
+        if is_data(request) and calls == failing:
             raise StorageError("no space left on device")
-        return real(self)
+        return request.make()
 
-    monkeypatch.setattr(DataFile, "publish", publish)
-    with pytest.raises(StorageError, match="no space"):
+    with watching_requests(answer), pytest.raises(StorageError, match="no space"):
         put(tmp_path, records([row(0, 6)], partitioned=False))
     assert (data_files(tmp_path), contents(tmp_path)) == (before, rows)
     assert leftovers(tmp_path) == []
 
 
-def test_files_of_lost_attempts_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_lost_attempts_are_removed(tmp_path: Path) -> None:
     start(tmp_path)
-    real = OpenCommit.commit
-    stray: list[Path] = []
+    before, stray = set(data_files(tmp_path)), list[Path]()
 
-    def commit(self: OpenCommit, results: Any) -> str:
-        for result in list(results):
-            for path in result.sizes:
-                other = tmp_path / path.replace(f"-{self.facts.run_id}-", "-5-")
-                other.write_bytes(b"of an attempt that lost")
-                stray.append(other)
-        return real(self, results)
+    def lose_attempts() -> None:
+        for path in set(data_files(tmp_path)) - before:
+            other = tmp_path / re.sub(r"_(\d+)-\d+-", r"_\1-5-", str(path))
+            other.write_bytes(b"of an attempt that lost")
+            stray.append(other)
 
-    monkeypatch.setattr(OpenCommit, "commit", commit)
-    put(tmp_path, records([row(0, 6)], partitioned=False))
+    slowly(tmp_path, records([row(0, 6)], partitioned=False), lose_attempts)
     assert len(stray) == 2
     assert not [path for path in stray if path.exists()]
     assert len(list_change_files(tmp_path)) == 1
 
 
-def test_a_change_file_that_is_gone_is_a_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_file_that_is_gone_is_a_conflict(tmp_path: Path) -> None:
     start(tmp_path)
-    real = OpenCommit.commit
+    before = contents(tmp_path)
 
-    def commit(self: OpenCommit, results: Any) -> str:
+    def remove() -> None:
         for path in list_change_files(tmp_path):
             path.unlink()
-        return real(self, results)
 
-    before = contents(tmp_path)
-    monkeypatch.setattr(OpenCommit, "commit", commit)
     with pytest.raises(ConflictError, match="removed or changed"):
-        put(tmp_path, records([row(0, 6)], partitioned=False))
+        slowly(tmp_path, records([row(0, 6)], partitioned=False), remove)
     assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize("version", [9, 8, 6])
-def test_a_rollback_removes_the_files_of_a_killed_write(
-    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rollback_removes_the_files_of_a_killed_write(version: int, tmp_path: Path) -> None:
     start(tmp_path, Kind(version, merge_on_read=False, partitioned=False))
     before = data_files(tmp_path)
-
-    def die(*_: Any) -> str:
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        patch.setattr(OpenCommit, "commit", die)
-        patch.setattr("hoodie_py.writer.commit.write_commit._undo", lambda *_: None)
-        with pytest.raises(SystemExit):
-            put(tmp_path, records([row(0, 6)], partitioned=False))
+    completed = writes(rf"^{tmp_path}/\.hoodie/(timeline/)?[\d_]+\.commit$")
+    with dying_at(completed), pytest.raises(SystemExit):
+        put(tmp_path, records([row(0, 6)], partitioned=False))
     assert len(data_files(tmp_path)) == len(before) + 2
     [pending] = HoodieTable.open(tmp_path).timeline.select_pending()
     result = HoodieTable.open(tmp_path).rollback(pending.request_time, options=QUICK)

@@ -11,6 +11,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties
 from hoodie_py.testing import local_s3
 from hoodie_py.writer.handles.data_file import PARTITION_METAFILE, OutputFile, ensure_partition
+from tests.watched_requests import Request, watching_requests
 
 PARTS = [b"one", b"", b"twotwo", b"x" * 100]
 
@@ -90,9 +91,13 @@ def test_it_may_be_a_parquet_file(corpus: Callable[[str], Path], tmp_path: Path)
     assert ours.num_rows == java.num_rows == 0
 
 
-def test_the_first_of_two_tasks_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_of_two_tasks_wins(tmp_path: Path) -> None:
     files = TableFiles.open(tmp_path)
     ensure_partition(files, "p", "20260101000000001")
-    monkeypatch.setattr(TableFiles, "exists", lambda *_: False)
-    ensure_partition(files, "p", "20260101000000002")
+
+    def look_too_early(request: Request) -> object:
+        return False if request.verb == "exists" else request.make()
+
+    with watching_requests(look_too_early):
+        ensure_partition(files, "p", "20260101000000002")
     assert b"20260101000000001" in (tmp_path / "p" / PARTITION_METAFILE).read_bytes()

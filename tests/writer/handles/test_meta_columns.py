@@ -11,7 +11,6 @@ from hoodie_py.arrow.arrays import join_chunks
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.handles import meta_columns
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches
 from hoodie_py.writer.records import WriteRecords
 from tests.writer.written_tables import Kind, records, row, schema_of
@@ -24,10 +23,10 @@ def schema(tmp_path: Path) -> pa.Schema:
     return schema_of(open_snapshot(TableFiles.open(Kind(9, True).create(tmp_path)))).arrow
 
 
-def test_batches_together_are_the_rows(schema: pa.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_together_are_the_rows(schema: pa.Schema) -> None:
     given = records([row(i) for i in range(7)])
-    monkeypatch.setattr(meta_columns, "_BATCH_ROWS", 3)
-    batches = list(make_file_batches(given, schema, STAMP, first=10))
+    three_rows = 3 * (given.rows.nbytes // 7 + 1)
+    batches = list(make_file_batches(given, schema, STAMP, first=10, most_bytes=three_rows))
     assert [each.num_rows for each in batches] == [3, 3, 1]
     table = pa.Table.from_batches(batches)
     assert table.column_names == schema.names
@@ -38,10 +37,9 @@ def test_batches_together_are_the_rows(schema: pa.Schema, monkeypatch: pytest.Mo
         assert set(table[name].to_pylist()) == {value}
 
 
-def test_wide_rows_come_a_few_at_a_time(schema: pa.Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_rows_come_a_few_at_a_time(schema: pa.Schema) -> None:
     given = records([row(i, name="x" * 1000) for i in range(8)])
-    monkeypatch.setattr(meta_columns, "_BATCH_BYTES", 2200)
-    assert [each.num_rows for each in make_file_batches(given, schema, STAMP)] == [2, 2, 2, 2]
+    assert [each.num_rows for each in make_file_batches(given, schema, STAMP, most_bytes=2200)] == [2, 2, 2, 2]
 
 
 def test_columns_that_are_not_there(schema: pa.Schema) -> None:

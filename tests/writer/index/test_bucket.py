@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hoodie_py.arrow.java_hash import compute_java_hashes
+from hoodie_py.arrow.hashes import compute_java_hashes
 from hoodie_py.writer.index.bucket import (
     compute_buckets,
     make_bucket_file_id,

@@ -5,20 +5,19 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie_py import HoodieTable, TableFiles
+from hoodie_py import HoodieTable
 from hoodie_py.reader.base.key_filter import KeyFilter
-from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.index import key_lookup
 from hoodie_py.writer.index.key_lookup import SEVERAL_ROWS, UNKNOWN_ROW, KeyLookup, KeyLookupRequest, StoredKeyFacts
 from hoodie_py.writer.settings import WriteSettings
 from tests.corpus import unpack
+from tests.watched_requests import Request, asks
 
 SETTINGS = WriteSettings.from_options({})
 
@@ -156,21 +155,15 @@ def test_a_disabled_metadata_table_excludes_nothing(table: Path) -> None:
 
 
 def test_a_look_up_opens_only_files_that_may_hold_the_key(
-    indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    indexed: Indexed, tmp_path: Path, requests_made: list[Request]
 ) -> None:
     table = tmp_path / "table"
     shutil.copytree(indexed("global_sql_mor_v9"), table)
-    opened: list[str] = []
-    whole = key_lookup.open_by_extension
-
-    def open_noted(files: TableFiles, base: BaseFile, *given: Any) -> Any:
-        opened.append(base.name)
-        return whole(files, base, *given)
-
-    monkeypatch.setattr(key_lookup, "open_by_extension", open_noted)
     snapshot = open_snapshot(str(table))
     wanted = [KeyLookupRequest(pa.array(["k001", "zzz"]), snapshot.view.list_slices())]
+    requests_made.clear()
     found = KeyLookup(snapshot, WriteSettings.from_options({})).find(wanted)
+    opened = [Path(each.path).name for each in filter(asks(r"/p\d[^/]*/[^/]+\.parquet$"), requests_made)]
     held = {file_id for file_id, keys in read_keys(table, snapshot).items() if "k001" in keys}
     assert {wanted[0].slices[at].file_id for at in found.slices} == held
     assert {name.partition("_")[0] for name in opened} == held

@@ -14,13 +14,13 @@ from hoodie_py.errors import InvalidTableError
 from hoodie_py.table.indexes.keys import LOCATIONS
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.index import record_index_lookup
-from hoodie_py.writer.index.key_lookup import KeyLookup
 from hoodie_py.writer.index.record_index_lookup import has_record_index
 from hoodie_py.writer.index.table_index import resolve_table_index
 from hoodie_py.writer.index.tagging import tag
 from hoodie_py.writer.index_settings import IndexSettings, IndexType
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.timeline.session import WriteSession
+from tests.watched_requests import Request, asks
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.indexes.indexed_rows import read_index, read_places
 
@@ -47,9 +47,12 @@ def tagged(snapshot: Snapshot, type_: str, some: WriteRecords) -> list[tuple[Any
     return sorted(zip(found.records.keys.to_pylist(), paths, found.file_ids.to_pylist(), strict=True), key=repr)
 
 
+IS_BASE_FILE = asks(r"/p\d[^/]*/[^/]+\.parquet$")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_index_tells_what_the_files_tell(
-    corpus: Callable[[str], Path], name: str, monkeypatch: pytest.MonkeyPatch
+    corpus: Callable[[str], Path], name: str, requests_made: list[Request]
 ) -> None:
     snapshot = open_snapshot(str(corpus(name)))
     keys = [f"k{i}" for i in range(12)] * 2
@@ -57,10 +60,11 @@ def test_the_index_tells_what_the_files_tell(
     for some in (records(keys[:12], paths[:12]), records(keys[:12], paths[12:]), records(keys[:12], None)):
         expected = tagged(snapshot, "GLOBAL_SIMPLE", some)
         assert any(file_id is not None for _, _, file_id in expected)
-        with monkeypatch.context() as patch:
-            patch.delattr(KeyLookup, "find")
-            assert tagged(snapshot, "GLOBAL_RECORD_LEVEL_INDEX", some) == expected
-            assert tagged(snapshot, "RECORD_INDEX", some) == expected
+        assert any(map(IS_BASE_FILE, requests_made))
+        requests_made.clear()
+        assert tagged(snapshot, "GLOBAL_RECORD_LEVEL_INDEX", some) == expected
+        assert tagged(snapshot, "RECORD_INDEX", some) == expected
+        assert not any(map(IS_BASE_FILE, requests_made))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,18 +110,18 @@ def test_an_index_that_names_other_file_groups_is_refused(
 ) -> None:
     snapshot = open_snapshot(str(corpus("mdt_all_mor_v9")))
     lie = pa.table([["k0"], ["p0"], ["nowhere-0"], [1]], schema=LOCATIONS)
-    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: lie)
+    found = [lie]
+    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: pa.concat_tables(found))
     with pytest.raises(InvalidTableError, match="not there"):
         tagged(snapshot, "RECORD_INDEX", records(["k0"], ["p0"]))
-    twice = pa.concat_tables([lie, lie])
-    monkeypatch.setattr(record_index_lookup, "find_record_locations", lambda *_: twice)
+    found.append(lie)
     monkeypatch.setattr(snapshot.view, "list_slices", lambda *_: [])
     with pytest.raises(InvalidTableError, match="not there"):
         tagged(snapshot, "RECORD_INDEX", records(["k0"], ["p0"]))
 
 
 def test_a_partitioned_index_is_asked_for_each_partition(
-    indexed: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    indexed: Callable[[str], Path], requests_made: list[Request]
 ) -> None:
     snapshot = open_snapshot(str(indexed("partitioned_mor_v9")))
     numbers = [i for i in range(12) if i != 8]  # the log deleted k008, whose place the files still tell
@@ -126,7 +130,8 @@ def test_a_partitioned_index_is_asked_for_each_partition(
     for some in (records(keys, paths), records(keys[: len(numbers)], None)):
         expected = tagged(snapshot, "SIMPLE", some)
         assert any(file_id is not None for _, _, file_id in expected)
-        with monkeypatch.context() as patch:
-            patch.delattr(KeyLookup, "find")
-            assert tagged(snapshot, "RECORD_LEVEL_INDEX", some) == expected
+        assert any(map(IS_BASE_FILE, requests_made))
+        requests_made.clear()
+        assert tagged(snapshot, "RECORD_LEVEL_INDEX", some) == expected
+        assert not any(map(IS_BASE_FILE, requests_made))
     assert choose(indexed("partitioned_mor_v9"), "RECORD_INDEX").type is IndexType.GLOBAL_SIMPLE

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable, HoodieWarning, RecordMerger, register_merger
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
-from hoodie_py.reader.merge import registry
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
 from hoodie_py.writer.index import key_lookup
 from hoodie_py.writer.index.tagging import tag
@@ -39,8 +38,7 @@ BUCKETS = WriteSettings.from_options({"hoodie.index.type": "BUCKET", "hoodie.buc
 
 
 @pytest.fixture(autouse=True)
-def mergers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", [])
+def mergers(no_mergers: None) -> None:
     for merger in CORPUS_MERGERS.values():
         register_merger(merger)
     warnings.simplefilter("ignore", HoodieWarning)  # a torn block in one of the tables

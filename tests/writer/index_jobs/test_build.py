@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,9 +24,7 @@ from hoodie_py.errors import (
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.indexes.keys import read_file_ids
 from hoodie_py.table.indexes.view import read_definitions
-from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.index_jobs import build
-from hoodie_py.writer.timeline.session import WriteSession
+from tests.watched_requests import Request, asks, meeting_request
 from tests.writer.compaction_tables import QUICK, copied
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.index_jobs.indexed_tables import ROWS, make_table, open_on, read_index
@@ -304,20 +303,19 @@ def test_an_index_is_built_for_the_table_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["alter", "upgrade"])
-def test_a_table_that_changes_before_the_lock_is_a_conflict(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_changes_before_the_lock_is_a_conflict(change: str, tmp_path: Path) -> None:
     table = make_table(Kind(8, False), tmp_path)
-    undo = build.undo_failed_writes
 
-    def meanwhile(doing: WriteSession) -> Snapshot:
-        monkeypatch.setattr(build, "undo_failed_writes", undo)
+    def change_it() -> None:
         more = {"add": {"price": pa.float64()}} if change == "alter" else {}
         getattr(HoodieTable.open(tmp_path), change)(**more, options=QUICK)
-        return undo(doing)
 
-    monkeypatch.setattr(build, "undo_failed_writes", meanwhile)
-    with pytest.raises(ConflictError, match="Run it again"):
+    looked, times = asks(r"/\.hoodie/hoodie\.properties$", "read"), count(1)
+
+    def is_second_look(request: Request) -> bool:
+        return looked(request) and next(times) == 2
+
+    with meeting_request(is_second_look, before=change_it), pytest.raises(ConflictError, match="Run it again"):
         table.index.build("column_stats", options=QUICK)
     table.index.build("column_stats", options=QUICK)
     assert table.verify().is_right

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import InvalidQueryError, StorageError
-from hoodie_py.files import TableFiles
+from tests.watched_requests import Request, asks, failing_requests, far_store, reads
 from tests.writer.compaction_tables import QUICK, writable
 
 
@@ -63,16 +63,21 @@ def test_it_goes_on_and_says_the_same_as_one_that_ran_through(base: Path, tmp_pa
     assert [each for each in seen if each[0] == "data"] == [("data", each, slices) for each in range(1, slices + 1)]
 
 
-def test_what_is_done_is_not_read_again(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_done_is_not_read_again(base: Path, tmp_path: Path, requests_made: list[Request]) -> None:
+    is_data = asks(rf"^{base}/[^.][^/]*/[^/]+\.(parquet|log\.[^/]+)$", "local_path")
+
+    def count_read() -> int:
+        names = [Path(each.path).name for each in filter(is_data, requests_made)]
+        requests_made.clear()
+        return len({name.lstrip(".").partition("_")[0] for name in names})
+
     state = tmp_path / "state"
     interrupt(base, state, 2)
-    from hoodie_py.writer.index_jobs import verify
-
-    read = []
-    whole = verify._check_slice
-    monkeypatch.setattr(verify, "_check_slice", lambda task, place: read.append(place) or whole(task, place))
-    total = parts(base, resume=state)["data"][0]
-    assert len(read) == total - 2
+    requests_made.clear()
+    total = parts(base)["data"][0]
+    assert count_read() == total
+    assert parts(base, resume=state)["data"][0] == total
+    assert count_read() == total - 2
 
 
 def test_a_line_that_was_not_written_whole_does_not_count(base: Path, tmp_path: Path) -> None:
@@ -121,21 +126,10 @@ def test_a_file_of_something_else_stays(base: Path, tmp_path: Path) -> None:
             HoodieTable.open(base).verify(resume=bad)
 
 
-@pytest.mark.parametrize(("method", "suffix"), [("open_file", ".parquet"), ("read_range", ".hfile")])
-def test_what_the_store_refused_is_an_error_and_checked_the_next_time(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, suffix: str
-) -> None:
-    state, real = tmp_path / "state", getattr(TableFiles, method)
-    whole = parts(base)
-
-    def refuse(self: TableFiles, path: str, *more) -> object:
-        if path.endswith(suffix):
-            raise StorageError("The store is busy.", operation="read", path=path)
-        return real(self, path, *more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TableFiles, "local_path", lambda *_: None)
-        patched.setattr(TableFiles, method, refuse)
-        with pytest.raises(StorageError, match="busy"):
-            HoodieTable.open(base).verify(resume=state)
+@pytest.mark.parametrize("suffix", [".parquet", ".hfile"])
+def test_what_the_store_refused_is_an_error_and_checked_the_next_time(base: Path, tmp_path: Path, suffix: str) -> None:
+    state, whole = tmp_path / "state", parts(base)
+    busy = failing_requests(reads(rf"\{suffix}$"), StorageError("The store is busy.", operation="read"))
+    with far_store(), busy, pytest.raises(StorageError, match="busy"):
+        HoodieTable.open(base).verify(resume=state)
     assert parts(base, resume=state) == whole

@@ -18,9 +18,9 @@ from hoodie_py.table.indexes.source import open_metadata_view
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.table.timeline.loader import load_config
 from hoodie_py.writer.index_jobs.services import run_metadata_services
-from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import writable
 
 TABLES = ["mdt_files_mor_v9", "old15_metadata_mor"]
@@ -129,20 +129,11 @@ def test_nothing_is_due_before_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_entries_of_a_pending_instant_stay_out_of_base_files(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_of_a_pending_instant_stay_out_of_base_files(name: str, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
-    plain = MetadataTable.commit
-    with monkeypatch.context() as patched:  # a writer that dies between the metadata table and its commit
-
-        def die(self: MetadataTable, change: Any, *_: Any) -> None:
-            plain(self, change)
-            raise SystemExit
-
-        patched.setattr(MetadataTable, "commit", die)
-        with pytest.raises(SystemExit):
-            upsert(base)
+    completed = writes(rf"^{base}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with failing_requests(completed, SystemExit), pytest.raises(SystemExit):  # after the metadata table's commit
+        upsert(base)
     before = compactions(base)
     table = HoodieTable.open(base)
     assert len(table.timeline.select_pending()) == 1
@@ -157,21 +148,12 @@ def test_entries_of_a_pending_instant_stay_out_of_base_files(
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_compaction_that_was_cut_short_is_begun_anew(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compaction_that_was_cut_short_is_begun_anew(name: str, tmp_path: Path) -> None:
     base = writable(name, tmp_path)
-    before, had, plain = len(compactions(base)), hfiles(base), TimelineWriter.complete
-
-    def fail(self: TimelineWriter, inflight: Any, *args: Any) -> Any:
-        if inflight.action == "compaction":
-            raise OSError("cut short")
-        return plain(self, inflight, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TimelineWriter, "complete", fail)
-        with pytest.raises(OSError, match="cut short"):
-            upsert(base, {**SOON, LEAST: 1})
+    before, had = len(compactions(base)), hfiles(base)
+    completed = writes(r"/metadata/\.hoodie/(timeline/)?[\d_]+\.commit$")
+    with failing_requests(completed, OSError("cut short")), pytest.raises(OSError, match="cut short"):
+        upsert(base, {**SOON, LEAST: 1})
     left, told = hfiles(base), entries(base)
     assert left > had
     upsert(base)
@@ -183,20 +165,12 @@ def test_a_compaction_that_was_cut_short_is_begun_anew(
 
 @pytest.mark.parametrize("at", ["begin", "complete"])
 @pytest.mark.parametrize("name", TABLES)
-def test_a_clean_that_was_cut_short_is_finished_by_the_next_write(
-    name: str, at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, plain = writable(name, tmp_path), getattr(TimelineWriter, at)
-
-    def fail(self: TimelineWriter, instant: Any, *args: Any) -> Any:
-        if instant.action == "clean":
-            raise OSError("cut short")
-        return plain(self, instant, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TimelineWriter, at, fail)
-        with pytest.raises(OSError, match="cut short"):
-            upsert(base, times=9)
+def test_a_clean_that_was_cut_short_is_finished_by_the_next_write(name: str, at: str, tmp_path: Path) -> None:
+    base = writable(name, tmp_path)
+    state = r"\.inflight" if at == "begin" else ""
+    written = writes(rf"/metadata/\.hoodie/(timeline/)?[\d_]+\.clean{state}$")
+    with failing_requests(written, OSError("cut short")), pytest.raises(OSError, match="cut short"):
+        upsert(base, times=9)
     [begun] = HoodieTable.open(base / ".hoodie/metadata").timeline.select_pending()
     had = hfiles(base)
     upsert(base)
@@ -226,12 +200,10 @@ def test_a_saved_plan_that_removes_what_is_needed_is_not_followed(
     assert newest in hfiles(base)
 
 
-def test_a_service_that_fails_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_that_fails_is_a_warning(tmp_path: Path) -> None:
     base = writable("mdt_files_mor_v9", tmp_path)
 
-    def fail(*_: Any) -> None:
-        raise StorageError("no")
-
-    monkeypatch.setattr("hoodie_py.writer.index_jobs.services._run", fail)
-    with pytest.warns(HoodieWarning, match="table service of the metadata table"):
+    planned = writes(r"/metadata/\.hoodie/(timeline/)?\d+\.compaction\.requested$")
+    warned = pytest.warns(HoodieWarning, match="table service of the metadata table")
+    with failing_requests(planned, StorageError("no")), warned:
         upsert(base, {**SOON, LEAST: 1})

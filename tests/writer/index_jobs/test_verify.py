@@ -22,8 +22,8 @@ from hoodie_py.formats.names import make_log_file_name
 from hoodie_py.writer.index_jobs import verify
 from hoodie_py.writer.indexes.range_checks import holds, holds_shifted, note_wrong_range
 from hoodie_py.writer.indexes.verify_report import MOST_FINDINGS, PartReport, VerifyReport
-from hoodie_py.writer.services import planned_service
 from tests.corpus import unpack
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import QUICK
 from tests.writer.index_jobs.indexed_tables import make_table
 from tests.writer.written_tables import Kind, row
@@ -78,35 +78,36 @@ def test_an_index_that_is_dropped_meanwhile_is_no_finding(tmp_path: Path) -> Non
     assert before.verify().is_right
 
 
+def before_each_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> list[int]:
+    """Do something before each check of a table; return the numbers of the checks, from 0."""
+    plain, numbers = verify._verify_once, list[int]()
+
+    def check(*arguments: Any) -> VerifyReport:
+        numbers.append(len(numbers))
+        act(numbers[-1])
+        return plain(*arguments)
+
+    monkeypatch.setattr(verify, "_verify_once", check)
+    return numbers
+
+
 def test_a_table_that_changes_each_time_it_is_checked_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_indexed(tmp_path / "t")
     before = HoodieTable.open(tmp_path / "t")
-    plain, numbers = verify._verify_once, iter(range(9))
-
-    def check(*arguments: Any) -> VerifyReport:
-        change_again(table, next(numbers))
-        return plain(*arguments)
-
-    monkeypatch.setattr(verify, "_verify_once", check)
+    times = before_each_check(monkeypatch, lambda number: change_again(table, number))
     with pytest.warns(HoodieWarning, match="changed while it was checked"):
         assert not before.verify().is_right
-    assert next(numbers) == 3
+    assert times == [0, 1, 2]
 
 
 def test_what_is_wrong_is_checked_once_where_nobody_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_indexed(tmp_path / "t")
     lose_a_file(tmp_path / "t")
-    plain, times = verify._verify_once, list[int]()
-
-    def check(*arguments: Any) -> VerifyReport:
-        times.append(1)
-        return plain(*arguments)
-
-    monkeypatch.setattr(verify, "_verify_once", check)
+    times = before_each_check(monkeypatch, lambda _: None)
     assert not table.verify().is_right
-    assert times == [1]
+    assert times == [0]
 
 
 @pytest.mark.parametrize("name", ["mdt_files_mor_v9", "old15_metadata_mor", "nometa_mor_v6"])
@@ -250,15 +251,7 @@ def test_what_a_range_says_of_nulls_must_hold() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind(6, True), Kind(9, False)], ids=str)
-def test_files_that_a_clean_at_work_has_removed_are_no_finding(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object, **__: object) -> None:
-        raise Killed
-
+def test_files_that_a_clean_at_work_has_removed_are_no_finding(kind: Kind, tmp_path: Path) -> None:
     table = make_indexed(tmp_path / "t", kind)
     for ordering in range(5, 8):
         table.upsert([row(2, ordering, f"n{ordering}")], QUICK)
@@ -266,10 +259,9 @@ def test_files_that_a_clean_at_work_has_removed_are_no_finding(
             table.compact(options=QUICK)
     assert table.verify().is_right
     assert table.clean(1, QUICK, dry_run=True).slices
-    with monkeypatch.context() as patch:
-        patch.setattr(planned_service, "complete_instant", die)
-        with pytest.raises(Killed):
-            table.clean(1, QUICK)
+    completed = writes(r"/t/\.hoodie/(timeline/)?[\d_]+\.clean$")
+    with failing_requests(completed, SystemExit), pytest.raises(SystemExit):
+        table.clean(1, QUICK)
     report = HoodieTable.open(tmp_path / "t").verify()
     assert report.is_right, str(report)
     HoodieTable.open(tmp_path / "t").clean(1, QUICK)

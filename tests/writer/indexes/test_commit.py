@@ -13,7 +13,7 @@ import pytest
 
 from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidTableError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.codecs import GZIP
+from hoodie_py.formats.hfile.blocks import GZIP
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.indexes.keys import find_file_groups
 from hoodie_py.formats.log.blocks import decode_delete_block

@@ -13,7 +13,7 @@ import pytest
 
 from hoodie_py.errors import InvalidTableError
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.writer.indexes.commit import encode_entries
 from hoodie_py.writer.indexes.files import list_files

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.writer.indexes.verify_report import PartReport
-from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
+from tests.watched_requests import meeting_request, writes
 from tests.writer.compaction_tables import QUICK, copied
 from tests.writer.faulty_files import Killed
 from tests.writer.index_jobs.indexed_tables import make_table, read_index
@@ -116,24 +115,20 @@ class IndexTests:
         """Leave out of a place the names of files, which are random."""
         return place
 
-    def test_it_is_undone_with_its_commit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_is_undone_with_its_commit(self, tmp_path: Path) -> None:
         table = self.make(tmp_path / "t")
         before = self.read(tmp_path / "t")
         rows = [row(0, 9, "zz"), row(50, 9, "new"), {**row(51, 9), "part": "p7"}]
         seen = set[str]()
-        complete = TimelineWriter.complete
 
-        def die_before_the_table_shows_it(writer: TimelineWriter, *arguments: Any) -> Instant:
-            if writer._files.uri == table.uri:
-                seen.update(path.name for path in (tmp_path / "t/.hoodie/metadata" / self.name).iterdir())
-                raise Killed
-            return complete(writer, *arguments)
+        def die() -> None:
+            seen.update(path.name for path in (tmp_path / "t/.hoodie/metadata" / self.name).iterdir())
+            raise Killed
 
         files = {path.name for path in (tmp_path / "t/.hoodie/metadata" / self.name).iterdir()}
-        monkeypatch.setattr(TimelineWriter, "complete", die_before_the_table_shows_it)
-        with pytest.raises(Killed):
+        completed = writes(r"/t/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+        with pytest.raises(Killed), meeting_request(completed, before=die):
             table.upsert(rows, options=OPTIONS)
-        monkeypatch.undo()
         assert seen > files
         [pending] = table.refresh().timeline.select_pending()
         table.rollback(pending.request_time, OPTIONS)

@@ -15,7 +15,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.properties import parse_properties, update_properties
-from hoodie_py.formats.hfile.entries import read_hfile
+from hoodie_py.formats.hfile.bootstrap_index import read_hfile
 from hoodie_py.formats.log.framing import BlockType, LogBlock, iterate_blocks
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.rollback.finish import begin_rollback

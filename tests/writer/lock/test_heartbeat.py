@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from hoodie_py.writer.lock.heartbeat import (
     read_life,
     remove_finished,
 )
+from tests.watched_requests import asks, failing_requests
 
 INSTANT = "20260101000000000"
 NOW = 1_800_000_000.0  # a clock of their own, as a busy machine may stop a test for longer than an age differs
@@ -127,14 +129,14 @@ def test_a_file_of_this_process_that_no_heartbeat_keeps_is_no_sign_of_life(files
 
 @pytest.mark.parametrize(("stays", "ends_at_once"), [(False, False), (False, True), (True, True), (True, False)])
 def test_a_file_that_the_store_left_counts_as_ended_unless_it_has_to_grow_old(
-    files: TableFiles, stays: bool, ends_at_once: bool, monkeypatch: pytest.MonkeyPatch
+    files: TableFiles, stays: bool, ends_at_once: bool
 ) -> None:
-    def refuse(_: Heartbeat) -> None:
-        raise StorageError("not now")
-
-    monkeypatch.setattr(Heartbeat, "_leave_file", refuse)
-    with pytest.warns(HoodieWarning, match="not removed"), Heartbeat(files, INSTANT, now=now) as beat:
+    with ExitStack() as beating:
+        beat = beating.enter_context(Heartbeat(files, INSTANT, now=now))
         beat.stays, beat.ends_at_once = stays, ends_at_once
+        refused = failing_requests(asks(rf"/{INSTANT}$"), StorageError("not now"))
+        with refused, pytest.warns(HoodieWarning, match="not removed"):
+            beating.close()
     age(files, 0)
     assert is_alive(files, INSTANT, now=now) == (stays and not ends_at_once)
 

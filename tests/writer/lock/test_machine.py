@@ -180,12 +180,17 @@ def test_whoever_may_only_read_the_folder_may_lock_it(open_to_all: Path) -> None
     assert in_another_process(lambda: outcome(files), nobody) == "taken"
 
 
+def put_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the locks of tables elsewhere lie in a folder."""
+    monkeypatch.setattr(machine_lock, "_PLACE", str(folder))
+
+
 @pytest.mark.parametrize("what", CHANGES[:2])
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_of_a_table_elsewhere_too(
     what: str, umask: int, open_to_all: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_lock, "_PLACE", str(open_to_all / "locks"))
+    put_locks(open_to_all / "locks", monkeypatch)
     files = TableFiles.open("memory://machine-lock")
     kept = os.umask(umask)
     try:
@@ -202,14 +207,14 @@ def test_of_a_table_elsewhere_too(
 def test_a_place_that_is_no_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "locks").symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setattr(machine_lock, "_PLACE", str(tmp_path / "locks"))
+    put_locks(tmp_path / "locks", monkeypatch)
     with pytest.raises(StorageError, match="no folder"):
         MachineLock(TableFiles.open("memory://machine-lock")).acquire(0)
 
 
 @pytest.mark.parametrize("store", ["disk", "memory"])
 def test_a_lock_whose_table_was_removed_is_lost(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_lock, "_PLACE", str(tmp_path / "locks"))
+    put_locks(tmp_path / "locks", monkeypatch)
     (tmp_path / "table/.hoodie").mkdir(parents=True)
     files = TableFiles.open(tmp_path / "table" if store == "disk" else "memory://machine-lock")
     lock = MachineLock(files)

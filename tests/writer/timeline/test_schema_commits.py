@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py import ConflictError, HoodieTable, StorageError
-from hoodie_py.formats.internal_schema import parse_internal_schema
+from hoodie_py.formats.avro.columns import parse_internal_schema
 from hoodie_py.table.schema.history import find_history_file, load_schema_history
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.commit.write_commit import _WriteCompletion
 from hoodie_py.writer.output_schema import load_output_schema
 from hoodie_py.writer.timeline.schema_commits import check_same_columns
 from tests.corpus import corpus_names
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import writable
 
 NAMES = [name for name in corpus_names() if name.startswith("schema_on_read")]
@@ -154,15 +154,11 @@ def test_a_write_that_would_hide_new_columns_is_refused(tmp_path: Path) -> None:
     check_same_columns(before, snapshot(tmp_path), load_output_schema(before), done.instant)
 
 
-def test_a_write_that_fails_leaves_no_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_no_history(tmp_path: Path) -> None:
     base = writable(MOR, tmp_path)
     found, before = data(base), sorted((base / ".hoodie/.schema").iterdir())
-
-    def fail(*_: Any) -> Any:
-        raise StorageError("no more room", operation="write", path="x")
-
-    monkeypatch.setattr(_WriteCompletion, "make_content", fail)
-    with pytest.raises(StorageError):
+    completed = writes(rf"^{base}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with failing_requests(completed, StorageError("no more room", operation="write")), pytest.raises(StorageError):
         HoodieTable.open(base).upsert(found.slice(0, 1))
     assert sorted((base / ".hoodie/.schema").iterdir()) == before
     assert rows(HoodieTable.open(base).scan().to_arrow()) == rows(HoodieTable.open(base).scan().to_arrow())

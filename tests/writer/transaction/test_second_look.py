@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, StorageError
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.indexes.commit import DeltaCommit
 from hoodie_py.writer.lock import heartbeat
 from hoodie_py.writer.lock.heartbeat import HEARTBEAT_FOLDER, Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
@@ -22,6 +20,7 @@ from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import begin_instant
+from tests.watched_requests import dying_at, meeting_request, writes
 from tests.writer.compaction_tables import QUICK, completed, leftovers, orphans, rows, writable
 from tests.writer.slow_writes import COW, MOR, pending, start
 from tests.writer.written_tables import Kind, contents, data_files, put, records, row, session
@@ -187,19 +186,16 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
     names = [name for name in table.schema.names if not name.startswith("_hoodie_")]
     given = table.scan(columns=names, limit=2).to_arrow()
     seen: list[str] = []
-    complete = TimelineWriter.complete
 
-    def rolled_back_then_complete(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        if "metadata" in str(writer._files.uri) and not seen:
-            seen.append(inflight.request_time)
-            with monkeypatch.context() as patched:
-                [own] = HoodieTable.open(base).timeline.select_pending().instants
-                take_for_dead(patched, base, own)
-                HoodieTable.open(base).rollback(own.request_time, options=MANY)
-        return complete(writer, inflight, time, content)
+    def roll_back() -> None:
+        with monkeypatch.context() as patched:
+            [own] = HoodieTable.open(base).timeline.select_pending().instants
+            seen.append(own.request_time)
+            take_for_dead(patched, base, own)
+            HoodieTable.open(base).rollback(own.request_time, options=MANY)
 
-    monkeypatch.setattr(TimelineWriter, "complete", rolled_back_then_complete)
-    with pytest.raises(HoodieError):
+    told = writes(r"/metadata/\.hoodie/(timeline/)?[\d_]+\.deltacommit$")
+    with meeting_request(told, before=roll_back), pytest.raises(HoodieError):
         table.upsert(given, options={**QUICK, **NO_LOCK})
     assert rows(HoodieTable.open(base)) == before
     assert HoodieTable.open(base / ".hoodie/metadata").timeline.find(seen[0]) is None
@@ -208,22 +204,18 @@ def test_the_metadata_table_forgets_a_write_that_told_it_too_late(
 
 
 @pytest.mark.parametrize("kind", [MOR, COW, Kind(6, True)], ids=str)
-def test_a_commit_that_another_already_rests_on_stands(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_another_already_rests_on_stands(kind: Kind, tmp_path: Path) -> None:
     start(tmp_path, kind)
     before = contents(tmp_path)
-    complete, left = TimelineWriter.complete, [1]
 
-    def slept_after(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        done = complete(writer, inflight, time, content)
-        if left:
-            left.pop()
-            put(tmp_path, records([row(0, 3, "theirs"), row(2, 3, "theirs")]), options=MANY)
-        return done
+    def rest_on_it() -> None:
+        put(tmp_path, records([row(0, 3, "theirs"), row(2, 3, "theirs")]), options=MANY)
 
-    monkeypatch.setattr(TimelineWriter, "complete", slept_after)
-    with pytest.raises(CommitStateUnknownError, match="is complete, but"):
+    complete = writes(rf"^{tmp_path}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+    with (
+        meeting_request(complete, after=rest_on_it),
+        pytest.raises(CommitStateUnknownError, match="is complete, but"),
+    ):
         put(tmp_path, records([row(0, 2, "ours"), row(4, 2, "ours")]), options=MANY)
     theirs = {"k0": (3, "theirs"), "k2": (3, "theirs")}
     assert contents(tmp_path) == {**before, **theirs, "k4": (2, "ours")}
@@ -239,14 +231,11 @@ def died(base: Path, monkeypatch: pytest.MonkeyPatch, given: Any, options: Any) 
             take_for_dead(patched, base, instant)
             HoodieTable.open(base).rollback(instant.request_time, options=MANY)
 
-    def die(*_: Any) -> None:
-        raise SystemExit
-
     with monkeypatch.context() as patched:
         for action in ("commit", "deltacommit"):
             before_the_completed_file(patched, action, rolled_back)
-        patched.setattr("hoodie_py.writer.transaction.second_look.CompletedInstant.find_doubt", die)
-        with pytest.raises(SystemExit):
+        completed = writes(rf"^{base}/\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$")
+        with dying_at(completed, after=True), pytest.raises(SystemExit):
             HoodieTable.open(base).upsert(given, options)
     return seen[0]
 
@@ -291,35 +280,19 @@ def test_nor_what_it_was_told_by_a_write_that_died_right_after(
     table = HoodieTable.open(kind.create(tmp_path))
     table.upsert([row(i) for i in range(8)], options)
     before = contents(tmp_path)
-    make, complete = DeltaCommit.write, TimelineWriter.complete
 
     def roll_back() -> None:
         with monkeypatch.context() as patched:
             [own] = HoodieTable.open(tmp_path).timeline.select_pending().instants
             take_for_dead(patched, tmp_path, own)
-            patched.setattr(DeltaCommit, "write", make)
-            patched.setattr(TimelineWriter, "complete", complete)
             HoodieTable.open(tmp_path).rollback(own.request_time, options=MANY)
 
-    def slept_before(commit: DeltaCommit, *args: Any) -> None:
-        if when == "before":
-            roll_back()
-        make(commit, *args)
-
-    def died_after(writer: TimelineWriter, inflight: Instant, time: str, content: bytes) -> Instant:
-        if "metadata" not in writer._files.uri:
-            raise SystemExit
-        if when == "after":
-            roll_back()
-        complete(writer, inflight, time, content)
-        raise SystemExit
-
+    completed = r"\.hoodie/(timeline/)?[\d_]+\.(delta)?commit$"
+    told = writes(rf"/metadata/{completed}" if when == "after" else "/metadata/")
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaCommit, "write", slept_before)
-        patched.setattr(TimelineWriter, "complete", died_after)
-        patched.setattr("hoodie_py.writer.commit.write_commit.take_back_on_failure", lambda _: nullcontext())
         patched.setattr(Heartbeat, "ensure_own", lambda *_: None)  # it falls asleep right after it looked
-        with pytest.raises(SystemExit):
+        died = dying_at(writes(rf"^{tmp_path}/{completed}"))
+        with died, meeting_request(told, before=roll_back), pytest.raises(SystemExit):
             table.upsert([row(0, 9, "slept"), {**row(40, 9, "slept"), "part": "new"}], options={**options, **NO_LOCK})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The metadata table of table .* is not used")  # its files went, when "after"

@@ -18,8 +18,8 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.writer.lock.heartbeat import Heartbeat
-from hoodie_py.writer.upgrade import change_version
 from hoodie_py.writer.upgrade.change_version import check_settled
+from tests.watched_requests import asks, meeting_request
 from tests.writer.compaction_tables import QUICK, copied, opened, orphans, rows, writable
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
 from tests.writer.written_tables import Kind, row, session
@@ -275,21 +275,17 @@ def test_javas_tables_keep_their_rows(name: str, path: tuple[int, ...], tmp_path
 
 
 @pytest.mark.parametrize(("before", "to", "theirs"), [(6, 8, 9), (9, 8, 6)])
-def test_what_another_run_has_changed_is_not_changed_back(
-    before: int, to: int, theirs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_run_has_changed_is_not_changed_back(before: int, to: int, theirs: int, tmp_path: Path) -> None:
     table = HoodieTable.open(Kind(before, False).create(tmp_path))
     table.upsert([row(0)], QUICK)
-    settle = change_version.settle_table
 
-    def meanwhile(*given: Any) -> Any:
-        monkeypatch.setattr(change_version, "settle_table", settle)
+    def change_it() -> None:
         other = HoodieTable.open(tmp_path)
         (other.upgrade if theirs > before else other.downgrade)(to=theirs, options=QUICK)
-        return settle(*given)
 
-    monkeypatch.setattr(change_version, "settle_table", meanwhile)
-    with pytest.raises(InvalidQueryError, match=f"The table has version {theirs}"):
+    looked = asks(r"/\.hoodie/hoodie\.properties$", "read")
+    refused = pytest.raises(InvalidQueryError, match=f"The table has version {theirs}")
+    with meeting_request(looked, after=change_it), refused:
         (table.upgrade if to > before else table.downgrade)(to=to, options=QUICK)
     assert HoodieTable.open(tmp_path).config.version == theirs
 

@@ -12,13 +12,12 @@ import pytest
 from hoodie_py import HoodieTable, InvalidQueryError, ServiceReport, ServiceStep
 from hoodie_py.errors import ConflictError, StorageError
 from hoodie_py.formats.config.table_config import METADATA_PARTITIONS_INFLIGHT
-from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.records import WriteOperation
-from hoodie_py.writer.services import clean
 from hoodie_py.writer.timeline.table_properties import change_properties
 from hoodie_py.writer.upkeep.run import SERVICES
 from tests.benchmarks.counting_files import open_counted
+from tests.watched_requests import failing_requests, writes
 from tests.writer.compaction_tables import QUICK, writable
 from tests.writer.written_tables import Kind, contents, put, records, row, session
 
@@ -243,28 +242,20 @@ def test_the_metadata_table_is_served(tmp_path: Path) -> None:
     [(StorageError("gone"), "failed"), (ConflictError("taken"), "conflict"), (ZeroDivisionError("oh"), "failed")],
     ids=["error", "conflict", "engine"],
 )
-def test_a_step_that_fails_stops_no_other(
-    error: Exception, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise error
-
+def test_a_step_that_fails_stops_no_other(error: Exception, outcome: str, tmp_path: Path) -> None:
     table = grown(tmp_path, Kind(8, False))
-    monkeypatch.setattr(clean, "clean", fail)
-    report = table.services(run=True, options=KEEP)
+    with failing_requests(writes(rf"^{tmp_path}/\.hoodie/(timeline/)?\d+\.clean\.requested$"), error):
+        report = table.services(run=True, options=KEEP)
     assert [(each.service, each.outcome) for each in report.steps] == [("clean", outcome), ("archival", "done")]
     assert len(report.failed) == (outcome == "failed")
     assert str(error) in str(report)
 
 
-def test_a_plan_that_fails_stops_no_other_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise StorageError("gone")
-
+def test_a_plan_that_fails_stops_no_other_plan(tmp_path: Path) -> None:
     base = writable("clustering_pending_cow_v9", tmp_path)
-    monkeypatch.setattr(Clustering, "finish", fail)
-    [step] = HoodieTable.open(base).services(run=True, options=QUICK, only=["pending plans"]).steps
-    assert (step.outcome, step.text) == ("failed", "gone")
+    with failing_requests(writes(rf"^{base}/[^.].*\.parquet$"), StorageError("gone")):
+        [step] = HoodieTable.open(base).services(run=True, options=QUICK, only=["pending plans"]).steps
+    assert (step.outcome, step.text.partition(" [")[0]) == ("failed", "gone")
 
 
 def test_what_cannot_be_judged_is_unknown(tmp_path: Path) -> None:

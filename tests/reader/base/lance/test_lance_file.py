@@ -20,11 +20,10 @@ from hoodie_py import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.errors import FileMissingError, StorageError
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.base.file_formats import open_by_extension
-from hoodie_py.reader.base.file_view import CommitsView
 from hoodie_py.reader.base.lance import process
 from hoodie_py.reader.base.lance.lance_file import LanceFileReader
-from hoodie_py.reader.file_slice import BaseFile
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.base.mapped_file import CommitsView
+from hoodie_py.reader.file_slice import BaseFile, InstantRange
 from tests.reader.base.far_files import FarFiles
 
 NAME = "f1-0_1-0-1_20260101000000000.lance"
@@ -126,8 +125,8 @@ def test_a_far_file_reads_the_same_whichever_columns_are_fetched(tmp_path: Path,
 
 
 def test_a_far_read_fetches_the_pages_of_its_columns_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hoodie_py.reader.base.lance.lance_file as copies
     import hoodie_py.reader.base.lance.lance_file as module
-    import hoodie_py.reader.base.lance.local_copy as copies
 
     monkeypatch.setattr(module, "_TAIL", 1024)
     monkeypatch.setattr(copies, "_GAP", 0)
@@ -248,7 +247,7 @@ def _sum(root: str, size: int) -> int:
 
 def test_without_the_library_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = write(tmp_path, make_table(3))
-    monkeypatch.setattr(process, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "lance", None)
     with pytest.raises(UnsupportedFeatureError, match=r"pip install 'hoodie_py\[lance\]'"):
         open_file(tmp_path, base)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie_py.reader.base.lance.null_structs import restore_array
+from hoodie_py.reader.base.lance.lance_file import restore_array
 from tests.reader.base.lance.test_lance_file import open_file, write
 
 REFERENCE = pa.struct([pa.field("path", pa.string(), nullable=False), pa.field("offset", pa.int64())])

@@ -7,7 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from hoodie_py.reader.instant_range import InstantRange
+from hoodie_py.reader.file_slice import InstantRange
 
 TIMES = pa.array(["1", "2", None, "3", "4", "2"], pa.string())
 

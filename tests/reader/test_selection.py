@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie_py.errors import InvalidTableError
-from hoodie_py.reader.merge.columns import MergeNeeds, list_merge_columns
 from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record_key import RecordKeys
+from hoodie_py.reader.selection import MergeNeeds, list_merge_columns
 from tests.reader.merge_cases.read_plan import ReadPlan, plan_read
 
 STRUCT = pa.struct([("ts", pa.int64()), ("other", pa.string())])

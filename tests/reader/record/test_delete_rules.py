@@ -15,7 +15,7 @@ import pytest
 from hoodie_py.errors import UnsupportedFeatureError
 from hoodie_py.formats.deletes.decoder import DeleteRecords
 from hoodie_py.formats.deletes.ordering_value import OrderingKind as Kind
-from hoodie_py.reader.record.delete_ordering import make_delete_ordering_column
+from hoodie_py.reader.record.delete_rules import make_delete_ordering_column
 from hoodie_py.reader.record.ordering import ForeignValue, OrderingColumn
 from hoodie_py.reader.record.record import DEFAULT_ORDERING
 

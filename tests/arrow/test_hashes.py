@@ -1,6 +1,6 @@
-"""The hash equals one that follows xxHash's specification byte by byte, for texts of all lengths.
+"""xxHash equals one that follows its specification byte by byte, and its published vectors, for texts of all lengths.
 
-xxHash32 against its published vectors, and a plain reading of its rules.
+Java's hash codes of strings equal their definition written out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie_py.arrow.xxhash import SEED, hash_xxhash32, hash_xxhash64
+from hoodie_py.arrow.hashes import SEED, compute_java_hashes, hash_xxhash32, hash_xxhash64
 
 P1, P2, P3, P4, P5 = (
     0x9E3779B185EBCA87,
@@ -118,3 +118,18 @@ def test_published_vectors() -> None:
 def test_many_strings_are_hashed_as_one_by_one(texts: list[str | None], skipped: int) -> None:
     found = hash_xxhash32(pa.array(texts, pa.string()).slice(skipped)).tolist()
     assert found == [_plain((text or "").encode()) for text in texts[skipped:]]
+
+
+def _java_hash(text: str) -> int:
+    units = text.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for i in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[i : i + 2], "big")) & 0xFFFFFFFF
+    return code
+
+
+@given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))), st.integers(0, 3))
+def test_hashes_are_those_of_strings_one_by_one(texts: list[str | None], start: int) -> None:
+    expected = [0 if text is None else _java_hash(text) for text in texts]
+    assert compute_java_hashes(pa.array(texts, pa.string())).tolist() == expected
+    assert compute_java_hashes(pa.array(texts, pa.string()).slice(start)).tolist() == expected[start:]

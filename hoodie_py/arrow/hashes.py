@@ -1,4 +1,4 @@
-"""xxHash of many strings at once, as Hudi computes it (``HashID``).
+"""Hash many strings at once as Java Hudi does: xxHash (``HashID``), and Java's ``String.hashCode``.
 
 ``hash_xxhash64`` has the seed of Hudi's hashed keys. ``hash_xxhash32`` has seed 0, for consistent hashing
 (``HashID.getXXHash32``).
@@ -6,15 +6,53 @@
 Both hash a string's UTF-8 bytes: whole stripes (32 bytes, or 16) go into four accumulators, which are merged; the
 remaining words and then the remaining bytes are added to the result. Strings of equal length are hashed together, as
 the rows of a NumPy table.
+
+``String.hashCode`` is s[0] * 31^(n - 1) + ... + s[n - 1] over UTF-16 units, in 32 bits.
 """
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.hash_by_length import hash_by_length
+_CHUNK_BYTES = 1 << 22
+_Hash = TypeVar("_Hash", np.uint32, np.uint64)
+
+
+def hash_by_length(
+    texts: pa.Array,
+    kind: type[_Hash],
+    hash_one_length: Callable[[npt.NDArray[np.uint8], int], npt.NDArray[_Hash]],
+) -> npt.NDArray[_Hash]:
+    """Return the hash of each string's UTF-8 bytes; a null counts as an empty string.
+
+    ``hash_one_length(table, length)`` hashes strings of one length, given as the rows of a table of bytes.
+    """
+    texts = texts.cast(pa.large_string()).fill_null("")
+    _, offset_buffer, data_buffer = texts.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(texts) + 1, 8 * texts.offset)
+    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    data = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
+    starts = offsets[:-1] - base
+    lengths = offsets[1:] - offsets[:-1]
+    order = np.argsort(lengths, kind="stable")
+    hashes = np.empty(len(texts), kind)
+    ordered: npt.NDArray[np.int64] = lengths[order]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(order)]
+    for first, beyond in itertools.pairwise(bounds):
+        length = int(ordered[first]) if beyond > first else 0
+        # Bounds the memory of a table.
+        step = max(1, _CHUNK_BYTES // (length + 1))
+        for at in range(first, beyond, step):
+            places = order[at : min(at + step, beyond)]
+            hashes[places] = hash_one_length(data[starts[places][:, None] + np.arange(length)], length)
+    return hashes
+
 
 Hashes64 = npt.NDArray[np.uint64]
 
@@ -135,3 +173,45 @@ def _hash_stripes32(words: Hashes32) -> Hashes32:
 
 def _rotate_left32(values: Hashes32, bits: int) -> Hashes32:
     return (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+
+
+FACTOR = np.uint32(31)
+"""Factor of Java's hash codes; uint32 wraps around as Java's int does."""
+
+
+def compute_java_hashes(texts: pa.Array) -> np.ndarray:
+    """Compute Java's hash code of each string as uint32; 0 for null, as in Java's list of strings."""
+    lengths, starts, units = _split_utf16(texts)
+    order = np.argsort(-lengths, kind="stable")
+    falling, first = lengths[order], starts[order]
+    hashes = np.zeros(len(lengths), np.uint32)
+    longest = int(falling[0]) if len(falling) else 0
+    # Sorted by falling length, the strings with an i-th unit come first, so each step works on a shorter prefix.
+    counts = np.searchsorted(-falling, -np.arange(longest), side="left")
+    for i, count in enumerate(counts.tolist()):
+        active = hashes[:count]
+        active *= FACTOR
+        active += units[first[:count] + i]
+    result = np.empty_like(hashes)
+    result[order] = hashes
+    return result
+
+
+def _split_utf16(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each string's length and start in UTF-16 units, and all units; a null is an empty string.
+
+    Java hashes UTF-16 units, Arrow stores UTF-8.
+    """
+    large = texts.cast(pa.large_string()).fill_null("")
+    _, offset_buffer, data_buffer = large.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64, len(large) + 1, 8 * large.offset)
+    base, size = int(offsets[0]), int(offsets[-1] - offsets[0])
+    offsets = offsets - base
+    octets = np.frombuffer(data_buffer, np.uint8, size, base) if size else np.empty(0, np.uint8)
+    if not size or int(octets.max()) < 0x80:  # ASCII, where bytes are units
+        return np.diff(offsets), offsets[:-1], octets
+    lead = (octets & 0xC0) != 0x80  # true for the first byte of a character
+    widths = lead.astype(np.int64) + (octets >= 0xF0)  # characters of four bytes take two units
+    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])[offsets]
+    units = np.frombuffer(octets.tobytes().decode().encode("utf-16-le"), "<u2")
+    return np.diff(places), places[:-1], units

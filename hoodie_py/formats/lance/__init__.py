@@ -1,1 +1,0 @@
-"""Lance files: the places of their columns."""
