@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from hoodie_py.errors import ConflictError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import PARTITION_EXTRACTOR, TableConfig
 from hoodie_py.formats.timeline.instants import Instant
-from hoodie_py.metastore.description import describe_entries, find_partition_fields
+from hoodie_py.metastore.description import describe_entries, find_partition_fields, may_become
 from hoodie_py.metastore.entry import (
     LAST_COMPLETION,
     LAST_INSTANT,
@@ -28,7 +28,6 @@ from hoodie_py.metastore.entry import (
     Entry,
     Metastore,
 )
-from hoodie_py.metastore.hive_types import may_become
 from hoodie_py.metastore.report import SyncedEntry, SyncResult
 from hoodie_py.metastore.settings import SyncSettings, read_settings
 from hoodie_py.options import sync as options

@@ -1,7 +1,8 @@
-"""Read options of Hudi that are set on a session (``spark.conf.set("hoodie.datasource.query.type", ...)``).
+"""Read from a Spark session the options of Hudi and the settings of its SQL that are set on it.
 
-Java's reader honours them; options of a load take precedence. A Python source does not get a session's settings, so
-``register`` passes them on, and does so again when one of them is set on a classic session.
+Java's reader honours options of Hudi (``spark.conf.set("hoodie.datasource.query.type", ...)``); options of a load take
+precedence. A Python source does not get a session's settings, so ``register`` passes them on, and does so again when
+one of them is set on a classic session. The settings of SQL are those by which ``where`` judges rows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hoodie_py.options import undone
 from hoodie_py.options.check import OF_READS
 from hoodie_py.options.parse import Option
 from hoodie_py.spark.process import is_connect
+from hoodie_py.table.filter.sql_settings import SqlSettings
 
 _HUDI = "hoodie."
 _CONCERNED: tuple[Option, ...] = (*OF_READS, *(each.option for each in undone.OF_READS))
@@ -67,3 +69,35 @@ def _tell(change: Callable[..., None], calls: Mapping[str, Callable[[], None]]) 
 
 
 _CALLS = "_hoodie_py_calls"
+
+
+ZONE = "spark.sql.session.timeZone"
+ANSI = "spark.sql.ansi.enabled"
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+#: Settings that change the meaning of SQL, with the only value for which filters are judged here.
+FOLLOWED: Mapping[str, str] = {
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.bangEqualsNot": "false",
+    "spark.sql.session.collation.default": "UTF8_BINARY",
+}
+
+
+def read_sql_settings(spark: Any) -> SqlSettings:
+    """Return the current settings of a session, classic or Connect."""
+    given = {name: str(value) for name, value in dict(spark.conf.getAll).items()}
+    zone, ansi, case_sensitive = (given.get(name) or str(spark.conf.get(name)) for name in (ZONE, ANSI, CASE_SENSITIVE))
+    changed = [name for name, value in FOLLOWED.items() if given.get(name, value).lower() != value.lower()]
+    return SqlSettings(
+        zone,
+        ansi.lower() == "true",
+        case_sensitive.lower() == "true",
+        f"{changed[0]}={given[changed[0]]}" if changed else None,
+    )

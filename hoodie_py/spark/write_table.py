@@ -15,7 +15,7 @@ from hoodie_py.spark.engine import SparkEngine
 from hoodie_py.spark.load_options import LoadOptions, to_option_texts
 from hoodie_py.spark.mergers import find_session_merger
 from hoodie_py.spark.pin import open_table
-from hoodie_py.spark.sql_session import read_sql_settings
+from hoodie_py.spark.session_options import read_sql_settings
 from hoodie_py.spark.types import as_arrow_schema
 from hoodie_py.spark.write_options import WriteOptions
 from hoodie_py.writer.commit.result import WriteResult

@@ -13,7 +13,7 @@ from hoodie_py.formats.config.table_config import WRITABLE_VERSIONS
 from hoodie_py.formats.names import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.formats.timeline.instants import RESTORE
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
+from hoodie_py.writer.lock.heartbeat import find_checkpoint
 from hoodie_py.writer.transaction.pending import list_pending_writes
 
 

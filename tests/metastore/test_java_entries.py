@@ -9,8 +9,7 @@ import pytest
 
 from hoodie_py import UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import Field, parse_record
-from hoodie_py.metastore.description import _NULLABLE_STRING, make_spark_properties
-from hoodie_py.metastore.hive_types import make_hive_type, may_become
+from hoodie_py.metastore.description import _NULLABLE_STRING, make_hive_type, make_spark_properties, may_become
 
 JAVA = json.loads((Path(__file__).parents[1] / "data" / "metastore" / "java_entries.json").read_text())
 META = (

@@ -12,7 +12,7 @@ import pytest
 from hoodie_py import Delete, HoodieTable, Update
 from hoodie_py.errors import HoodieError, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import RECORD_KEY_FIELDS
-from hoodie_py.writer.keygen.generated import GeneratedKeys
+from hoodie_py.writer.keygen.generator import GeneratedKeys
 from tests.writer.compaction_tables import QUICK
 
 SCHEMA = pa.schema([("n", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])

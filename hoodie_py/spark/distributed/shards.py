@@ -34,7 +34,7 @@ from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.writer.index.bucket_locations import assign_buckets
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
 from hoodie_py.writer.input.to_records import make_records
-from hoodie_py.writer.keygen.generated import GeneratedKeys
+from hoodie_py.writer.keygen.generator import GeneratedKeys
 from hoodie_py.writer.pipeline.assign import slice_records
 from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings

@@ -31,7 +31,7 @@ from hoodie_py.spark.mergers import choose_merger, dump_mergers, find_session_me
 from hoodie_py.spark.parquet_files import is_pattern, map_footers
 from hoodie_py.spark.pin import open_table
 from hoodie_py.spark.reading.reader import HoodiePartition, make_load_scan, make_partitions, pack, read_tasks
-from hoodie_py.spark.sql_session import read_sql_settings
+from hoodie_py.spark.session_options import read_sql_settings
 from hoodie_py.spark.types import as_arrow_schema, as_spark_schema, has_same_values
 from hoodie_py.table.filter.as_predicate import as_predicate
 from hoodie_py.table.filter.predicate import Predicate

@@ -36,11 +36,12 @@ from hoodie_py.table.incremental.commit_range import (
     RangeCommit,
     compares_request_times,
     find_first_pending,
+    find_log_compactions,
     get_time,
+    hide_later,
     parse_time,
     resolve_range,
 )
-from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.cleans import find_kept_since
 from hoodie_py.table.timeline.loader import TableTimeline

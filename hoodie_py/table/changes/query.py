@@ -1,6 +1,7 @@
 """Makes and reads the scan of the changes that a range of commits made (Hudi's CDC query, ``CDCRelation``).
 
-The modules for reading are imported when a task is read.
+The columns are those of ``CDCRelation.FULL_CDC_SPARK_SCHEMA``. The modules for reading are imported when a task is
+read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,12 @@ import pyarrow as pa
 from hoodie_py.arrow.fields import make_nullable
 from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.formats.config.table_config import CDC_ENABLED
-from hoodie_py.formats.names import AFTER, BEFORE
+from hoodie_py.formats.names import AFTER, BEFORE, META_FIELDS_WITH_OPERATION, OP, TIME
 from hoodie_py.options.read import AS_OF_INSTANT
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, choose_batch_rows
 from hoodie_py.runtime.telemetry import watch_steps
 from hoodie_py.runtime.unused_memory import release_after
-from hoodie_py.table.changes.columns import list_image_fields, make_change_schema
 from hoodie_py.table.changes.plan import ChangesPlan
 from hoodie_py.table.changes.steps import Step, count_bytes, list_slices
 from hoodie_py.table.incremental.commit_range import EARLIEST, CommitRange, resolve_range
@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from hoodie_py.runtime.fold_gate import FoldGate
     from hoodie_py.table.changes.images import Images
     from hoodie_py.table.filter.predicate import Predicate
+
+
+def make_change_schema(table: pa.Schema, *, as_structs: bool) -> pa.Schema:
+    """Return the columns of change data; images are JSON texts, or structs of the table's columns."""
+    image = pa.struct(list(list_image_fields(table))) if as_structs else pa.string()
+    return pa.schema([(OP, pa.string()), (TIME, pa.string()), (BEFORE, image), (AFTER, image)])
+
+
+def list_image_fields(table: pa.Schema) -> pa.Schema:
+    """Return the columns of an image: the table's columns without Hudi's own."""
+    return make_nullable(field for field in table if field.name not in META_FIELDS_WITH_OPERATION)
 
 
 def make_changes_scan(

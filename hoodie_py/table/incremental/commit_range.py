@@ -1,4 +1,4 @@
-"""CommitRange: the completed commits between two times.
+"""CommitRange: the completed commits between two times; commits can be hidden from it.
 
 The rules (Hudi ``IncrementalQueryAnalyzer``, ``MergeOnReadIncrementalRelationV1`` and ``V2``; F4.13, F4.14):
 
@@ -9,19 +9,26 @@ The rules (Hudi ``IncrementalQueryAnalyzer``, ``MergeOnReadIncrementalRelationV1
   (``hoodie.read.timeline.holes.resolution.policy``).
 * From version 8 on, archived commits count, too. The archive is read only if the range may reach it. Up to version 6 a
   range begins with the active timeline, and its rows may be of older commits.
+
+Readers of commits as they land hide log compactions (``hide_commits``), which give their own commit time to the rows
+that they rewrite, while compactions and clusterings keep it. A range with a log compaction, but without all commits
+that it joined, would return rows of earlier commits again. So a range ends there: base files made later from their rows
+do not show which commit wrote these.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import FIRST_VERSION_WITH_COMPLETION_TIMES, TableConfig
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
-from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, REPLACE_COMMIT, Instant
+from hoodie_py.formats.timeline.instants import COMMIT, COMPLETED, COMPLETED_ACTION, INFLIGHT, REPLACE_COMMIT, Instant
+from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options.read import HOLES_POLICY, RANGE_END, RANGE_START, RANGE_TABLE_VERSION, SKIP_COMPACTION
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.timeline.time_travel import AsOf, parse_instant
@@ -290,3 +297,29 @@ def find_first_pending(timeline: TableTimeline) -> str | None:
             continue
         return each.request_time
     return None
+
+
+def find_log_compactions(timeline: TableTimeline, commit_range: CommitRange) -> frozenset[Instant]:
+    """Return the log compactions of a range; a copy-on-write table has none.
+
+    Raises:
+        CorruptFileError: a commit's metadata is damaged.
+    """
+    if not timeline.config.is_merge_on_read:
+        return frozenset()
+    found = zip(commit_range.commits, read_range_metadata(timeline, commit_range), strict=True)
+    return frozenset(each.instant for each, metadata in found if metadata.is_log_compaction)
+
+
+def hide_later(
+    timeline: Timeline, position: str, by_request_time: bool, without: AbstractSet[Instant] = frozenset()
+) -> Timeline:
+    """Return a timeline as it was at a position: later writes, and those in ``without``, are unfinished."""
+
+    def hide(instant: Instant) -> Instant:
+        later = instant.is_completed and instant.is_write and get_time(instant, by_request_time) > position
+        if later or instant in without:
+            return replace(instant, state=INFLIGHT, completion_time=None)
+        return instant
+
+    return Timeline(map(hide, timeline), timeline.layout, timeline.undone)

@@ -35,11 +35,12 @@ from hoodie_py.table.incremental.commit_range import (
     compares_request_times,
     describe_available,
     find_first_pending,
+    find_log_compactions,
     get_time,
+    hide_later,
     parse_time,
     resolve_range,
 )
-from hoodie_py.table.incremental.hidden_commits import find_log_compactions, hide_later
 from hoodie_py.table.incremental.named_commits import RangeEnd, find_time
 from hoodie_py.table.incremental.position import (
     Position,

@@ -19,8 +19,7 @@ from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.formats.names import COMMIT_TIME_FIELD
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange, PartialRowsError
 from hoodie_py.table.filter.predicate import And, Column, Comparison, InList, Literal, Node, Not, Predicate
-from hoodie_py.table.incremental.commit_range import CommitRange
-from hoodie_py.table.incremental.hidden_commits import hide_later
+from hoodie_py.table.incremental.commit_range import CommitRange, hide_later
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline, load_timeline

@@ -25,8 +25,7 @@ from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import REPLACE_COMMIT
 from hoodie_py.options.read import RANGE_PATH_GLOB
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
-from hoodie_py.table.incremental.commit_range import CommitRange
-from hoodie_py.table.incremental.hidden_commits import hide_later
+from hoodie_py.table.incremental.commit_range import CommitRange, hide_later
 from hoodie_py.table.timeline.cleans import CleanFacts, find_kept_since, read_cleans
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup, group_files

@@ -21,16 +21,7 @@ import pyarrow as pa
 from hoodie_py.errors import ConflictError, InvalidTableError, locate_errors
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline import archive
-from hoodie_py.formats.timeline.archive import (
-    ArchivedInstant,
-    HistoryFile,
-    encode_manifest,
-    make_history_file_name,
-    make_history_rows,
-    make_manifest_name,
-    read_history_batches,
-    write_history,
-)
+from hoodie_py.formats.timeline.archive import ArchivedInstant, HistoryFile
 from hoodie_py.formats.timeline.instants import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, Instant
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.timeline.archive import History, load_history, read_manifest
@@ -93,7 +84,7 @@ class HistoryArchive:
         """Add a file of instants with their contents; ``instants`` oldest first, errors as for ``add``."""
         now = load_history(self.files, self.folder)
         name = _choose_name(now, [each.request_time for each in instants], 0)
-        added = self._create(now, name, [make_history_rows(instants)])
+        added = self._create(now, name, [archive.make_history_rows(instants)])
         self._replace(now, [*now.files, added])
         return f"{self.folder}/{name}"
 
@@ -126,7 +117,7 @@ class HistoryArchive:
 
     def _iterate_rows(self, file: HistoryFile) -> Iterable[pa.Table]:
         with locate_errors(path=f"{self.folder}/{file.name}"):
-            yield from read_history_batches(self._read(file))
+            yield from archive.read_history_batches(self._read(file))
 
     def _read(self, file: HistoryFile) -> bytes:
         return read_bounded(self.files, f"{self.folder}/{file.name}", "archive_bytes")
@@ -139,7 +130,7 @@ class HistoryArchive:
             raise InvalidTableError("An instant's time does not fit into the name of a history file.", file=name)
         with tempfile.TemporaryDirectory(prefix="hoodie_py-history-") as place:
             local = Path(place, "history.parquet")
-            write_history(str(local), batches)
+            archive.write_history(str(local), batches)
             if name in now.names:  # left by a writer that died before its manifest
                 self.files.delete_with_checksum(path)
             self.files.create_from(path, str(local))
@@ -148,12 +139,12 @@ class HistoryArchive:
     def _replace(self, now: History, files: Iterable[HistoryFile]) -> None:
         """Make a new manifest the current one, and check that it still is."""
         number = now.version + 1
-        path = f"{self.folder}/{make_manifest_name(number)}"
+        path = f"{self.folder}/{archive.make_manifest_name(number)}"
         listed = tuple(sorted(files, key=lambda each: each.name))
         self.ensure_held()
         if number in now.manifests:  # left by a writer that died before it wrote the number
             self.files.delete_with_checksum(path)
-        self.files.put_if_absent(path, encode_manifest(listed))
+        self.files.put_if_absent(path, archive.encode_manifest(listed))
         if self.files.is_local:
             self.files.delete(f"{self.folder}/.{archive.VERSION_FILE}.crc")  # Hadoop's checksum of the old number
         self.files.put(f"{self.folder}/{archive.VERSION_FILE}", str(number).encode())
@@ -183,7 +174,7 @@ def _choose_name(now: History, times: Sequence[str], level: int) -> str:
     """
     taken = {each.name for each in now.files}
     for number in range(level, _LAST_LEVEL + 1):
-        name = make_history_file_name(times, number)
+        name = archive.make_history_file_name(times, number)
         if name not in taken:
             return name
     raise InvalidTableError("The history has a file of other instants of these times at each level.", file=name)

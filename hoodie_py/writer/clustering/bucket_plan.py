@@ -1,24 +1,22 @@
-"""Choose which buckets of a partition a clustering splits, merges and writes anew, and check its plan against the ring.
+"""Choose which buckets of a partition a clustering splits, merges and writes anew, and where their rows go.
 
-``plan_buckets`` makes the groups of a plan, ``find_resize`` reads the ranges of hashes from a plan.
+``plan_buckets`` makes the groups of a plan, ``find_resize`` reads the ranges of hashes from a plan. Rows go to the
+bucket of their keys' hashes, where writers look for them later (Hudi
+``SparkConsistentBucketClusteringExecutionStrategy``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
+from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
-from hoodie_py.formats.config.hashing_metadata import (
-    GroupResize,
-    HashingMetadata,
-    RangeChange,
-    apply_changes,
-    list_owners,
-    make_file_id,
-    merge_ranges,
-    split_range,
-)
+from hoodie_py.formats.config import hashing_metadata
+from hoodie_py.formats.config.hashing_metadata import GroupResize, HashingMetadata, RangeChange
 from hoodie_py.formats.timeline.replace_plan import ClusteringGroup, RequestedReplace
 from hoodie_py.options import clustering as keys
 from hoodie_py.options import write as write_keys
@@ -27,8 +25,49 @@ from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.record.record_key import RecordKeys
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.clustering.bucket_files import BucketTargets
+from hoodie_py.writer.index.bucket import find_hash_ranges
 from hoodie_py.writer.transaction.hash_ranges import load_hash_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTargets:
+    """The new file groups of a group of the plan; ``ranges`` are those after the clustering. ``hash_fields`` are those
+    of the key that choose the bucket.
+    """
+
+    ranges: HashingMetadata
+    file_ids: tuple[str, ...]
+    hash_fields: tuple[str, ...]
+    keys: RecordKeys
+
+    def divide(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Divide rows among the file groups, and keep their order.
+
+        Raises:
+            InvalidTableError: a key lies in another bucket than its hash says.
+        """
+        for batch in batches:
+            owners = self._find_owners(batch)
+            for number, file_id in enumerate(self.file_ids):
+                at = np.flatnonzero(owners == number)
+                if len(at):
+                    yield file_id, batch if len(at) == batch.num_rows else batch.take(from_numpy(at))
+
+    def _find_owners(self, batch: pa.RecordBatch) -> np.ndarray:
+        keys = self.keys.read_keys(batch)
+        places = find_hash_ranges(pa.chunked_array([keys]), self.hash_fields, self.ranges.bounds)
+        numbers = {file_id: number for number, file_id in enumerate(self.file_ids)}
+        by_place = np.array([numbers.get(each, -1) for each in self.ranges.file_ids], np.int64)
+        owners: np.ndarray = by_place[places]
+        astray = np.flatnonzero(owners < 0)
+        if len(astray):
+            raise InvalidTableError(
+                "A key lies in another bucket than its hash says, so its bucket cannot be split or merged.",
+                key=keys[int(astray[0])].as_py()[:200],
+                hint=f"Set {BUCKET_HASH_FIELD} to what the table was written with.",
+            )
+        return owners
+
 
 _HINT = "Roll the clustering back and schedule a new one."
 
@@ -112,7 +151,7 @@ def _choose_splits(
     room = max(0, most - len(ranges.bounds))
     found: list[BucketGroup] = []
     for each in sorted(ring, key=measure_slice, reverse=True):
-        changes = split_range(ranges, places[each.file_id])
+        changes = hashing_metadata.split_range(ranges, places[each.file_id])
         if len(found) < room and changes and measure_slice(each) > settings.split_bytes:
             found.append(_group(ranges, [each], changes))
     return found
@@ -149,12 +188,14 @@ def _choose_merges(
                 total += sizes[neighbour]
                 room -= 1
         if len(chosen) > 1:
-            found.append(_group(ranges, [by_place[each] for each in chosen], merge_ranges(ranges, chosen)))
+            found.append(
+                _group(ranges, [by_place[each] for each in chosen], hashing_metadata.merge_ranges(ranges, chosen))
+            )
     return found
 
 
 def _replace(ranges: HashingMetadata, at: int) -> tuple[RangeChange, ...]:
-    return (RangeChange(ranges.bounds[at], make_file_id()),)
+    return (RangeChange(ranges.bounds[at], hashing_metadata.make_file_id()),)
 
 
 def _group(ranges: HashingMetadata, slices: Sequence[FileSlice], changes: tuple[RangeChange, ...]) -> BucketGroup:
@@ -232,7 +273,7 @@ def _apply(
             partition=partition or None,
             hint=_HINT,
         )
-    new = apply_changes(old, [change for _, resize in groups for change in resize.changes], instant)
+    new = hashing_metadata.apply_changes(old, [change for _, resize in groups for change in resize.changes], instant)
     _check_owners(old, new, groups, partition)
     return new
 
@@ -250,7 +291,8 @@ def _check_owners(
         after.update((file_id, number) for file_id in resize.file_ids)
     known = before.keys() <= set(old.file_ids) and after.keys().isdisjoint(old.file_ids)
     fits = all(
-        one == other if one not in before else before[one] == after.get(other) for one, other in list_owners(old, new)
+        one == other if one not in before else before[one] == after.get(other)
+        for one, other in hashing_metadata.list_owners(old, new)
     )
     own = all(piece.partition_path == partition for group, _ in groups for piece in group.slices)
     if not (known and fits and own and after.keys() <= set(new.file_ids)):

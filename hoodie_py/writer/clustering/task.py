@@ -35,7 +35,7 @@ from hoodie_py.reader.memory.grouped import GroupedRows
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.telemetry import watch_calls
-from hoodie_py.writer.clustering.bucket_files import BucketTargets
+from hoodie_py.writer.clustering.bucket_plan import BucketTargets
 from hoodie_py.writer.clustering.row_keys import RowKeys
 from hoodie_py.writer.clustering.settings import LINEAR, Layout
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult

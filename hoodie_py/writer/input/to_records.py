@@ -32,8 +32,7 @@ from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.input.conform import check_names, conform_columns, conform_input, find_write_schema
 from hoodie_py.writer.input.input_data import read_input
-from hoodie_py.writer.keygen.generated import GeneratedKeys
-from hoodie_py.writer.keygen.generator import KeyGenerator
+from hoodie_py.writer.keygen.generator import GeneratedKeys, KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns
 from hoodie_py.writer.precombine.merge_options import check_merge_options
 from hoodie_py.writer.records import WriteOperation, WriteRecords

@@ -12,27 +12,90 @@ Agrees with Hudi's column key generators (``SimpleAvroKeyGenerator``, ``ComplexA
   timestamp with a zone may become the text of Java's ``Timestamp`` instead, in milliseconds and in the writer's zone:
   Java's row writer (``bulk_insert``) always writes it so, except with the custom generator; its other writers follow an
   option.
+* Partition fields of a custom key generator have types: ``SIMPLE``, a value, or ``TIMESTAMP``
+  (``CustomAvroKeyGenerator``). Tables of version 8 and later store them with the fields in their properties,
+  ``at:TIMESTAMP,lv:SIMPLE``. Up to version 6 the properties contain the fields alone, and every writer passes the types
+  by an option, in Java, too.
+
+A write to a table without record key fields generates keys (Hudi ``AutoRecordGenWrapperKeyGenerator``). A key is
+``<time>_<task>_<row>``, as in Java. Java takes the time of the commit and the number of the Spark task. Here
+keys are made before the commit has its time. So the time is the current one, and the number of the task is random: no
+two writes make the same key, whatever their clocks show.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import join_chunks
+from hoodie_py.arrow.arrays import from_numpy, join_chunks
 from hoodie_py.arrow.fields import find_field_type, read_field_values
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig, find_timestamp_keygen_settings
 from hoodie_py.formats.names import DEFAULT_PARTITION, escape_partition_value
 from hoodie_py.options import write as write_keys
+from hoodie_py.options.source import PARTITION_PATH
 from hoodie_py.reader.record.record_key import format_key_values
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.keygen.partition_types import find_partition_types
 from hoodie_py.writer.keygen.timestamp import LAST_MILLI, UTC_MILLIS, PartitionTime
 from hoodie_py.writer.row_errors import refuse_rows
+
+_TYPES = ("SIMPLE", "TIMESTAMP")
+
+
+def find_partition_types(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the type of each partition field: as stored in the table, else as given by the options.
+
+    Raises:
+        InvalidQueryError: the option names other fields or an unknown type, or contradicts the table.
+        UnsupportedFeatureError: neither the table nor the options give the types.
+    """
+    stored = tuple(type_ for type_ in config.partition_field_types if type_ in _TYPES)
+    is_stored = len(stored) == len(config.partition_fields)
+    given = parse_partition_types(config, options)
+    if is_stored and given not in (None, stored):
+        raise _make_disagreement(config, options, "the table has other types")
+    if is_stored:
+        return stored
+    if given is None or any(config.partition_field_types):
+        raise UnsupportedFeatureError(
+            "Writing with a custom key generator whose table does not record the types of its partition fields.",
+            hint=f"Give the option {PARTITION_PATH[0]}={','.join(f'{name}:TYPE' for name in config.partition_fields)} "
+            f"as the table's other writers do, with TYPE {' or '.join(_TYPES)}. An upgrade with it stores the types.",
+            table=config.name,
+        )
+    return given
+
+
+def parse_partition_types(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the types that the options give for the table's partition fields; None if they give none.
+
+    Raises:
+        InvalidQueryError: the option names other fields, or unknown types.
+    """
+    text = options.get(PARTITION_PATH[0], "")
+    pairs = [each.partition(":") for each in text.split(",") if each.strip()]
+    if not any(colon for _, colon, _ in pairs):
+        return None
+    if tuple(name.strip() for name, _, _ in pairs) != config.partition_fields:
+        raise _make_disagreement(config, options, f"the table's fields are {','.join(config.partition_fields)}")
+    types = tuple(type_.strip().upper() for _, _, type_ in pairs)
+    if not set(types) <= set(_TYPES):
+        raise _make_disagreement(config, options, f"each field needs a type, {' or '.join(_TYPES)}")
+    return types
+
+
+def _make_disagreement(config: TableConfig, options: Mapping[str, str], why: str) -> InvalidQueryError:
+    given = options[PARTITION_PATH[0]][:200]
+    return InvalidQueryError(f"{PARTITION_PATH[0]}={given} does not fit the table: {why}.", table=config.name)
+
 
 _NULL, _EMPTY = "__null__", "__empty__"
 _PLAIN_KEY = ("SIMPLE", "TIMESTAMP")
@@ -334,3 +397,30 @@ def format_java_timestamps(values: pa.ChunkedArray, column: str, zone: str) -> p
     refuse_rows(outside, "Times in keys outside the years 1582 to 9999.", column=column, values=values)
     local = pc.local_timestamp(millis.cast(UTC_MILLIS).cast(pa.timestamp("ms", zone)))
     return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")
+
+
+_TASK_BITS = 40
+_SPARK_TASKS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedKeys:
+    """Makes keys for rows in their order. ``first`` is the number of the next row. Small and picklable."""
+
+    time: str
+    task: int
+    first: int = 0
+
+    @classmethod
+    def begin(cls) -> Self:
+        """Return a maker of keys that no other maker makes."""
+        return cls(datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")[:17], secrets.randbits(_TASK_BITS))
+
+    def for_task(self, number: int, first: int) -> GeneratedKeys:
+        """Return the maker for a Spark task, which may be repeated: the same rows get the same keys."""
+        return replace(self, task=self.task * _SPARK_TASKS + number, first=first)
+
+    def make(self, count: int) -> pa.ChunkedArray:
+        """Make the keys of ``count`` rows."""
+        numbers = from_numpy(np.arange(self.first, self.first + count)).cast(pa.string())
+        return pa.chunked_array([pc.binary_join_element_wise(f"{self.time}_{self.task}_", numbers, "")], pa.string())

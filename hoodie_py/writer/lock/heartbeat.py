@@ -7,6 +7,13 @@ its instant pending leaves the file, too.
 Java looks at the age only. Here the content names the writer's process (``ProcessIdentity``). So a writer notices that
 another one took over its instant, and a dead process of this machine is recognised at once. Unlike Java, this package
 spares an instant without a file while its writer may just have begun, and an instant that a Flink job writes to.
+
+A streaming job of Flink shows by checkpoints which instant it writes to (Hudi ``CkpMetadata``). It keeps one instant
+pending, for hours if no rows come, and fails at its next checkpoint if that instant is gone. By default it has no
+heartbeat. But it creates ``.hoodie/.aux/ckp_meta/<instant>.INFLIGHT``, and ``<instant>.COMPLETED`` once the instant is
+complete. If the job has a client id, the folder's name contains it. An aborted instant is used again. A job that starts
+removes the folder. So an INFLIGHT file without a COMPLETED one means that the job runs, or was stopped and has not been
+started since. The files do not show which.
 """
 
 from __future__ import annotations
@@ -31,8 +38,25 @@ from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.options import write as write_keys
-from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
 from hoodie_py.writer.lock.lock import HeldLock
+
+_FOLDER, _START = f"{METADATA_FOLDER}/.aux", "ckp_meta"
+_OPEN, _DONE = ".INFLIGHT", ".COMPLETED"
+
+
+def find_checkpoint(files: TableFiles, instant: str) -> str | None:
+    """Return the path of the file by which a Flink job shows that it writes to a pending instant; None without one.
+
+    Raises:
+        StorageError: the store did not answer.
+    """
+    for folder in files.list_or_empty(_FOLDER):
+        if folder.is_dir and folder.name.startswith(_START):
+            found = {each.name: each.path for each in files.list_or_empty(folder.path)}
+            if f"{instant}{_OPEN}" in found and f"{instant}{_DONE}" not in found:
+                return found[f"{instant}{_OPEN}"]
+    return None
+
 
 HEARTBEAT_FOLDER = f"{METADATA_FOLDER}/.heartbeat"
 

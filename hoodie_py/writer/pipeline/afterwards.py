@@ -12,15 +12,9 @@ from dataclasses import replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.metastore.report import SyncResult
+from hoodie_py.options import write
 from hoodie_py.options.log_compaction import INLINE_LOG_COMPACTION
 from hoodie_py.options.sync import find_kinds
-from hoodie_py.options.write import (
-    AUTOMATIC_ARCHIVE,
-    AUTOMATIC_CLEAN,
-    INLINE_COMPACT,
-    INLINE_SCHEDULE,
-    TABLE_SERVICES,
-)
 from hoodie_py.writer.archival.archive import archive_inline
 from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.result import WriteResult
@@ -73,8 +67,8 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
     """
     session = target.session
     options = session.settings.options
-    inline, schedule = INLINE_COMPACT.read(options), INLINE_SCHEDULE.read(options)
-    if not TABLE_SERVICES.read(options):
+    inline, schedule = write.INLINE_COMPACT.read(options), write.INLINE_SCHEDULE.read(options)
+    if not write.TABLE_SERVICES.read(options):
         return done
     try:
         if target.snapshot.config.is_merge_on_read and (inline or schedule):
@@ -89,9 +83,9 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
             folding = LogCompaction()
             folding.run(session, folding.schedule(session), runner=runner)
         done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
-        if AUTOMATIC_CLEAN.read(options):
+        if write.AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
-        if AUTOMATIC_ARCHIVE.read(options):
+        if write.AUTOMATIC_ARCHIVE.read(options):
             done = replace(done, archive=archive_inline(session))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)

@@ -22,8 +22,7 @@ from hoodie_py.writer.indexes.undo import (
     is_recorded_in_metadata,
     list_metadata_files,
 )
-from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
-from hoodie_py.writer.lock.heartbeat import is_alive
+from hoodie_py.writer.lock.heartbeat import find_checkpoint, is_alive
 from hoodie_py.writer.rollback.attempt import list_announced_files, list_files_of_instant
 from hoodie_py.writer.rollback.finish import check_removable, find_problem, find_undone, join_files, list_paths
 from hoodie_py.writer.rollback.rollback import find_begun, find_pending

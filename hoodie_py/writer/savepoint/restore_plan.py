@@ -23,8 +23,7 @@ from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.plans import RolledBackInstant
 from hoodie_py.formats.timeline.savepoints import RestorePlan
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
-from hoodie_py.writer.lock.heartbeat import is_alive
+from hoodie_py.writer.lock.heartbeat import find_checkpoint, is_alive
 from hoodie_py.writer.savepoint.savepoint import find_savepoint, read_savepoint
 from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import is_clustering

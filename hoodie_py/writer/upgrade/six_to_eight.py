@@ -13,7 +13,7 @@ from hoodie_py.formats.config import merge_config as merging
 from hoodie_py.formats.config import table_config as keys
 from hoodie_py.formats.config.merge_config import MergeMode
 from hoodie_py.formats.config.table_config import CLASS_OF_TYPE, TableConfig, find_type
-from hoodie_py.writer.keygen.partition_types import parse_partition_types
+from hoodie_py.writer.keygen.generator import parse_partition_types
 from hoodie_py.writer.upgrade.step import Changes, Facts, Step, set_version
 
 VERSION = 8

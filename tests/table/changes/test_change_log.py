@@ -16,7 +16,7 @@ from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.table.changes.change_log import read_change_log
-from hoodie_py.table.changes.columns import list_image_fields
+from hoodie_py.table.changes.query import list_image_fields
 from hoodie_py.table.changes.step_reader import StepReader
 from hoodie_py.table.changes.steps import ChangeLog
 

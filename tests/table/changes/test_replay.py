@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hoodie_py import HoodieTable
-from hoodie_py.table.changes.columns import list_image_fields
-from hoodie_py.table.changes.query import make_changes_scan
+from hoodie_py.table.changes.query import list_image_fields, make_changes_scan
 from hoodie_py.table.scan.scan import make_scan
 from hoodie_py.table.snapshot import Snapshot
 from tests.table.changes.change_lakes import KINDS, MODES, SCHEMA, count_rows, make, replay, row, times

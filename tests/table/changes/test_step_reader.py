@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.reader.record.record import DELETE, INSERT, UPDATE
-from hoodie_py.table.changes.keyed_rows import SliceRows
-from hoodie_py.table.changes.step_reader import compare_slices, rank_values
+from hoodie_py.table.changes.step_reader import SliceRows, compare_slices, rank_values
 
 FIELDS = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "v"]
 SCHEMA = pa.schema([(name, pa.string()) for name in FIELDS])

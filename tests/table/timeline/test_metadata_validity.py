@@ -11,7 +11,7 @@ import pytest
 from hoodie_py import HoodieTable, TableNotFoundError
 from hoodie_py.files import TableFiles
 from hoodie_py.table.timeline.loader import TableTimeline, load_config
-from hoodie_py.table.timeline.metadata_validity import find_valid_instants
+from hoodie_py.table.view.visibility import find_valid_instants
 
 Corpus = Callable[[str], Path]
 NAMES = ("mdt_files_mor_v9", "old15_metadata_mor")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py.files import TableFiles
-from hoodie_py.writer.lock.flink_checkpoint import find_checkpoint
+from hoodie_py.writer.lock.heartbeat import find_checkpoint
 
 INSTANT, OTHER = "20260101000000000", "20260101000001000"
 
