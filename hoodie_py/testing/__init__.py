@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie_py.reader.record.table_context import MappingRecordContext
 from hoodie_py.testing.record_merger_tests import MergerReport, RecordMergerTests
-from hoodie_py.testing.servers import LocalS3, local_s3
+from hoodie_py.testing.servers import LocalS3, local_s3, make_server_fixture
 
 if TYPE_CHECKING:
     from hoodie_py.testing.lock_tests import LockTests
@@ -44,8 +44,6 @@ _SUITES = {
 def __getattr__(name: str) -> Any:
     """Return a name whose module needs pytest; it is imported on first use."""
     if name == "local_s3_server":
-        from hoodie_py.testing.servers import make_server_fixture
-
         value = make_server_fixture()
     elif name in _SUITES:
         import pytest

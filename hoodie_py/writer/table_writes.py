@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hoodie_py.errors import HoodieError, HoodieWarning
-from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.snapshot import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -387,8 +387,6 @@ class TableWrites:
 
     def _refresh(self, result: T, *, changed: bool = True) -> T:
         """Load the table again, so that it shows the change. As the change is committed, a failure is a warning."""
-        from hoodie_py.table.snapshot import open_snapshot
-
         if not changed:
             return result
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hoodie_py.cli import console
 from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
@@ -112,8 +113,6 @@ _WIDE = 100  # columns of a terminal that has room for a title beside a bar and 
 def _show_progress() -> Iterator[OnProgress | None]:
     """Show a progress bar on stderr during the block; yields None if stderr is no terminal."""
     from rich.progress import BarColumn, TextColumn
-
-    from hoodie_py.cli import console
 
     figures = BarColumn(), TextColumn("{task.description}")
     columns = (TextColumn("compacting"), *figures) if console.make_stderr().width >= _WIDE else figures

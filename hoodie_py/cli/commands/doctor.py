@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import Column, build_table, make_stdout, print_json, report_errors, show_spinner
 from hoodie_py.cli.java import HOW_TO_INSTALL, find_java
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, parse_storage_options
 
@@ -224,10 +224,6 @@ def doctor(
 ) -> None:
     """Check Python, Java, Spark and storage; say what to install."""
     with report_errors(debug):
-        from dataclasses import asdict
-
-        from hoodie_py.cli.console import print_json, show_spinner
-
         with show_spinner("checking"):
             checks = list(run_checks(table, parse_storage_options(storage_option, endpoint_url), endpoint_url))
         if as_json:
@@ -240,8 +236,6 @@ def doctor(
 
 def _print(checks: list[Check]) -> None:
     from rich.text import Text
-
-    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     style = {Status.OK: "green", Status.MISSING: "yellow", Status.BROKEN: "bold red"}
     rows: list[list[str | Text]] = [

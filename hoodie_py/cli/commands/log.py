@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import (
+    Column,
+    build_facts,
+    build_table,
+    make_stdout,
+    print_json,
+    print_note,
+    report_errors,
+    show_spinner,
+)
 from hoodie_py.cli.options import AsJson, Debug, EndpointUrl, StorageOptions, parse_storage_options
 from hoodie_py.cli.values import format_size
 from hoodie_py.runtime.wording import format_count
@@ -38,8 +47,6 @@ def log(
 ) -> None:
     """List the blocks of a log file."""
     with report_errors(debug):
-        from hoodie_py.cli.console import print_json, show_spinner
-
         with show_spinner("reading the log file"):
             data = read_file(file, parse_storage_options(storage_option, endpoint_url))
         found, error = describe(data)
@@ -127,8 +134,6 @@ def _count_records(block: LogBlock) -> tuple[int | None, str | None]:
 def print_blocks(found: list[dict[str, Any]], headers: bool = False) -> None:
     """Print the blocks as a table; ``headers`` also prints all headers of each block."""
     from rich.text import Text
-
-    from hoodie_py.cli.console import Column, build_facts, build_table, make_stdout, print_note
 
     if not found:
         print_note("The file has no blocks.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hoodie_py.cli import options
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import print_json, print_note, print_text, report_errors
 
 if TYPE_CHECKING:
     from hoodie_py.hoodie_table import HoodieTable
@@ -66,7 +66,6 @@ def read(
         options.check_follow(kind, range_end=range_end, has_file=output is not None, limit=limit)
     with report_errors(debug):
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import print_note
         from hoodie_py.cli.rows.output import print_scan, stream_rows, write_scan
 
         opened = HoodieTable.open(table, options.parse_storage_options(storage_option, endpoint_url), timezone)
@@ -96,8 +95,6 @@ def read(
 def print_explanation(scan: Scan, *, as_json: bool, analyze: bool) -> None:
     """Print how a scan is planned; ``analyze`` also reads the rows and prints what that took."""
     from dataclasses import asdict
-
-    from hoodie_py.cli.console import print_json, print_text
 
     found = scan.explain(analyze=analyze)
     if as_json:

@@ -16,7 +16,7 @@ import typer
 
 from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.commands.compact import EngineName, On, open_engine
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import Column, build_table, make_stdout, print_json, print_note, report_errors, show_spinner
 from hoodie_py.cli.lake_page import TableState, make_page
 
 if TYPE_CHECKING:
@@ -163,7 +163,6 @@ class Work:
 
     def _serve(self, uri: str) -> TableState:
         from hoodie_py import HoodieTable
-        from hoodie_py.cli.console import show_spinner
         from hoodie_py.errors import HoodieError, UnsupportedFeatureError
 
         try:
@@ -186,14 +185,12 @@ class Work:
 
     def _tell(self, table: str, step: ServiceStep) -> None:
         """Print a step as soon as it is done, because a loop has no end at which to print it."""
-        from hoodie_py.cli.console import print_note
         from hoodie_py.cli.values import escape_controls
 
         style = {"done": "", "conflict": "yellow", "failed": "bold red"}[step.outcome]
         print_note(escape_controls(f"{table}: {step}"), style=style)
 
     def _print(self, states: Sequence[TableState]) -> None:
-        from hoodie_py.cli.console import make_stdout, print_json
 
         if self.as_json:
             print_json([_to_json(each) for each in states])
@@ -229,7 +226,6 @@ def _make_line(state: TableState) -> str:
 
 
 def _print_services(report: ServiceReport) -> None:
-    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     columns = [Column("service", style="bold", keep=True), Column("state", keep=True), Column("why")]
     rows = [[each.name, each.state, each.why] for each in report.services]

@@ -9,7 +9,7 @@ import typer
 
 from hoodie_py.cli import options as cli_options
 from hoodie_py.cli.config import load_config
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import print_json, print_text, report_errors, show_spinner
 
 Database = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="Database in the catalog; default the table's own.")
@@ -42,7 +42,6 @@ def sync(
     with report_errors(debug):
         from hoodie_py import HoodieTable
         from hoodie_py.catalog import open_catalog
-        from hoodie_py.cli.console import print_json, print_text, show_spinner
 
         named = load_config().catalogs.get(catalog)
         if named is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from hoodie_py.cli.config import NamedCatalog, find_config_file, load_config
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import Column, build_table, make_stdout, print_json, print_note, report_errors
 from hoodie_py.cli.options import AsJson, CatalogUri, Debug, NamedCatalogs
 
 
@@ -22,7 +22,6 @@ def tables(
     Every command takes such a name as TABLE. A catalog that fails is reported, and makes the exit status 1.
     """
     with report_errors(debug):
-        from hoodie_py.cli.console import print_json, print_note
         from hoodie_py.errors import HoodieError
 
         config = load_config()
@@ -62,7 +61,6 @@ def _describe(name: str, path: str, instant: str | None = None, query_type: str 
 
 
 def _print(found: list[dict[str, Any]]) -> None:
-    from hoodie_py.cli.console import Column, build_table, make_stdout
 
     columns = [Column("name", style="bold"), Column("synced to"), Column("rows"), Column("path")]
     kinds = {"snapshot": "merged", "read_optimized": "base files"}

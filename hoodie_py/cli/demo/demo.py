@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.console import report_errors
+from hoodie_py.cli.console import make_stdout, print_note, report_errors
 from hoodie_py.cli.options import Debug, EndpointUrl, StorageOptions, parse_storage_options
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ def demo(
 ) -> None:
     """Create a small table, change it, and show how its rows merge."""
     with report_errors(debug):
-        from hoodie_py.cli.console import make_stdout
         from hoodie_py.cli.demo.views import Page
 
         page = Page(make_stdout(WIDTH))
@@ -131,7 +130,6 @@ def _read_in_spark(
     page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
 ) -> SparkSession | None:
     """Read the table with PySpark and return the session; None if PySpark cannot run."""
-    from hoodie_py.cli.console import print_note
     from hoodie_py.cli.demo import steps
     from hoodie_py.cli.demo.views import COLUMNS
     from hoodie_py.cli.java import find_missing_for_spark

@@ -257,7 +257,6 @@ def _read_parquet_schema(files: TableFiles, path: str) -> pa.Schema:
 
 
 def _read_log_schema(files: TableFiles, path: str) -> pa.Schema | None:
-    from hoodie_py.formats.avro.data_blocks import AvroSchema
     from hoodie_py.formats.log.framing import LogBlock, iterate_blocks
 
     # The first read takes most blocks whole. A longer first block is read again by the length in its frame.
