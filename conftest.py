@@ -130,7 +130,7 @@ def requests_made() -> Iterator[list[Request]]:
 @pytest.fixture(scope="session")
 def java() -> int:
     """Feature version of a Java that Spark 4 can use."""
-    from hoodie_py.cli.java import OLDEST_JAVA, find_java
+    from hoodie_py.cli.commands.doctor import OLDEST_JAVA, find_java
 
     found_java = find_java()
     if found_java is None or not found_java.is_new_enough:

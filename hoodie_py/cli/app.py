@@ -21,10 +21,9 @@ from hoodie_py.cli.commands.log import log
 from hoodie_py.cli.commands.read import read
 from hoodie_py.cli.commands.savepoint import restore, rollback, savepoint
 from hoodie_py.cli.commands.service import service
-from hoodie_py.cli.commands.show import show
+from hoodie_py.cli.commands.show import show, tables
 from hoodie_py.cli.commands.slices import slices
 from hoodie_py.cli.commands.sync import sync
-from hoodie_py.cli.commands.tables import tables
 from hoodie_py.cli.commands.timeline import timeline
 from hoodie_py.cli.commands.verify import verify
 from hoodie_py.cli.commands.write import delete_partition, write

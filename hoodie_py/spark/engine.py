@@ -22,13 +22,7 @@ from uuid import uuid4
 from pyspark.util import inheritable_thread_target
 
 from hoodie_py.reader.merge.registry import find_supplied_merger
-from hoodie_py.spark.attempts import (
-    OUTCOME,
-    count_tries,
-    make_numbers,
-    run_job,
-    unpack_outcome,
-)
+from hoodie_py.spark.attempts import OUTCOME, count_tries, make_numbers, run_job, unpack_outcome
 from hoodie_py.spark.distributed.changes import SparkChanges
 from hoodie_py.spark.distributed.jobs import FrameJobs
 from hoodie_py.spark.distributed.rows import FrameRows

@@ -23,15 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_storage import (
-    AlreadyExistsError,
-    ChangedError,
-    FileInfo,
-    NotFoundError,
-    PathError,
-    ShortReadError,
-    Store,
-)
+from hoodie_storage import AlreadyExistsError, ChangedError, FileInfo, NotFoundError, PathError, ShortReadError, Store
 
 BAD_PATHS = ["../x", "a/../x", "a/..", "/x", "a//b", "./a", "a\\b", "a\0b", "s3://other/x", "file:/etc/passwd", "a/"]
 

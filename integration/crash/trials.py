@@ -12,13 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hoodie_py import (
-    CommitStateUnknownError,
-    HoodieError,
-    HoodieTable,
-    InvalidQueryError,
-    UnsupportedFeatureError,
-)
+from hoodie_py import CommitStateUnknownError, HoodieError, HoodieTable, InvalidQueryError, UnsupportedFeatureError
 from integration.crash import checks
 from integration.crash.aftermath import problems, scratch
 from integration.crash.children import DIED, DONE, in_a_child

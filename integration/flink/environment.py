@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hoodie_py.cli.java import find_java
+from hoodie_py.cli.commands.doctor import find_java
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / ".flink"

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hoodie_py.cli.java import find_java
+from hoodie_py.cli.commands.doctor import find_java
 from integration.flink.environment import HERE, find_or_fetch
 
 _OPENED = ("lang", "lang.reflect", "net", "nio", "text", "time", "util", "util.concurrent", "util.concurrent.atomic")

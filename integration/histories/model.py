@@ -34,13 +34,7 @@ from integration.histories.operations import (
     Upsert,
 )
 from integration.histories.rules import EVENT_TIME, Row, Rules, Version, fold, rules_of
-from integration.histories.services import (
-    LEAST_BLOCKS,
-    Group,
-    Plans,
-    drop_extra_of_base,
-    drop_extra_of_log,
-)
+from integration.histories.services import LEAST_BLOCKS, Group, Plans, drop_extra_of_base, drop_extra_of_log
 
 Key = tuple[str, str]
 """Partition and id."""

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from hoodie_py.cli.java import find_java
+from hoodie_py.cli.commands.doctor import find_java
 
 HUDI = "1.2.0"
 ARTIFACT = "hudi-spark3.5-bundle_2.12"

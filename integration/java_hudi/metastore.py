@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hoodie_py.cli.java import find_java
+from hoodie_py.cli.commands.doctor import find_java
 from integration.java_hudi.environment import JavaHudi
 
 _SERVER = "org.apache.hadoop.hive.metastore.HiveMetaStore"

@@ -27,13 +27,7 @@ from hoodie_py.formats.timeline.archive import (
 )
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import parse_instant_file
-from hoodie_py.formats.timeline.plans import (
-    CleanMetadata,
-    CleanPlan,
-    CompactionPlan,
-    RollbackMetadata,
-    RollbackPlan,
-)
+from hoodie_py.formats.timeline.plans import CleanMetadata, CleanPlan, CompactionPlan, RollbackMetadata, RollbackPlan
 from hoodie_py.formats.timeline.replace_plan import RequestedReplace
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, SavepointMetadata
 from tests.corpus import corpus_names, load_case

@@ -27,16 +27,7 @@ from hoodie_py.options.read import MERGE_TYPE, MERGE_USE_POSITIONS, SPILL_PATH
 from hoodie_py.reader.log import log_reader as log_side
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.record_reader import MergeReader
-from tests.reader.slices import (
-    Version,
-    bases,
-    config_of,
-    logs,
-    ordered,
-    reader_of,
-    rows_of,
-    write_slice,
-)
+from tests.reader.slices import Version, bases, config_of, logs, ordered, reader_of, rows_of, write_slice
 from tests.reader.test_merge_paths import REVERSE, Ranked, Tangled
 from tests.watched_requests import Request, asks
 

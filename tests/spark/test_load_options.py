@@ -7,13 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from hoodie_py import HoodieWarning, InvalidQueryError
-from hoodie_py.spark.load_options import (
-    LoadOptions,
-    parse_columns,
-    pick_s3_settings,
-    read_s3_settings,
-    to_option_texts,
-)
+from hoodie_py.spark.load_options import LoadOptions, parse_columns, pick_s3_settings, read_s3_settings, to_option_texts
 
 SESSION = {"spark.hadoop.fs.s3a.access.key": "session-key"}
 

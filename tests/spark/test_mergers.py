@@ -15,13 +15,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED: pyspark is not installed")
 
 from hoodie_py import BufferedRecord, MergeError, RecordContext, RecordMerger
 from hoodie_py.formats.config.merge_config import MergeMode
-from hoodie_py.spark.mergers import (
-    choose_merger,
-    dump_mergers,
-    find_session_merger,
-    load_mergers,
-    remember_mergers,
-)
+from hoodie_py.spark.mergers import choose_merger, dump_mergers, find_session_merger, load_mergers, remember_mergers
 
 HELPER = 41
 

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    DryRun,
-)
+from hoodie_py.cli.options import DryRun
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    AsOf,
-    Merger,
-)
+from hoodie_py.cli.options import AsOf, Merger
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls, to_json, to_text
 

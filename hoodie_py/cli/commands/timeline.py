@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hoodie_py.cli.options import (
-    Plot,
-    check_plot,
-)
+from hoodie_py.cli.options import Plot, check_plot
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import format_size
 

@@ -10,10 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    Merger,
-    load_merger,
-)
+from hoodie_py.cli.options import Merger, load_merger
 from hoodie_py.cli.table_command import TableCommand, table_command
 from hoodie_py.cli.values import escape_controls
 

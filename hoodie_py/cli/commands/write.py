@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie_py.cli.options import (
-    Merger,
-    RowFormat,
-    find_format,
-    load_merger,
-    split_pairs,
-)
+from hoodie_py.cli.options import Merger, RowFormat, find_format, load_merger, split_pairs
 from hoodie_py.cli.table_command import TableCommand, table_command
 
 if TYPE_CHECKING:

@@ -130,9 +130,9 @@ def _read_in_spark(
     page: Page, stack: ExitStack, uri: str, options: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], debug: bool
 ) -> SparkSession | None:
     """Read the table with PySpark and return the session; None if PySpark cannot run."""
+    from hoodie_py.cli.commands.doctor import find_missing_for_spark
     from hoodie_py.cli.demo import steps
     from hoodie_py.cli.demo.views import COLUMNS
-    from hoodie_py.cli.java import find_missing_for_spark
 
     page.start_part("The same through PySpark")
     missing = find_missing_for_spark()

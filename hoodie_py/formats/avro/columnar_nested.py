@@ -21,14 +21,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import call, cast, make_bitmap
 from hoodie_py.formats.avro.arrow_types import find_wider_type, to_arrow_type
 from hoodie_py.formats.avro.binary import Data, Step, make_entry_step, make_skip_step
-from hoodie_py.formats.avro.columnar_cursor import (
-    Mask,
-    Misfit,
-    Places,
-    Source,
-    find_largest,
-    find_smallest,
-)
+from hoodie_py.formats.avro.columnar_cursor import Mask, Misfit, Places, Source, find_largest, find_smallest
 from hoodie_py.formats.avro.columnar_values import (
     BooleanReader,
     DecimalReader,

@@ -23,13 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hoodie_py.errors import (
-    CorruptFileError,
-    FileMissingError,
-    HoodieError,
-    InvalidTableError,
-    UnsupportedFeatureError,
-)
+from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import META_FIELDS_WITH_OPERATION, METADATA_BOOTSTRAP_INSTANT
 from hoodie_py.options.read import BOOTSTRAP_SOURCE, BOOTSTRAP_STORES, SPILL_PATH

@@ -1,6 +1,7 @@
-"""Scans as tables of SQL engines in this process: DuckDB, DataFusion, and Ibis on top of DuckDB.
+"""Scans as tables of engines in this process: DuckDB, DataFusion, and Ibis on top of DuckDB; and as Dask DataFrames.
 
-They read through ``ScanDataset``: each query reads the columns and the file slices that it needs.
+SQL engines read through ``ScanDataset``: each query reads the columns and the file slices that it needs. A Dask
+DataFrame has one partition for each file slice, and reads only the columns that are used.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hoodie_py.table.dataframes.source import RowSource, import_extra
+from hoodie_py.table.dataframes.task_reads import read_frame, to_frame
 
 if TYPE_CHECKING:
+    import dask.dataframe
     import datafusion
     import duckdb
     import ibis
@@ -44,3 +47,17 @@ def make_ibis_table(source: RowSource, name: str, connection: ibis.backends.duck
     target = module.duckdb.connect() if connection is None else connection
     register_in_duckdb(source, name, target.con)
     return target.table(name)
+
+
+def make_dask_frame(source: RowSource) -> dask.dataframe.DataFrame:
+    """Return a Dask DataFrame of a scan; nothing is read yet.
+
+    Raises:
+        UnsupportedFeatureError: Dask is not installed.
+    """
+    dd = import_extra("dask.dataframe")
+    empty, tasks = to_frame(source.schema.empty_table()), list(source.tasks())
+    if not tasks:
+        return dd.from_pandas(empty, npartitions=1)
+    frame = dd.from_map(read_frame, tasks, meta=empty, label="read-hudi")
+    return frame if source.limit is None else frame.head(source.limit, npartitions=-1, compute=False)

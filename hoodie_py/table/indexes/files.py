@@ -33,14 +33,7 @@ from hoodie_py.formats.names import parse_log_file_name
 from hoodie_py.table.indexes.file_lists import read_file_lists
 from hoodie_py.table.indexes.source import MetadataSource
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.table.view.partitions import (
-    FolderListings,
-    Judge,
-    Keep,
-    MayLead,
-    PartitionListing,
-    parse_partition,
-)
+from hoodie_py.table.view.partitions import FolderListings, Judge, Keep, MayLead, PartitionListing, parse_partition
 
 if TYPE_CHECKING:
     from hoodie_py.table.indexes.view import MetadataView

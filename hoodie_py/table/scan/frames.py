@@ -131,7 +131,7 @@ class ScanFrames:
             32.0
         """
         import_extra("dask")
-        from hoodie_py.table.dataframes.dask_frame import make_dask_frame
+        from hoodie_py.table.dataframes.sql_engines import make_dask_frame
 
         return make_dask_frame(self)
 

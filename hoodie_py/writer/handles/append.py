@@ -35,12 +35,7 @@ from hoodie_py.reader.record.delete_rules import DeleteRules
 from hoodie_py.reader.record.record import is_delete_code
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult, start_measuring
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.meta_columns import (
-    RowStamp,
-    add_empty_columns,
-    find_missing_columns,
-    make_file_batches,
-)
+from hoodie_py.writer.handles.meta_columns import RowStamp, add_empty_columns, find_missing_columns, make_file_batches
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.records import WriteRecords
 

@@ -28,12 +28,7 @@ from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
 from hoodie_py.writer.handles.markers import Marker
-from hoodie_py.writer.handles.meta_columns import (
-    RowStamp,
-    find_missing_columns,
-    make_file_batches,
-    set_meta_columns,
-)
+from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches, set_meta_columns
 from hoodie_py.writer.records import WriteRecords
 
 Incoming = Sequence[IncomingRows | IncomingDeletes]

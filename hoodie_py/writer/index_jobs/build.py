@@ -37,11 +37,7 @@ from hoodie_py.errors import (
 )
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.avro.data_blocks import AvroSchema
-from hoodie_py.formats.config.table_config import (
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
-    TableConfig,
-)
+from hoodie_py.formats.config.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
 from hoodie_py.formats.indexes import definitions as names
 from hoodie_py.formats.indexes.definitions import IndexDefinition
 from hoodie_py.formats.indexes.keys import make_group_id

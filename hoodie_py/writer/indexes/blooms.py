@@ -19,12 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie_py.arrow.arrays import from_texts, join_chunks, repeat_value
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.indexes.keys import (
-    BLOOM_FILTER_TYPE,
-    encode_file_names,
-    encode_partitions,
-    make_bloom_keys,
-)
+from hoodie_py.formats.indexes.keys import BLOOM_FILTER_TYPE, encode_file_names, encode_partitions, make_bloom_keys
 from hoodie_py.formats.indexes.record_schema import BLOOM_COLUMN
 from hoodie_py.formats.parquet.bloom import SIMPLE
 from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY

@@ -20,11 +20,7 @@ from hoodie_py.arrow.arrays import from_numpy
 from hoodie_py.arrow.fields import find_field_type, read_field_values
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.names import check_partition
-from hoodie_py.options.write import (
-    BULK_INSERT_SORT,
-    BULK_INSERT_SORT_COLUMNS,
-    INSERT_DUPLICATES,
-)
+from hoodie_py.options.write import BULK_INSERT_SORT, BULK_INSERT_SORT_COLUMNS, INSERT_DUPLICATES
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.index.key_lookup import KeyLookup

@@ -17,11 +17,7 @@ from hoodie_py.formats.timeline.instants import COMPACTION, INFLIGHT, REQUESTED,
 from hoodie_py.runtime.wording import Sentence, format_count
 from hoodie_py.table.bounded import read_bounded
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.indexes.undo import (
-    is_compacted_in_metadata,
-    is_recorded_in_metadata,
-    list_metadata_files,
-)
+from hoodie_py.writer.indexes.undo import is_compacted_in_metadata, is_recorded_in_metadata, list_metadata_files
 from hoodie_py.writer.lock.heartbeat import find_checkpoint, is_alive
 from hoodie_py.writer.rollback.attempt import list_announced_files, list_files_of_instant
 from hoodie_py.writer.rollback.finish import check_removable, find_problem, find_undone, join_files, list_paths

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.cli import java
+from hoodie_py.cli.commands import doctor
 from hoodie_py.cli.demo import steps as demo_steps
 from hoodie_py.cli.demo.merge_view import collect_key_merges
 from tests.corpus import ROOT
@@ -144,7 +144,7 @@ def test_spark_that_does_not_start_is_an_error(hoodie, monkeypatch: pytest.Monke
     def fail(debug: bool) -> None:
         raise RuntimeError("JAVA_GATEWAY_EXITED\nand more")
 
-    monkeypatch.setattr(java, "find_missing_for_spark", lambda: None)
+    monkeypatch.setattr(doctor, "find_missing_for_spark", lambda: None)
     monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(demo_spark, "_start_spark", fail)
     done = hoodie("demo", status=1)

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.formats.indexes.own_instants import (
-    creates_partition,
-    find_covered_time,
-    is_own,
-    iterate_creation_times,
-)
+from hoodie_py.formats.indexes.own_instants import creates_partition, find_covered_time, is_own, iterate_creation_times
 from hoodie_py.formats.timeline.instants import DELTA_COMMIT
 from tests.corpus import unpack
 from tests.table.indexes.skipping_tables import unpack as unpack_skipping

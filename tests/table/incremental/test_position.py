@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import InvalidQueryError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.table.incremental.position import (
-    Position,
-    identify_table,
-    is_position,
-    locate_position,
-    parse_position,
-)
+from hoodie_py.table.incremental.position import Position, identify_table, is_position, locate_position, parse_position
 from hoodie_py.table.timeline.loader import TableTimeline
 from tests.table.archives import archive
 from tests.table.tables import V6, make_table, open_view, properties_text

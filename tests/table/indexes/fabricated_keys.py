@@ -10,12 +10,7 @@ import pyarrow as pa
 from hoodie_py.formats.avro.data_blocks import AvroSchema
 from hoodie_py.formats.hfile.reader import HFile
 from hoodie_py.formats.indexes.definitions import RECORD_INDEX
-from hoodie_py.formats.indexes.keys import (
-    RECORD_INDEX_TYPE,
-    find_file_groups,
-    make_group_id,
-    make_locations,
-)
+from hoodie_py.formats.indexes.keys import RECORD_INDEX_TYPE, find_file_groups, make_group_id, make_locations
 from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.indexes.commit import encode_entries, make_hfile

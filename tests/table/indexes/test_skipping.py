@@ -21,15 +21,7 @@ from hoodie_py.table.indexes.skipping import skip_slices
 from hoodie_py.table.indexes.source import open_metadata_view
 from hoodie_py.table.scan.scan import Scan
 from hoodie_py.table.scan.slice_choice import SliceChoice, choose_slices
-from tests.table.indexes.skipping_tables import (
-    OFF,
-    ON,
-    SliceRows,
-    filters,
-    open_scan,
-    read_slices,
-    unpack,
-)
+from tests.table.indexes.skipping_tables import OFF, ON, SliceRows, filters, open_scan, read_slices, unpack
 
 EXAMPLES = 8
 

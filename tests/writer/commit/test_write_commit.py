@@ -28,18 +28,7 @@ from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from tests.writer.compaction_tables import QUICK, leftovers
 from tests.writer.slow_writes import COW, MOR, pending, slowly, start
-from tests.writer.written_tables import (
-    KINDS,
-    Kind,
-    contents,
-    data_files,
-    placed,
-    put,
-    records,
-    row,
-    schema_of,
-    session,
-)
+from tests.writer.written_tables import KINDS, Kind, contents, data_files, placed, put, records, row, schema_of, session
 
 
 def last(base: Path) -> tuple[Snapshot, CommitMetadata]:

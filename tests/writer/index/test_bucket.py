@@ -10,12 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hoodie_py.arrow.hashes import compute_java_hashes
-from hoodie_py.writer.index.bucket import (
-    compute_buckets,
-    make_bucket_file_id,
-    parse_bucket,
-    split_key,
-)
+from hoodie_py.writer.index.bucket import compute_buckets, make_bucket_file_id, parse_bucket, split_key
 from tests.corpus import ROOT
 
 JAVA = json.loads((ROOT / "tests" / "data" / "bucket_hashes.json").read_text())

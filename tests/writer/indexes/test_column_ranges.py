@@ -12,13 +12,7 @@ from hoodie_py.formats.indexes.keys import encode_file_names, encode_names, enco
 from hoodie_py.writer.indexes.column_ranges import list_deleted_keys
 from tests.corpus import corpus_names, unpack
 from tests.writer.compaction_tables import QUICK, writable
-from tests.writer.indexes.statistics_tables import (
-    TYPES,
-    check_columns,
-    check_partitions,
-    read_partition,
-    unpacked,
-)
+from tests.writer.indexes.statistics_tables import TYPES, check_columns, check_partitions, read_partition, unpacked
 
 INDEXED = ["mdt_all_mor_v6", "mdt_all_mor_v9", "mdt_all_cow_v9", "old15_metadata_mor"]
 

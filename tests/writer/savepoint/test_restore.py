@@ -9,13 +9,7 @@ from uuid import uuid4
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import (
-    CommitStateUnknownError,
-    ConflictError,
-    HoodieError,
-    InvalidQueryError,
-    InvalidTableError,
-)
+from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, InvalidQueryError, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.savepoints import RestoreMetadata, RestorePlan
 from hoodie_py.writer.savepoint.restore import RestoreResult

@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable
-from hoodie_py.errors import (
-    ConflictError,
-)
+from hoodie_py.errors import ConflictError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.names import make_marker_folder
 from hoodie_py.writer.services.compaction_report import CompactionResult, Progress

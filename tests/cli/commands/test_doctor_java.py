@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_py.cli.java import find_java, find_missing_for_spark
+from hoodie_py.cli.commands.doctor import find_java, find_missing_for_spark
 
 
 def fake_java(folder: Path, says: str, status: int = 0) -> str:
