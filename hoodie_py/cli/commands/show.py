@@ -1,5 +1,5 @@
-"""``hoodie show``: print a table's properties, the number and size of its files, and its columns. ``hoodie tables``: list
-the tables that have names in the configuration or in catalogs.
+"""``hoodie show``: print a table's properties, the number and size of its files, and its columns. ``hoodie tables``:
+list the tables that have names in the configuration or in catalogs.
 
 Whatever can be found out of a table is shown. Columns may be unknown, because no commit has them and the data files are
 gone, or unsupported; then the reason is printed in their place.
