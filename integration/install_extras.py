@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.extra_uses import USES
+from integration.saved import save_json
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -238,7 +239,7 @@ def main(given: Sequence[str] | None = None) -> int:
                 runs.append(try_extra(version, python, extra, wheel.resolve(), place))
                 print(runs[-1], *runs[-1].faults, sep="\n    ", flush=True)
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps([asdict(each) for each in runs], indent=1), encoding="utf-8")
+        save_json(arguments.json, [asdict(each) for each in runs])
     failed = [f"{each.python} {each.extra}" for each in runs if each.faults]
     print(f"{len(runs)} runs, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}")
     return int(bool(failed or missing))

@@ -30,6 +30,7 @@ from integration.crash.stores import Bucket, Folder, Place
 from integration.crash.tables import TABLES
 from integration.crash.trials import Bench, Broken, NotPossible, Trial
 from integration.crash.write_tables import RINGS, write_table
+from integration.saved import save_json
 
 Done = Mapping[tuple[str, str, str, str], AbstractSet[tuple[int, str]]]
 LOCKS_OF = {"local": ("machine",), "s3": ("object",)}
@@ -108,7 +109,7 @@ def main(arguments: list[str] | None = None, campaign: Campaign = SERVICES) -> i
     print(text)
     if asked.json is not None:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
-        asked.json.write_text(json.dumps(summary.as_dict(), indent=1))
+        save_json(asked.json, summary.as_dict())
     if broken := [worker.name for worker in workers if worker.exitcode]:
         print(f"NOT FINISHED: {', '.join(broken)} ended with an error (above)", file=sys.stderr)
     return 1 if summary.violations or broken else 0

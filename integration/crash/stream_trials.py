@@ -28,6 +28,7 @@ from typing import Any
 
 from integration.crash.stream_faults import DRIVER, ERROR, KILL, KILL_SOON, STEPS, Faults
 from integration.crash.stream_pipe import KINDS, Pipe, run_query, start_session
+from integration.saved import save_json
 
 STOP, FORGET = "stop", "forget the note"
 TRIALS_OF_A_PIPE = 8
@@ -157,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(json.dumps(summary, indent=1))
     if asked.json is not None:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
-        asked.json.write_text(json.dumps({**summary, "all": [asdict(trial) for trial in done]}, indent=1))
+        save_json(asked.json, {**summary, "all": [asdict(trial) for trial in done]})
     return 1 if summary["violations"] else 0
 
 

@@ -11,7 +11,6 @@ and in how many histories the answer would have been another one, had a compacti
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import traceback
 from pathlib import Path
 
 from integration.histories.machine import Findings, run
+from integration.saved import save_json
 
 STEPS_OF_A_HISTORY = 40
 HISTORIES_AT_ONCE = 10
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         number += 1
         print(f"{findings.counts.steps:,} steps, {time.monotonic() - began:.0f} s, {failures} failures", flush=True)
         if asked.json is not None:
-            asked.json.write_text(json.dumps(as_dict(findings, failures), indent=1))
+            save_json(asked.json, as_dict(findings, failures))
     print(text(findings, failures))
     return 1 if failures else 0
 

@@ -31,6 +31,7 @@ from integration.pairs.operations import OPERATIONS, traits_of
 from integration.pairs.tables import INDEXES, KINDS, VERSIONS, Kind, prepare
 from integration.pairs.trials import Bench, Trial, warm_up_all
 from integration.pairs.windows import WINDOWS
+from integration.saved import save_json
 
 _AT_ONCE, _SAVED_EVERY = 4, 25
 
@@ -227,7 +228,7 @@ class Summary:
         """Keep what there is so far."""
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self.as_dict(), indent=1))
+            save_json(self._path, self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers and all trials."""

@@ -10,13 +10,13 @@ more than 1.5 times the first.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import pickle
 import sys
 import tempfile
 from pathlib import Path
 
+from integration.saved import save_json
 from integration.year.java import go_on_with_java
 from integration.year.model import YearModel
 from integration.year.year import Kind, Span, run_year
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
         path = (asked.keep or Path(folder)) / "table"
         year = run_year(path, kind, asked.commits, model=model, checks=asked.checks, on_span=_print_span)
         if asked.json is not None:
-            asked.json.write_text(json.dumps(year.as_dict(), indent=1))
+            save_json(asked.json, year.as_dict())
         print(f"{kind}: {year.commits:,} commits and {year.reads:,} compared reads in {year.seconds:.0f} s")
         grown = {name: round(year.grown(name), 2) for name in BOUNDED}
         print("the last tenth beside the first:", ", ".join(f"{name} x{ratio}" for name, ratio in grown.items()))
