@@ -69,7 +69,7 @@ class Place(Protocol):
     def let_time_pass(self, seconds: float) -> None:
         """Make signs of life and locks as old as if so many seconds had gone by.
 
-        Signs are heartbeats and, for a run that has none, the file by which its instant is pending.
+        Signs are heartbeats and, for a rollback, which has none of its own, the file by which it is pending.
         """
         ...
 
@@ -129,8 +129,8 @@ class Folder:
 
 
 def _is_sign(name: str) -> bool:
-    pending = name.startswith(".hoodie/") and name.endswith((".requested", ".inflight"))
-    return pending or name.startswith(HEARTBEATS) or name == LOCK_FILE
+    rollback = name.startswith(".hoodie/") and name.endswith((".rollback.requested", ".rollback.inflight"))
+    return rollback or name.startswith(HEARTBEATS) or name == LOCK_FILE
 
 
 def _mark(path: Path) -> tuple[int, int, int]:

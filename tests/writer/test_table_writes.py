@@ -21,8 +21,8 @@ from hoodie_py import (
 )
 from hoodie_py.errors import StorageError
 from hoodie_py.files import TableFiles
-from hoodie_py.table import snapshot
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer import table_writes
 from hoodie_py.writer.pipeline.write import Write
 from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.services.compaction import Compaction
@@ -102,7 +102,7 @@ def test_a_commit_that_cannot_be_looked_at_is_a_warning(tmp_path: Path, monkeypa
 
     table = opened(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(snapshot, "open_snapshot", fail)
+        patch.setattr(table_writes, "open_snapshot", fail)
         with pytest.warns(HoodieWarning, match="The change is committed"):
             table.upsert([row(1, 2, "b")], options=QUICK)
     assert contents(tmp_path)["k1"] == (2, "b")
