@@ -31,10 +31,15 @@ _FOR_RARE_INSTANTS = {
     "hoodie_py.formats.timeline.archive",
     "hoodie_py.table.timeline.archive",
 }
+_FOR_STATISTICS = {
+    "hoodie_py.formats.indexes.bounds",
+    "hoodie_py.formats.indexes.ranges",
+    "hoodie_py.formats.indexes.measure",
+}
 _NEVER = (
     _FOR_OTHER_STORES | _FOR_WRITES | _HEAVY | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_RARE_INSTANTS | _FOR_OPENTELEMETRY
 )
-_LATER = _NEVER | _FOR_ROWS
+_LATER = _NEVER | _FOR_ROWS | _FOR_STATISTICS
 _OF_PYSPARK = {"asyncio", "ssl", "hashlib", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 
 

@@ -27,8 +27,6 @@ from typing import Any, Final
 from hoodie_py.errors import CorruptFileError, InvalidTableError, UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import AvroType, Record
 from hoodie_py.formats.config.table_config import INDEX_DEFINITIONS_PATH, TableConfig
-from hoodie_py.formats.indexes.bounds import DECIMAL_PRECISION, DECIMAL_SCALE, V1, ValueType, find_avro_kind
-from hoodie_py.formats.indexes.measure import find_field
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 from hoodie_py.formats.names import METADATA_FOLDER, check_inside
 
@@ -281,6 +279,9 @@ def can_have_statistics(node: AvroType, version: int) -> bool:
 
     Version 1 stores decimals with 15 decimal places and 30 digits in all.
     """
+    # Here, as every open of a table imports this module, and few need ranges.
+    from hoodie_py.formats.indexes.bounds import DECIMAL_PRECISION, DECIMAL_SCALE, V1, ValueType, find_avro_kind
+
     kind = find_avro_kind(node)
     if kind is None:
         return False
@@ -345,6 +346,8 @@ def _are_first(names: Sequence[str], schema: Record, version: int, most: int) ->
 
 
 def _is_known(schema: Record, name: str, version: int) -> bool:
+    from hoodie_py.formats.indexes.measure import find_field
+
     node = find_field(schema, name)
     return node is not None and can_have_statistics(node, version)
 
