@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.dml.changes import RowChanges
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.pipeline.assign import FileAssignment
@@ -29,6 +28,9 @@ from hoodie_py.writer.records import WriteOperation, WriteRecords
 from hoodie_py.writer.services.service_run import Runner
 from hoodie_py.writer.settings import WriteSettings
 from hoodie_py.writer.timeline.session import WriteSession
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.dml.changes import RowChanges
 
 
 @dataclass(frozen=True, slots=True)

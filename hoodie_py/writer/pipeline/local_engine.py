@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.scan.threads import count_threads, read_in_threads
 from hoodie_py.table.view.visibility import GroupKey
-from hoodie_py.writer.dml.changes import RowChanges, choose_batch_rows, compute_changes, make_changed_records
 from hoodie_py.writer.handles.create import ExtendTask, InsertTask
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.input.input_data import is_held, read_input, read_pieces
@@ -51,6 +50,9 @@ from hoodie_py.writer.pipeline.tasks import Job, Tasks, WriteTask, run_jobs
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.services.service_run import Threads
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.dml.changes import RowChanges
 
 _PIECE_BYTES = 16 << 20
 _KEY, _DELETE = "\0key", "\0delete"  # no column of a table has such a name
@@ -267,6 +269,9 @@ class _HeldChanges:
 
     def collect(self, changes: RowChanges, tasks: Sequence[ScanTask], threads: int) -> None:
         """Read slices, and keep the rows that change; errors as for ``Engine.find_changes``."""
+        # Here, as few writes need the modules of filters.
+        from hoodie_py.writer.dml.changes import choose_batch_rows, compute_changes
+
         waiting: dict[int, list[pa.RecordBatch]] = {}
 
         def handle(number: int) -> None:
@@ -302,6 +307,8 @@ class _HeldChanges:
         return work.run(self._read(work.task.group, work.ordering) if work.changes else None)
 
     def _read(self, key: GroupKey, ordering: tuple[pa.DataType, ...]) -> WriteRecords:
+        from hoodie_py.writer.dml.changes import make_changed_records
+
         table = pa.Table.from_batches(self._rows.read(key))
         rows = table.drop_columns([_KEY, _DELETE])
         return make_changed_records(key, rows, table.column(_KEY), table.column(_DELETE), ordering)
