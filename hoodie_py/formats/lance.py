@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
-from hoodie_py.formats.hfile.protobuf import read_fields, read_varint
+from hoodie_py.formats.hfile.protobuf import as_bytes, read_fields, read_numbers
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 Range = tuple[int, int]
@@ -182,7 +182,7 @@ def _read_descriptor(data: bytes) -> tuple[list[_Field], dict[bytes, bytes], int
             listed.append(_read_field(value))
         elif number == 5 and isinstance(value, bytes):
             entry = dict(read_fields(value))
-            metadata[_as_bytes(entry.get(1))] = _as_bytes(entry.get(2))
+            metadata[as_bytes(entry.get(1))] = as_bytes(entry.get(2))
     return _make_tree(listed), metadata, rows
 
 
@@ -209,7 +209,7 @@ def _read_field(data: bytes) -> _Field:
     for number, value in read_fields(data):
         if number == 2:
             try:
-                made.name = _as_bytes(value).decode()
+                made.name = as_bytes(value).decode()
             except UnicodeDecodeError:
                 raise CorruptFileError("A column's name in a Lance file is no text.") from None
         elif number == 3:
@@ -219,7 +219,7 @@ def _read_field(data: bytes) -> _Field:
         elif number in (9, 10) and isinstance(value, bytes):  # the name of an extension; an entry of the metadata
             made.is_blob |= _BLOB in value
             if number == 10:
-                made.is_packed |= _as_bytes(dict(read_fields(value)).get(1)) == _PACKED
+                made.is_packed |= as_bytes(dict(read_fields(value)).get(1)) == _PACKED
     return made
 
 
@@ -231,9 +231,9 @@ def _read_column(data: bytes, size: int) -> Iterator[Range]:
         if number == 2 and isinstance(value, bytes):
             yield from _read_column_page(value, size)
         elif number == 3:
-            offsets.extend(_read_numbers(value))
+            offsets.extend(read_numbers(value))
         elif number == 4:
-            sizes.extend(_read_numbers(value))
+            sizes.extend(read_numbers(value))
     yield from _pair(offsets, sizes, size)
 
 
@@ -242,9 +242,9 @@ def _read_column_page(data: bytes, size: int) -> Iterator[Range]:
     sizes: list[int] = []
     for number, value in read_fields(data):
         if number == 1:
-            offsets.extend(_read_numbers(value))
+            offsets.extend(read_numbers(value))
         elif number == 2:
-            sizes.extend(_read_numbers(value))
+            sizes.extend(read_numbers(value))
     yield from _pair(offsets, sizes, size)
 
 
@@ -256,21 +256,6 @@ def _pair(offsets: Sequence[int], lengths: Sequence[int], size: int) -> Iterator
             raise CorruptFileError("A page of a Lance file lies outside of the file.", offset=offset)
         if length:
             yield offset, offset + length
-
-
-def _read_numbers(value: int | bytes) -> Iterator[int]:
-    """Yield repeated numbers: a single one, or several packed ones."""
-    if isinstance(value, int):
-        yield value
-        return
-    at = 0
-    while at < len(value):
-        number, at = read_varint(value, at)
-        yield number
-
-
-def _as_bytes(value: int | bytes | None) -> bytes:
-    return value if isinstance(value, bytes) else b""
 
 
 def _as_signed(value: int | bytes) -> int:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, UnsupportedFeatureError
 from hoodie_py.formats.avro.schema import MAX_DECIMAL_PRECISION
-from hoodie_py.formats.hfile.protobuf import read_fields, read_varint
+from hoodie_py.formats.hfile.protobuf import as_bytes, read_fields, read_numbers, read_varint
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
 Range = tuple[int, int]
@@ -159,7 +159,7 @@ def _read_footer(data: bytes, end: int, codec: str, chunk: int) -> OrcLayout:
                 types.append(_read_type(value))
             elif number == 5:
                 entry = dict(read_fields(value))
-                metadata[_as_bytes(entry.get(1))] = _as_bytes(entry.get(2))
+                metadata[as_bytes(entry.get(1))] = as_bytes(entry.get(2))
     _check_rows(rows, stripes)
     _check_types(types)
     return OrcLayout(rows, tuple(stripes), tuple(types), metadata, codec, chunk)
@@ -206,9 +206,9 @@ def _read_type(data: bytes) -> OrcType:
         if number == 1:
             kind = _as_int(value)
         elif number == 2:
-            children.extend(_read_numbers(value))
+            children.extend(read_numbers(value))
         elif number == 3:
-            names.append(_as_bytes(value).decode("utf-8", "replace"))
+            names.append(as_bytes(value).decode("utf-8", "replace"))
         elif number == 5:
             precision = _as_int(value)
         elif number == 6:
@@ -299,19 +299,5 @@ def _read_lz4_length(data: bytes, at: int, count: int) -> tuple[int, int]:
     return count, at
 
 
-def _read_numbers(value: int | bytes) -> Iterator[int]:
-    if isinstance(value, int):
-        yield value
-        return
-    at = 0
-    while at < len(value):
-        number, at = read_varint(value, at)
-        yield number
-
-
 def _as_int(value: int | bytes | None) -> int:
     return value if isinstance(value, int) else 0
-
-
-def _as_bytes(value: int | bytes | None) -> bytes:
-    return value if isinstance(value, bytes) else b""

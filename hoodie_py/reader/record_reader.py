@@ -96,7 +96,7 @@ class IncomingReader(LogReader):
         return BufferedBatch.of_rows(self.context, self.store.add(rows), rows, self._find_operations(part, rows))
 
     def _get_delete_ordering(self, part: IncomingDeletes) -> OrderingColumn | Sequence[Any]:
-        if not self.context.ordering_fields:  # those of this write, which may differ from the table's
+        if not self.context.ordering_fields:  # of this write, which may differ from the table's
             return ()
         if len(part.ordering) or not len(part.keys):
             return part.ordering

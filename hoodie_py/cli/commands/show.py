@@ -172,7 +172,7 @@ def tables(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """List the tables that have names: those of the configuration file and those of its catalogs.
+    """List the named tables of the configuration file and of its catalogs.
 
     Every command takes such a name as TABLE. A catalog that fails is reported, and makes the exit status 1.
     """

@@ -151,7 +151,7 @@ class EnumReader(_VarintReader):
     def read(self, source: Source, places: Places, mask: Mask) -> pa.Array:
         raw = source.read_integers(places, mask)
         if int(np.bitwise_or.reduce(raw)) & 1 or find_largest(raw) >> 1 >= len(self._symbols):
-            raise CorruptFileError("An Avro enum value is none of the symbols.")
+            raise CorruptFileError("An Avro enum value is not one of the symbols.")
         source.budget.charge(len(raw) * self._cells)
         numbers = (raw >> raw.dtype.type(1)).astype(np.int32)
         return take(self._symbols, from_numpy(numbers, None if mask is None else ~mask))

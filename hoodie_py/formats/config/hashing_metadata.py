@@ -9,7 +9,7 @@
 
 Ranges lie on a ring: each begins after the previous bound, the first one after the last bound. A resize is a list of
 changes, one for each bound that it touches. Agrees with Hudi ``ConsistentBucketIdentifier`` and
-``ConsistentHashingNode``; the names in a plan are those of ``BaseConsistentHashingBucketClusteringPlanStrategy``.
+``ConsistentHashingNode``; ``BaseConsistentHashingBucketClusteringPlanStrategy`` names the fields of a plan.
 """
 
 from __future__ import annotations

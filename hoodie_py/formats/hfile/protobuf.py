@@ -1,4 +1,4 @@
-"""Fields of protobuf messages, as far as HFiles use them: numbers and bytes.
+"""Fields of protobuf messages, as far as HFiles, ORC and Lance files use them: numbers and bytes.
 
 A message consists of adjacent fields. A field is a varint of number * 8 + wire type, followed by a varint (wire type
 0), or by a varint length and that many bytes (wire type 2).
@@ -55,3 +55,19 @@ def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             at += value
         else:
             raise CorruptFileError("A protobuf field is cut short or of an unknown kind.", offset=at)
+
+
+def read_numbers(value: int | bytes) -> Iterator[int]:
+    """Yield the numbers of a repeated field: a single one, or several packed ones. Raises as ``read_varint``."""
+    if isinstance(value, int):
+        yield value
+        return
+    at = 0
+    while at < len(value):
+        number, at = read_varint(value, at)
+        yield number
+
+
+def as_bytes(value: int | bytes | None) -> bytes:
+    """Return the bytes of a field; none if it is missing or a number."""
+    return value if isinstance(value, bytes) else b""

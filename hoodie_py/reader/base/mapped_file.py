@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FileView:
-    """One open base file, unchanged; attributes and methods are those of ``OpenBaseFile``."""
+    """One open base file, unchanged, with the attributes and methods of ``OpenBaseFile``."""
 
     def __init__(self, inner: OpenBaseFile) -> None:
         self._inner = inner

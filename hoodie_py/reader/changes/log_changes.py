@@ -90,7 +90,7 @@ class LogStates:
         self._instants = instants
         wanted = [each.entries.keys for each in blocks if each.instant in instants]
         keys = pa.chunked_array(wanted or [pa.array([], pa.string())])
-        self.keys: pa.Array = join_chunks(keys.unique())  # those that the commits wrote
+        self.keys: pa.Array = join_chunks(keys.unique())  # that the commits wrote
         self._blocks = [self._number_keys(each) for each in blocks]
 
     def __iter__(self) -> Iterator[tuple[str, LogState | None, LogState]]:

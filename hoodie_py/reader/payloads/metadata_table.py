@@ -220,7 +220,7 @@ def _to_sortable(values: pa.Array, kind: int, member: str) -> pa.Array:
     """Convert values so that Arrow compares them as Java compares the originals."""
     type_ = values.type
     if pa.types.is_floating(type_):
-        # The bits compare like Java's Double.compare (-0.0 below 0.0, NaN last) once those of negative floats are
+        # The bits compare like Java's Double.compare (-0.0 below 0.0, NaN last) once the bits of negative floats are
         # flipped.
         bits = to_numbers(values.cast(pa.float64())).view(np.int64)
         return from_numpy(np.where(bits < 0, bits ^ np.int64(np.iinfo(np.int64).max), bits))

@@ -9,7 +9,7 @@
   commits. With ``max_commits``, and for changes, that is an error.
 * Before each step the table is loaded again. A step whose files were deleted meanwhile starts again, as long as none
   of its rows were handed out.
-* Log compactions are hidden, and a step ends with one at the latest (``hidden_commits`` says why).
+* Log compactions are hidden, and a step ends with one at the latest (``commit_range`` says why).
 * A commit that appears behind the position is an error: it comes from writers without a common lock, or with clocks
   that differ.
 """

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hoodie_py.errors import HoodieWarning, InvalidQueryError, UnsupportedFeatureError
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.options import read
+from hoodie_py.options import read as read_keys
 from hoodie_py.reader.file_slice import BlockRules, FileSlice, InstantRange
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions
 from hoodie_py.runtime.wording import format_count
@@ -66,9 +66,9 @@ def make_incremental_scan(
     zone = parse_zone(snapshot.timezone, snapshot.config.timezone)
     written = RangeSnapshot(snapshot, ranges.resolve_range(snapshot.timeline, start, end, texts, zone), texts)
     # Positions count the rows of the whole base file, but only rows of some commits are read.
-    settings = {**texts, read.MERGE_USE_POSITIONS: "false"}
+    settings = {**texts, read_keys.MERGE_USE_POSITIONS: "false"}
     made = make_query_scan(written, IncrementalQuery("incremental"), options=settings, **arguments)
-    filters = _parse_filters(read.RANGE_FILTERS.read(texts), written, arguments.get("sql"))
+    filters = _parse_filters(read_keys.RANGE_FILTERS.read(texts), written, arguments.get("sql"))
     return replace(made, predicate=join_filters(written.row_filter, *filters, made.predicate))
 
 
@@ -152,7 +152,7 @@ def check_range_readable(snapshot: Snapshot, options: Mapping[str, str]) -> None
         InvalidQueryError: the options, or the snapshot, ask for an instant of the past.
         UnsupportedFeatureError: the table has no meta columns.
     """
-    if read.AS_OF_INSTANT.find_text(options) or snapshot.is_time_travel:
+    if read_keys.AS_OF_INSTANT.find_text(options) or snapshot.is_time_travel:
         raise InvalidQueryError("A range of commits has no instant of the past.", hint="Give the range's end instead.")
     if not snapshot.config.populate_meta_fields:
         raise UnsupportedFeatureError(
@@ -169,7 +169,7 @@ class RangeSnapshot(Snapshot):
         self.commit_range = commit_range
         self._base = base
         self._options = options
-        glob = read.RANGE_PATH_GLOB.read(options)
+        glob = read_keys.RANGE_PATH_GLOB.read(options)
         self._glob = None if glob is None else touched_slices.compile_glob(f"*{glob}")
 
     @property
@@ -180,7 +180,7 @@ class RangeSnapshot(Snapshot):
     @cached_property
     def schema(self) -> TableSchema:
         """Columns of the table now or, if the options say so, at the end of the range."""
-        if self.instant is None or not read.USE_END_SCHEMA.read(self._options):
+        if self.instant is None or not read_keys.USE_END_SCHEMA.read(self._options):
             return self._base.schema
         return resolve_schema(self.timeline, self.instant)
 
@@ -242,7 +242,7 @@ class RangeSnapshot(Snapshot):
     @property
     def _falls_back(self) -> bool:
         """Whether slices of the table may be read instead of files that are gone."""
-        allowed = read.FALLBACK_TO_FULL_SCAN.read_given(self._options)
+        allowed = read_keys.FALLBACK_TO_FULL_SCAN.read_given(self._options)
         return not self.commit_range.by_request_time if allowed is None else allowed
 
     @property
@@ -281,7 +281,7 @@ class RangeSnapshot(Snapshot):
             text = (
                 f"{format_count(left_out, 'commit')} of the range {span} are archived. Up to table version 6 a range "
                 "begins with the active timeline, so rows of files that only these commits wrote are missing. "
-                f"{read.FALLBACK_TO_FULL_SCAN}=true reads the latest rows of all commits."
+                f"{read_keys.FALLBACK_TO_FULL_SCAN}=true reads the latest rows of all commits."
             )
             warnings.warn(HoodieWarning(text), stacklevel=2)
 
@@ -295,7 +295,7 @@ class RangeSnapshot(Snapshot):
         text = (
             f"Files or commits of the range {span} are cleaned or archived. {stand_in} read instead, where rows that "
             "were changed after the range may be missing. "
-            f"{read.FALLBACK_TO_FULL_SCAN}=false makes this an error."
+            f"{read_keys.FALLBACK_TO_FULL_SCAN}=false makes this an error."
         )
         warnings.warn(HoodieWarning(text), stacklevel=2)
         if as_java:
@@ -319,7 +319,7 @@ class RangeSnapshot(Snapshot):
         return InvalidQueryError(
             f"{len(paths)} files of the range {self.commit_range} are gone: they were cleaned.",
             hint=f"{ranges.describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
-            f"{read.FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
+            f"{read_keys.FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
             path=paths[0],
         )
 

@@ -89,7 +89,7 @@ def read_ranges(
 ) -> TrustedRanges:
     """Return what the statistics of one column prove; nulls prove nothing.
 
-    Besides the rules of ``trusted_ranges``, for statistics of version 1:
+    Besides the rules of ``read_trusted_ranges``, for statistics of version 1:
 
     * A long does not name the unit of a time, and a file may have another unit than the table. It counts as
       microseconds if it would be a time after the year 9999 as milliseconds.

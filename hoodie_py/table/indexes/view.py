@@ -1,7 +1,7 @@
 """MetadataView: looks up records of a table's metadata table (Hudi ``HoodieBackedTableMetadata``).
 
 The metadata table is a merge-on-read table of HFiles in ``.hoodie/metadata``. A view belongs to one loaded timeline of
-the table around it, which decides which log blocks count (``metadata_validity``).
+the table around it, which decides which log blocks count (``view/visibility.py``).
 
 * A look-up reads only the blocks of base files that may have the wanted keys. Log files are small, as about every
   tenth commit compacts them; they are read whole, once.

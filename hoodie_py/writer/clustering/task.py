@@ -6,7 +6,7 @@ attempt and removes the others.
 
 Rows come from ``FileGroupReader``, so that log files are merged with the table's merger. Meta columns stay as they are,
 except the file name, unless the plan says that the rows get new ones. Files end at the size that the plan asks for, or
-the plan names the file groups that rows go to by their keys (``bucket_files``).
+the plan names the file groups that rows go to by their keys (``BucketTargets``).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from hoodie_py.formats.avro.from_arrow import make_schema_text
 from hoodie_py.formats.avro.schema import AvroType, Enum, Fixed, Record, Union
 from hoodie_py.formats.names import META_FIELDS, OPERATION_FIELD
 from hoodie_py.formats.parquet.base_schema import make_stored_schema
-from hoodie_py.options import write
+from hoodie_py.options import write as write_keys
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.column_ids import TableColumns
 from hoodie_py.writer.input.evolution import Growth, check_protected, evolve_schema
@@ -73,10 +73,10 @@ def conform_input(
         schema = parse_output_schema(text, META_FIELDS if populated else (), () if populated else META_FIELDS)
     else:
         schema = _grow(known, columns, snapshot, options)
-    fill = write.NULL_FOR_MISSING.read(options) or write.RECONCILE_SCHEMA.read(options)
+    fill = write_keys.NULL_FOR_MISSING.read(options) or write_keys.RECONCILE_SCHEMA.read(options)
     target = select_data_columns(schema.arrow)
     _refuse_missing(target, columns, schema, fill_missing=fill)
-    exact = write.SCHEMA_CHANGES.read(options) != write.LOSSY
+    exact = write_keys.SCHEMA_CHANGES.read(options) != write_keys.LOSSY
     arrays = [_make_column(table, field, schema, fill_missing=fill, exact=exact) for field in target]
     found = pa.Table.from_arrays(arrays, schema=target)
     refuse_unstorable(found, schema)
@@ -85,11 +85,11 @@ def conform_input(
 
 def _grow(known: OutputSchema, columns: pa.Schema, snapshot: Snapshot, options: Mapping[str, str]) -> OutputSchema:
     """Return the table's schema, extended by the columns of rows."""
-    fill, reconcile = write.NULL_FOR_MISSING.read(options), write.RECONCILE_SCHEMA.read(options)
+    fill, reconcile = write_keys.NULL_FOR_MISSING.read(options), write_keys.RECONCILE_SCHEMA.read(options)
     growth = Growth(
         fill_missing=fill,
-        drop_missing=write.DROP_MISSING.read(options) and not fill and not reconcile,
-        order_of_rows=reconcile and not write.SCHEMA_ON_READ.read(options) and known.latest is None,
+        drop_missing=write_keys.DROP_MISSING.read(options) and not fill and not reconcile,
+        order_of_rows=reconcile and not write_keys.SCHEMA_ON_READ.read(options) and known.latest is None,
         keys=snapshot.config.record_key_fields,
     )
     text = evolve_schema(known.table, columns, growth)
@@ -131,7 +131,7 @@ def _refuse_missing(target: pa.Schema, columns: pa.Schema, schema: OutputSchema,
         names = ", ".join(field.name for field in missing[:20])
         raise InvalidQueryError(
             f"The rows lack columns of the table: {names}.",
-            hint=f"Add them, or set {write.NULL_FOR_MISSING} for null in their place.",
+            hint=f"Add them, or set {write_keys.NULL_FOR_MISSING} for null in their place.",
             column=missing[0].name,
         )
     for field in missing:

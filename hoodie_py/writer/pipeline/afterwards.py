@@ -1,6 +1,6 @@
 """What comes after a commit: the table services that are due, and the report to catalogs.
 
-The commit has landed by then, so a failure is a warning and no error of the write.
+The commit has landed by then, so a failure is a warning and no error of the write_keys.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hoodie_py.errors import HoodieError, HoodieWarning
 from hoodie_py.metastore.report import SyncResult
-from hoodie_py.options import write
+from hoodie_py.options import write as write_keys
 from hoodie_py.options.log_compaction import INLINE_LOG_COMPACTION
 from hoodie_py.options.sync import find_kinds
 from hoodie_py.writer.archival.archive import archive_inline
@@ -67,8 +67,8 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
     """
     session = target.session
     options = session.settings.options
-    inline, schedule = write.INLINE_COMPACT.read(options), write.INLINE_SCHEDULE.read(options)
-    if not write.TABLE_SERVICES.read(options):
+    inline, schedule = write_keys.INLINE_COMPACT.read(options), write_keys.INLINE_SCHEDULE.read(options)
+    if not write_keys.TABLE_SERVICES.read(options):
         return done
     try:
         if target.snapshot.config.is_merge_on_read and (inline or schedule):
@@ -83,9 +83,9 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
             folding = LogCompaction()
             folding.run(session, folding.schedule(session), runner=runner)
         done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
-        if write.AUTOMATIC_CLEAN.read(options):
+        if write_keys.AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=clean.clean(session, None))
-        if write.AUTOMATIC_ARCHIVE.read(options):
+        if write_keys.AUTOMATIC_ARCHIVE.read(options):
             done = replace(done, archive=archive_inline(session))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
