@@ -241,7 +241,7 @@ WRONG_VALUES = [
     (FIXED_DECIMAL, "00007b", "7fffff", "not valid"),
     (BYTES_DECIMAL, "027b", "00", "no bytes"),
     (BYTES_DECIMAL, "027b", "22" + "7f" * 17, "more digits"),
-    ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "00", "04", "none of the symbols"),
+    ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "00", "04", "not one of the symbols"),
     ({"type": "map", "values": "string"}, "02" + "0261" + "0261" + "00", "02" + "0261" + "02ff" + "00", "not valid"),
 ]
 
