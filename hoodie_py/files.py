@@ -48,6 +48,7 @@ watch_retries(tell_retry)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 _EXTRAS = {
     package: f"pip install 'hoodie_py[{extra}]'"
@@ -124,6 +125,10 @@ class TableFiles:
         """List several folders in parallel, and return the listings in the given order."""
         return _call_store(self._store.list_many, paths)
 
+    def list_tree(self, path: str) -> list[FileInfo]:
+        """Return all files below a folder, at any depth, by path; nothing for a missing folder."""
+        return _call_store(self._store.list_tree, path)
+
     def list(self, path: str) -> list[FileInfo]:
         """Return the files and folders directly in a folder, sorted by name."""
         return _call_store(self._store.list, path)
@@ -149,6 +154,15 @@ class TableFiles:
     def exists(self, path: str) -> bool:
         """Say whether a file or folder exists."""
         return _call_store(self._store.exists, path)
+
+    def has_file(self, path: str) -> bool:
+        """Say whether a file exists, by one request; a folder is none."""
+        return _call_store(self._store.has_file, path)
+
+    @property
+    def parallel(self) -> int:
+        """How many requests may run at once; 1 for local disks."""
+        return self._store.parallel
 
     def put(self, path: str, data: bytes) -> None:
         """Write a whole file, or replace it."""
@@ -199,6 +213,10 @@ class TableFiles:
     def delete(self, path: str) -> None:
         """Remove a file; a missing file is no error."""
         _call_store(self._store.delete, path)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove files; missing ones are no error. Where the store can, one request removes many."""
+        _call_store(self._store.delete_many, paths)
 
     def delete_with_checksum(self, path: str) -> None:
         """Remove a file and, on a local disk, the ``.crc`` file that Hadoop keeps beside it.
@@ -270,6 +288,28 @@ class TableFiles:
         return f"TableFiles({self.uri!r})"
 
 
+def ask_together(files: TableFiles, first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
+    """Return the answers of two requests that do not depend on each other; as ``ask_all``."""
+    calls: list[Callable[[], Any]] = [first, second]
+    one, other = ask_all(files, calls)
+    return one, other
+
+
+def ask_all(files: TableFiles, calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Make requests that do not depend on each other, and return their answers in the given order.
+
+    They run at once, unless the table lies on a local disk. Raises the error of the first call that fails, once all
+    have ended.
+    """
+    width = min(files.parallel, len(calls))
+    if width <= 1:
+        return [call() for call in calls]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(width, "hoodie-ask") as pool:
+        return [each.result() for each in [pool.submit(carry_span(call)) for call in calls]]
+
+
 def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:
     """List folders in parallel and return the listings in the given order; a missing folder is empty.
 
@@ -280,7 +320,7 @@ def list_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]
         return files.list_many(paths)
     except FileMissingError:
         # One missing folder fails the whole call; only then is each listed by itself.
-        return [files.list_or_empty(path) for path in paths]
+        return ask_all(files, [partial(files.list_or_empty, path) for path in paths])
 
 
 def list_named_folders(files: TableFiles, paths: Sequence[str]) -> list[list[FileInfo]]:

@@ -147,8 +147,7 @@ class HoodieTable(TableQueries, TableStates, TableServices):
             key_generator=key_generator,
             properties=given.to_property_texts(properties),
         )
-        create_table(files, new)
-        return cls(open_snapshot(files, timezone=timezone))
+        return cls(create_table(files, new).open(timezone))
 
     def refresh(self) -> HoodieTable:
         """Return the table in its current state.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from hoodie_py.errors import (
     InvalidTableError,
     UnsupportedFeatureError,
 )
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, ask_together
 from hoodie_py.formats.config.table_config import TableConfig
 from hoodie_py.formats.indexes.definitions import FILES_PARTITION
 from hoodie_py.options.read import METADATA_ENABLE
@@ -62,13 +62,25 @@ def open_snapshot(
         InvalidQueryError: ``as_of`` is not an instant, or the table can no longer show it.
     """
     files = uri if isinstance(uri, TableFiles) else TableFiles.open(uri, storage_options)
-    config = load_config(files)
-    timeline = TableTimeline.load(files, config, None if earlier is None else earlier.timeline)
+    known = None if earlier is None else earlier.timeline
+    if known is None or files.parallel == 1:
+        config = load_config(files)
+        timeline = TableTimeline.load(files, config, known)
+    else:
+        config, timeline = _load_together(files, known)
     if not timeline.instants:  # an upgrade or downgrade may have moved it since the properties were read
         now = load_config(files)
         if now.timeline_layout != config.timeline_layout:
             config, timeline = now, TableTimeline.load(files, now)
     return Snapshot(files, config, timeline, as_of=as_of, timezone=timezone)
+
+
+def _load_together(files: TableFiles, known: TableTimeline) -> tuple[TableConfig, TableTimeline]:
+    """Load properties and timeline at once. The timeline counts if the properties are still the known ones."""
+    config, timeline = ask_together(
+        files, partial(load_config, files), partial(TableTimeline.load, files, known.config, known)
+    )
+    return config, timeline if config == known.config else TableTimeline.load(files, config, known)
 
 
 class Snapshot:

@@ -34,12 +34,13 @@ from hoodie_py.formats.config.merge_config import DEFAULT_PAYLOAD, OVERWRITE_WIT
 from hoodie_py.formats.config.merge_creation import find_payload_class, make_creation_properties
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.config.whole_properties import seal_properties
+from hoodie_py.formats.config.whole_properties import parse_whole_table_config, seal_properties
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.options.check import check_table_properties
 from hoodie_py.options.write import OUTPUT_DATE_FORMAT, TIMESTAMP_TYPE
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.table.timeline.loader import load_timeline
+from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.loader import TableTimeline, load_timeline
 from hoodie_py.writer.keygen.generator import VIRTUAL_KEY_GENERATORS, infer_key_generator, make_virtual_keys_error
 from hoodie_py.writer.lock.lock import hold
 from hoodie_py.writer.lock.machine import MachineLock
@@ -329,6 +330,12 @@ class CreatedTable:
 
     files: TableFiles
     content: bytes = field(repr=False)
+
+    def open(self, timezone: str | None = None) -> Snapshot:
+        """Return the empty table, without asking the store for what was just written. Errors as ``open_snapshot``."""
+        config = parse_whole_table_config(self.content)
+        timeline = TableTimeline.of_new_table(self.files, config)
+        return Snapshot(self.files, config, timeline, timezone=timezone)
 
     @classmethod
     def load(cls, files: TableFiles) -> CreatedTable:

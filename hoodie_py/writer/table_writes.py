@@ -354,8 +354,14 @@ class TableWrites:
         *,
         allow_loss: bool = False,
     ) -> WriteResult:
-        result = self._make_writer(options, merger, lock, allow_loss=allow_loss).write(data, operation)
-        return self._refresh(result, changed=result.instant is not None)
+        writer = self._make_writer(options, merger, lock, allow_loss=allow_loss)
+        result = writer.write(data, operation)
+        if result.instant is None:
+            return result
+        # The write looks at the table after its commit. Table services after it change more.
+        services = result.scheduled, result.compaction, result.clustering, result.clean, result.archive
+        plain = all(each is None for each in services)
+        return self._refresh(result, seen=writer.session.looks.find_after(result.instant) if plain else None)
 
     def _make_writer(
         self,
@@ -385,13 +391,16 @@ class TableWrites:
         check_version(self._snapshot)
         return WriteSession.open(self._snapshot, options=options, strategy=strategy, lock=lock, merger=merger)
 
-    def _refresh(self, result: T, *, changed: bool = True) -> T:
-        """Load the table again, so that it shows the change. As the change is committed, a failure is a warning."""
+    def _refresh(self, result: T, *, changed: bool = True, seen: Snapshot | None = None) -> T:
+        """Load the table again, so that it shows the change. As the change is committed, a failure is a warning.
+
+        ``seen``: the table with the change, if the call has loaded it already.
+        """
         if not changed:
             return result
         try:
             known = self._snapshot
-            self._snapshot = open_snapshot(known.files, timezone=known.timezone, earlier=known)
+            self._snapshot = seen or open_snapshot(known.files, timezone=known.timezone, earlier=known)
         except HoodieError as error:
             text = f"The change is committed; the table could not be loaded again, so open it again: {error}"
             warnings.warn(HoodieWarning(text), stacklevel=4)

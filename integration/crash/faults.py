@@ -20,9 +20,9 @@ from hoodie_py import TableFiles
 from hoodie_storage import Store, local
 from hoodie_storage.retry import RetryPolicy
 
-READS = ("read", "read_ranges", "read_with_etag", "list", "list_names", "stat")
+READS = ("read", "read_ranges", "read_with_etag", "list", "list_names", "list_tree", "stat", "is_file")
 WRITES = ("put", "create", "create_from", "replace")
-REMOVALS = ("delete", "remove_folder")
+REMOVALS = ("delete", "delete_many", "remove_folder")
 
 KILL_BEFORE = "killed before"
 KILL_AFTER = "killed after"
@@ -167,8 +167,8 @@ def _verbs(backend: type, plan: Plan) -> dict[str, Any]:
     def wrapped(verb: str) -> Callable[..., Any]:
         inner = getattr(backend, verb)
 
-        def call(self: Any, key: str, *args: Any) -> Any:
-            return plan.call(verb, key, lambda: inner(self, key, *args))
+        def call(self: Any, key: Any, *args: Any) -> Any:  # the keys of ``delete_many`` stand for their first one
+            return plan.call(verb, key if isinstance(key, str) else key[0], lambda: inner(self, key, *args))
 
         return call
 

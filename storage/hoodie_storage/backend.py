@@ -43,6 +43,14 @@ class Backend(Protocol):
         """Return the facts about a file or folder, without a path. Raises FileNotFoundError if it does not exist."""
         ...
 
+    def is_file(self, key: str) -> bool:
+        """Say whether a file exists; a folder is none."""
+        ...
+
+    def list_tree(self, key: str) -> builtins.list[FileInfo]:
+        """Return all files below a folder, at any depth, by their paths in it; nothing for a missing folder."""
+        ...
+
     def put(self, key: str, data: bytes) -> None:
         """Write a file, or overwrite it."""
         ...
@@ -68,6 +76,10 @@ class Backend(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove a file. Raises FileNotFoundError if it does not exist."""
+        ...
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        """Remove files; missing ones are no error."""
         ...
 
     def remove_folder(self, key: str) -> None:

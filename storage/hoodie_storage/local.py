@@ -150,6 +150,24 @@ class LocalBackend:
                 if not entry.is_symlink() or _make_entry(entry) is not None
             ]
 
+    def is_file(self, key: str) -> bool:
+        path = self.resolve(key)
+        return os.path.exists(path) and not os.path.isdir(path)
+
+    def list_tree(self, key: str) -> builtins.list[FileInfo]:
+        found: builtins.list[FileInfo] = []
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            with suppress(FileNotFoundError):
+                for each in self.list(f"{key}/{folder}" if folder else key):
+                    path = f"{folder}/{each.path}" if folder else each.path
+                    if each.is_dir and not each.is_link:
+                        folders.append(path)
+                    elif not each.is_dir:
+                        found.append(FileInfo(path, each.size, False, each.modified, each.is_link))
+        return found
+
     def stat(self, key: str) -> FileInfo:
         found = os.stat(self.resolve(key))
         is_dir = stat.S_ISDIR(found.st_mode)
@@ -201,6 +219,11 @@ class LocalBackend:
     def delete(self, key: str) -> None:
         self.resolve(str(_make_path(key).parent))
         _make_path(key).unlink()
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with suppress(FileNotFoundError):
+                self.delete(key)
 
     def remove_folder(self, key: str) -> None:
         self.resolve(str(_make_path(key).parent))

@@ -8,6 +8,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from importlib import import_module
 from inspect import signature
@@ -24,6 +25,7 @@ from hoodie_storage.errors import ChangedError, UnsupportedStoreError
 from hoodie_storage.location import Location
 from hoodie_storage.options import list_spellings
 from hoodie_storage.ranges import Range
+from hoodie_storage.s3_requests import delete_s3_files, has_s3_file, list_s3_folder, list_s3_tree
 from hoodie_storage.verbs import FileInfo
 
 SECONDS = 120.0
@@ -31,7 +33,7 @@ SECONDS = 120.0
 
 _WHOLE_FILE = 1024 * 1024 * 1024
 _SMALL_FILE = 1024 * 1024
-_PARALLEL = 16
+_PARALLEL = 32
 _NO_SUCH_RANGE = 416
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 # Arguments of every file system that fsspec itself consumes.
@@ -158,6 +160,8 @@ class RemoteBackend:
         limit = self._make_time_limit(0)
         if isinstance(self._conditions, AzureConditions):
             found = fsspec.asyn.sync(self._system.loop, list_azure_folder, self._system, key, **limit)
+        elif self._protocol == "s3" and "/" in key:
+            found = fsspec.asyn.sync(self._system.loop, list_s3_folder, self._system, key, **limit)
         else:
             found = self._system.ls(key, detail=True, **limit)
         entries: dict[tuple[str, bool], FileInfo] = {}
@@ -179,6 +183,25 @@ class RemoteBackend:
 
     def stat(self, key: str) -> FileInfo:
         return _make_entry("", self._system.info(key, **self._make_time_limit(0)))
+
+    def is_file(self, key: str) -> bool:
+        limit = self._make_time_limit(0)
+        if self._protocol == "s3":
+            return bool(fsspec.asyn.sync(self._system.loop, has_s3_file, self._system, key, **limit))
+        try:
+            return str(self._system.info(key, **limit)["type"]) != "directory"
+        except FileNotFoundError:
+            return False
+
+    def list_tree(self, key: str) -> builtins.list[FileInfo]:
+        limit = self._make_time_limit(0)
+        if self._protocol == "s3":
+            found = fsspec.asyn.sync(self._system.loop, list_s3_tree, self._system, key, **limit)
+        else:
+            found = self._system.find(key, detail=True, **limit).values()
+        names = {str(info["name"]): info for info in found if info["type"] != "directory"}
+        inside = {name.removeprefix(f"{key}/"): info for name, info in names.items() if name.startswith(f"{key}/")}
+        return [_make_entry(name, info) for name, info in inside.items() if name and not name.endswith("/")]
 
     def put(self, key: str, data: bytes) -> None:
         self._system.pipe_file(key, data, **self._make_time_limit(len(data)))
@@ -246,6 +269,15 @@ class RemoteBackend:
 
     def delete(self, key: str) -> None:
         self._system.rm_file(key, **self._make_time_limit(0))
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        if self._protocol == "s3" and keys:
+            limit = self._make_time_limit(0)
+            fsspec.asyn.sync(self._system.loop, delete_s3_files, self._system, keys, **limit)
+            return
+        for key in keys:
+            with suppress(FileNotFoundError):
+                self.delete(key)
 
     def remove_folder(self, key: str) -> None:
         """Do nothing: such stores have no real folders."""

@@ -12,6 +12,7 @@ A store is a value: its URI and options. It can be pickled. It connects at the f
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -151,6 +152,12 @@ class Store:
     def list_names(self, path: str) -> frozenset[str]:
         return frozenset(self._ask("list", path, lambda backend, key: backend.list_names(key)))
 
+    def list_tree(self, path: str) -> builtins.list[FileInfo]:
+        entries = self._ask("list", path, lambda backend, key: backend.list_tree(key))
+        folder = f"{path}/" if path else ""
+        found = [FileInfo(folder + each.path, each.size, each.is_dir, each.modified, each.is_link) for each in entries]
+        return sorted(found, key=attrgetter("path"))
+
     def stat(self, path: str) -> FileInfo:
         found = self._ask("stat", path, lambda backend, key: backend.stat(key))
         return FileInfo(path, found.size, found.is_dir, found.modified, found.is_link)
@@ -161,6 +168,14 @@ class Store:
         except NotFoundError:
             return False
         return True
+
+    def has_file(self, path: str) -> bool:
+        return self._ask("stat", path, lambda backend, key: backend.is_file(key))
+
+    @property
+    def parallel(self) -> int:
+        """How many requests may run at once; 1 for local disks, which answer before a thread has started."""
+        return 1 if self._location.protocol == "file" else self._open_backend()[0].parallel
 
     def put(self, path: str, data: bytes) -> None:
         self._ask("write", path, lambda backend, key: backend.put(key, data), again=classify.is_refusal)
@@ -235,6 +250,13 @@ class Store:
             self._ask("delete", path, lambda backend, key: backend.delete(key), again=classify.is_refusal)
         except NotFoundError:
             return
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        if not paths:
+            return
+        backend, _ = self._open_backend()
+        keys = [self._open_backend(check_path(path))[1] for path in paths]
+        self._ask("delete", "", lambda _, __: backend.delete_many(keys), again=classify.is_refusal)
 
     def remove_folder(self, path: str) -> None:
         try:

@@ -6,6 +6,7 @@ StorageFault or a subclass. For a path that leads out of the store it raises Pat
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -78,6 +79,13 @@ class List(Protocol):
         """
         ...
 
+    def list_tree(self, path: str) -> builtins.list[FileInfo]:
+        """Return all files below a folder, at any depth, by path; nothing for a missing folder.
+
+        Links to folders are not followed. Object stores answer with one request for a thousand names.
+        """
+        ...
+
 
 class Stat(Protocol):
     """Facts about one path."""
@@ -88,6 +96,10 @@ class Stat(Protocol):
 
     def exists(self, path: str) -> bool:
         """Say whether a file or folder exists."""
+        ...
+
+    def has_file(self, path: str) -> bool:
+        """Say whether a file exists, by one request; a folder is none."""
         ...
 
 
@@ -157,6 +169,10 @@ class Delete(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove a file; a missing file is no error."""
+        ...
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Remove files; missing ones are no error. Where the store can, one request removes many."""
         ...
 
     def remove_folder(self, path: str) -> None:

@@ -62,6 +62,12 @@ def list_timeline(files: TableFiles, config: TableConfig, earlier: TimelineListi
     return _extend(files, config, names, earlier)
 
 
+def make_empty_listing(config: TableConfig) -> TimelineListing:
+    """Return the listing of a timeline without any file."""
+    folder, layout = config.find_timeline_folder(), config.timeline_layout
+    return TimelineListing(folder, layout, frozenset(), {}, Timeline([], layout))
+
+
 def _build(files: TableFiles, config: TableConfig, names: frozenset[str]) -> TimelineListing:
     instants = _parse(config, names)
     lone = _find_lone_writes(instants, config)

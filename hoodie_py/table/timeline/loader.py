@@ -37,7 +37,7 @@ from hoodie_py.formats.timeline.instants import Instant, locate_instant, locate_
 from hoodie_py.formats.timeline.timeline import Timeline
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.timeline.listing import TimelineListing, list_timeline
+from hoodie_py.table.timeline.listing import TimelineListing, list_timeline, make_empty_listing
 
 if TYPE_CHECKING:
     from hoodie_py.formats.timeline.plans import CompactionPlan
@@ -198,6 +198,12 @@ class TableTimeline(Timeline):
         _share_findings(earlier, earlier.listing.timeline)  # for the timeline that the second listing extends
         listing = list_timeline(files, config, earlier.listing)
         return cls(listing.timeline, files, config, listing, earlier.known)
+
+    @classmethod
+    def of_new_table(cls, files: TableFiles, config: TableConfig) -> TableTimeline:
+        """Return the empty timeline of a table that was just created."""
+        listing = make_empty_listing(config)
+        return cls(listing.timeline, files, config, listing)
 
     @property
     def names(self) -> frozenset[str]:

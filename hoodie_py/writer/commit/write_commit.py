@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, HoodieError, HoodieWarning
-from hoodie_py.files import list_folders
+from hoodie_py.files import ask_all, ask_together, list_folders
 from hoodie_py.formats.names import CDC_SUFFIX
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
@@ -34,6 +35,7 @@ from hoodie_py.writer.timeline.schema_commits import remove_schema_history, save
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
 from hoodie_py.writer.timeline.timeline_writer import TimelineWriter
 from hoodie_py.writer.transaction.commit_protocol import (
+    FoundFiles,
     begin_instant,
     collect_sizes,
     collect_stats,
@@ -43,7 +45,7 @@ from hoodie_py.writer.transaction.commit_protocol import (
     turn_missing_into_conflict,
 )
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import Leftovers, forget_finished, guard_run
 
 
 @dataclass(slots=True)
@@ -76,11 +78,11 @@ class OpenCommit:
             CommitStateUnknownError: the store did not say whether the commit landed.
             StorageError: the store refused.
         """
-        self.alive.ensure_alive()
         done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
         self.completion_time = done.completion_time or ""
         self.alive.stays = False  # only now: a pending instant without its heartbeat file counts as dead
-        remove_leftovers(self.facts.files, self.instant, results, "The write is committed")
+        leave = partial(remove_leftovers, self.facts.files, self.instant, results, "The write is committed")
+        ask_together(self.facts.files, leave, self.alive.end)
         return self.completion_time
 
 
@@ -108,9 +110,9 @@ def _begin(session: WriteSession, intent: Intent, stack: ExitStack) -> OpenCommi
         with turn_missing_into_conflict(session, intent.snapshot):
             files = choose_codec(files, intent.snapshot)
     with session.hold_lock() as holding:
-        now = session.look()
+        now, left = ask_together(session.files, session.look, partial(Leftovers.list, session.files))
         check_before_begin(session, intent, now)
-        forget_finished(session, now)
+        forget_finished(session, now, left)
         instant = session.clock.take(find_newest_time(now.timeline))
         # The heartbeat comes before the requested file: other writers judge the pending instant by it.
         alive = stack.enter_context(guard_run(session, instant, lock_held=True))
@@ -201,9 +203,18 @@ class _WriteCompletion:
         check_before_commit(begun.session, begun.intent, now, begun.instant)
         return found
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+    def list_files(self) -> FoundFiles:
+        """List the partitions of the results, and the markers."""
+        files = self.begun.facts.files
+        partitions = sorted({result.stat.partition_path for result in self.results})
+        listings, markers = ask_together(
+            files, partial(list_folders, files, partitions), Markers(files, self.begun.instant).list_files
+        )
+        return FoundFiles(dict(zip(partitions, listings, strict=True)), markers)
+
+    def settle_files(self, now: Snapshot, found: FoundFiles | None, ensure_own: Callable[[], None]) -> None:
         """Check the files of the results, and remove files of other attempts."""
-        _settle_files(self.begun, self.results)
+        _settle_files(self.begun, self.results, found or self.list_files())
         schema, session = self.begun.intent.schema, self.begun.session
         if schema.has_ids:
             time = session.clock.take(find_newest_time(now.timeline))
@@ -229,24 +240,25 @@ class _WriteCompletion:
         check_conflicts(self.begun.intent.claims, before, after, own=self.begun.instant)
 
 
-def _settle_files(begun: OpenCommit, results: Sequence[TaskResult]) -> None:
-    """Check that the files of the results are complete, and remove files of other attempts."""
-    partitions = sorted({result.stat.partition_path for result in results})
-    listed: dict[str, int] = {}
-    for partition, listing in zip(partitions, list_folders(begun.facts.files, partitions), strict=True):
-        listed |= {info.path: info.size for info in listing if not info.is_dir}
-        if not any(info.name in PARTITION_METAFILES for info in listing):  # a rollback may have removed the metafile
-            begun.facts.ensure_partition(partition)
+def _settle_files(begun: OpenCommit, results: Sequence[TaskResult], found: FoundFiles) -> None:
+    """Check that the files of the results are complete, make their folders partitions, and remove files of other
+    attempts.
+    """
+    listed = {info.path: info.size for listing in found.listings.values() for info in listing if not info.is_dir}
+    new = [path for path, some in found.listings.items() if not PARTITION_METAFILES & {each.name for each in some}]
+    ask_all(begun.facts.files, [partial(begun.facts.make_partition, path) for path in new])
     # By now another writer may have removed a file, or a late attempt may have written it again.
     for path, size in (file for result in results for file in result.sizes.items()):
         if listed.get(path) != size:
             raise ConflictError("A file of this write was removed or changed.", path=path, instant=begun.instant)
-    _remove_others(begun, results, listed)
+    _remove_others(begun, results, listed, found.markers)
 
 
-def _remove_others(begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int]) -> None:
+def _remove_others(
+    begun: OpenCommit, results: Sequence[TaskResult], listed: Mapping[str, int], markers: Sequence[str]
+) -> None:
     written = {path for result in results for path in result.sizes}
-    announced = {marker.path for marker in Markers(begun.facts.files, begun.instant).list_announced()}
+    announced = {each.path for each in Markers(begun.facts.files, begun.instant).parse_announced(markers)}
     by_log_name = begun.facts.config.has_logs_named_by_commit
     names = {path: path.rpartition("/")[2] for path in listed}
     # Up to version 6 log files are named after their slice's base instant, so a name does not show which write made it.

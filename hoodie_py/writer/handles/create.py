@@ -49,7 +49,6 @@ class InsertTask:
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, name)
         rows = 0
         try:
-            self.facts.ensure_partition(self.partition_path)
             with DataFile(self.facts, marker) as file:
                 writer = self.facts.open_base_writer(file.sink)
                 for part in parts:

@@ -6,8 +6,8 @@ attempt's file and removes the others'.
 An attempt that outlives its commit must leave no file, because nothing would remove it. The rule has two parts:
 
 * The file appears only while its marker exists. Undoing a write deletes the files that markers name.
-* A marker stays only if the instant is still inflight after the marker was written. Undoing a write looks for markers
-  once more after it has deleted the inflight file, and never later.
+* The file is put into the table only if the instant is still inflight after the marker was written, else the marker
+  goes. Undoing a write looks for markers once more after it has deleted the inflight file, and never later.
 
 A new file is written to memory, or to a local scratch file once it is large. The table gets it whole and by
 create-if-absent: no file is overwritten, and no part of a file appears. The ranges of columns, for the table's column
@@ -26,7 +26,7 @@ from typing import IO, Any, Self, cast
 import pyarrow as pa
 
 from hoodie_py.errors import ConflictError
-from hoodie_py.files import TableFiles
+from hoodie_py.files import TableFiles, ask_together
 from hoodie_py.formats.avro.schema import parse_record
 from hoodie_py.formats.config.properties import format_properties
 from hoodie_py.formats.config.table_config import TableConfig
@@ -75,10 +75,12 @@ class CommitFacts:
         """Make a write token for an attempt at task number ``index``."""
         return f"{index}-{self.run_id}-{secrets.randbits(_TOKEN_BITS)}"
 
-    def ensure_partition(self, partition_path: str) -> None:
-        """Turn a folder into a partition, in the format that the table asks for; errors as ``ensure_partition``."""
+    def make_partition(self, partition_path: str) -> None:
+        """Turn a folder without a metafile into a partition, in the format that the table asks for; errors as
+        ``make_partition``.
+        """
         in_base_format = self.config.partition_metafile_base_format
-        ensure_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
+        make_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
     def open_base_writer(self, sink: IO[bytes]) -> _MeasuringWriter:
         """Open a writer of one of the commit's base files."""
@@ -172,29 +174,35 @@ class DataFile:
             CommitStateUnknownError: the store did not say whether the file was written.
             StorageError: the store refused.
         """
-        if not self._markers.is_announced(self._marker):  # without its marker nothing would remove the file
+        files = self._facts.files
+        # A rollback deletes the inflight file, then looks for markers a last time. Without its marker nothing would
+        # remove the file.
+        if not all(ask_together(files, self._is_announced, self._has_inflight_file)):
+            self._markers.remove(self._marker)
             raise self._make_outlived_error()
         size = self._output.publish()
         # Again after the file: a rollback that listed the markers before it would otherwise miss the file.
-        if not self._markers.is_announced(self._marker) or not self._is_under_way():
-            self._facts.files.delete_with_checksum(self._marker.path)
+        if not all(ask_together(files, self._is_announced, self._is_under_way)):
+            files.delete_with_checksum(self._marker.path)
             self._markers.remove(self._marker)
             raise self._make_outlived_error()
         return size
 
     def __enter__(self) -> Self:
         self._markers.announce(self._marker)
-        # After the marker: a rollback deletes the inflight file, then looks for markers a last time.
-        inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
-        if not self._facts.files.exists(inflight):
-            self._markers.remove(self._marker)
-            raise self._make_outlived_error()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._output.close()
+
+    def _is_announced(self) -> bool:
+        return self._markers.is_announced(self._marker)
+
+    def _has_inflight_file(self) -> bool:
+        inflight = TimelineWriter(self._facts.files, self._facts.config).locate(self._facts.inflight)
+        return self._facts.files.has_file(inflight)
 
     def _is_under_way(self) -> bool:
         """Whether the commit is still inflight: neither completed nor rolled back."""
@@ -279,10 +287,14 @@ def ensure_partition(files: TableFiles, partition_path: str, instant: str, *, in
         CommitStateUnknownError: the store did not say whether the file was written.
         StorageError: the store refused.
     """
-    name = f"{PARTITION_METAFILE}.parquet" if in_base_format else PARTITION_METAFILE
-    path = f"{partition_path}/{name}" if partition_path else name
-    if files.exists(path):
-        return
+    path = _locate_metafile(partition_path, in_base_format=in_base_format)
+    if not files.has_file(path):
+        make_partition(files, partition_path, instant, in_base_format=in_base_format)
+
+
+def make_partition(files: TableFiles, partition_path: str, instant: str, *, in_base_format: bool = False) -> None:
+    """Write the metafile of a partition that has none; arguments and errors as for ``ensure_partition``."""
+    path = _locate_metafile(partition_path, in_base_format=in_base_format)
     depth = partition_path.count("/") + 1 if partition_path else 0
     facts = {"commitTime": instant, "partitionDepth": str(depth)}
     content = make_facts_file(facts) if in_base_format else format_properties(facts, comment="partition metadata")
@@ -290,6 +302,11 @@ def ensure_partition(files: TableFiles, partition_path: str, instant: str, *, in
         files.put_if_absent(path, content, unique=True)
     except ConflictError:
         return  # another task wrote it first; every task's file will do
+
+
+def _locate_metafile(partition_path: str, *, in_base_format: bool) -> str:
+    name = f"{PARTITION_METAFILE}.parquet" if in_base_format else PARTITION_METAFILE
+    return f"{partition_path}/{name}" if partition_path else name
 
 
 def start_measuring(indexed: IndexedColumns | None, avro_schema: str) -> RecordRanges | None:

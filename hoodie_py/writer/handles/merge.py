@@ -68,8 +68,6 @@ class RewriteTask:
         stamp = RowStamp(self.facts.instant, self.index, partition, name)
         incoming = list(self._make_incoming(records, stamp))
         try:
-            if base is None:
-                self.facts.ensure_partition(partition)
             with (
                 ChangeFile(self.facts, None if base is None else marker) as changes,
                 _MergedRowReader(self, incoming, stamp, changes) as reader,

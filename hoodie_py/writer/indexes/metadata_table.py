@@ -146,8 +146,13 @@ class MetadataTable:
         found = replace(commit, snapshot=commit.snapshot.take_over(self._snapshot), kept=kept)
         return prepare_indexes(found, changed)
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the table has indexes, so that commits write to the metadata table."""
+        return bool(list_kept_partitions(self._snapshot))
+
     def commit(self, commit: MetadataCommit, check: Callable[[], object] | None = None) -> None:
-        """Write an instant's change to the metadata table. The instant must complete right after.
+        """Write an instant's change to the metadata table, if it ``is_kept``. The instant must complete right after.
 
         ``check`` is called before the completed file; it raises if the run has lost the lock or its heartbeat. Files
         written by then stay, and are removed when the instant is undone.
@@ -157,7 +162,7 @@ class MetadataTable:
             CommitStateUnknownError: the store did not say whether a file was written.
             StorageError: the store refused.
         """
-        if not list_kept_partitions(self._snapshot):
+        if not self.is_kept:
             return
         if self._mode == "disable":
             # Properties first: a reader must not look for a metadata table that is being removed.

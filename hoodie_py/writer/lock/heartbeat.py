@@ -32,8 +32,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hoodie_py.errors import ConflictError, FileMissingError, HoodieError, HoodieWarning, StorageError
-from hoodie_py.files import TableFiles
+from hoodie_py.errors import (
+    CommitStateUnknownError,
+    ConflictError,
+    FileMissingError,
+    HoodieError,
+    HoodieWarning,
+    StorageError,
+)
+from hoodie_py.files import FileInfo, TableFiles
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -142,12 +149,13 @@ class Heartbeat:
         self.ensure_alive()
 
     def __enter__(self) -> Self:
-        self.was_there = self._files.exists(self._path)
-        if self.was_there and is_alive(self._files, self._instant, tolerance=self.tolerance, now=self._now):
-            raise ConflictError(
-                "A writer keeps the instant alive: it is at work on this instant.", instant=self._instant
-            )
-        self._beat()
+        self.was_there = not self._create()
+        if self.was_there:
+            if is_alive(self._files, self._instant, tolerance=self.tolerance, now=self._now):
+                raise ConflictError(
+                    "A writer keeps the instant alive: it is at work on this instant.", instant=self._instant
+                )
+            self._beat()
         _AT_WORK.add(self._content)
         self._thread = threading.Thread(target=self._keep_beating, name="hoodie-heartbeat", daemon=True)
         self._thread.start()
@@ -156,6 +164,12 @@ class Heartbeat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Stop beating, and remove the file or leave it as the attributes ask; done once."""
+        if self._over.is_set():
+            return
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -186,6 +200,18 @@ class Heartbeat:
                     self._beat()
             except StorageError:
                 continue  # a missed beat; `ensure_alive` reports too many of them
+
+    def _create(self) -> bool:
+        """Write the first beat if there is no file, and return whether there was none."""
+        began = self._now()
+        try:
+            self._files.put_if_absent(self._path, self._content, unique=True)
+        except ConflictError:
+            return False
+        except CommitStateUnknownError as error:  # of a heartbeat: nothing of the operation has begun
+            raise StorageError(error.message, hint=error.hint, **error.where) from error
+        self._last = began
+        return True
 
     def _beat(self) -> None:
         began = self._now()  # before the write, so that `_last` is no later than the file's own time
@@ -268,15 +294,13 @@ def is_alive(
     return now() - _read_write_time(files, path, now) <= limit
 
 
-def remove_finished(files: TableFiles, timeline: Timeline, options: Mapping[str, str] | None = None) -> None:
+def remove_finished(
+    files: TableFiles, timeline: Timeline, found: Iterable[FileInfo], options: Mapping[str, str] | None = None
+) -> None:
     """Remove heartbeat files of completed instants, and old files of instants that are not on the timeline.
 
-    The caller holds the table's lock.
+    ``found``: what lies in ``HEARTBEAT_FOLDER``. The caller holds the table's lock.
     """
-    try:
-        found = files.list(HEARTBEAT_FOLDER)
-    except FileMissingError:
-        return
     for info in found:
         instant = timeline.find(info.name)
         if info.is_dir or not info.name.isdigit() or (instant is not None and not instant.is_completed):

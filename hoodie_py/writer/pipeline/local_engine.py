@@ -229,7 +229,10 @@ class _SpilledRows:
     def write(self, tasks: Tasks, assignments: Sequence[FileAssignment]) -> Sequence[TaskResult]:
         """Write the files; errors as for ``Placed.write``."""
         made = zip(assignments, tasks.iterate_tasks(assignments), strict=True)
-        return self._engine.run_jobs([Job(partial(self._write_file, task, each), len(each)) for each, task in made])
+        parallel = tasks.facts.files.parallel
+        return self._engine.run_jobs(
+            [Job(partial(self._write_file, task, each), len(each), parallel) for each, task in made]
+        )
 
     def _write_file(self, task: WriteTask, assignment: FileAssignment) -> TaskResult:
         assert isinstance(task, InsertTask | ExtendTask)  # no merger decides about new rows here
@@ -301,7 +304,9 @@ class _HeldChanges:
 
     def write(self, work: Sequence[Work]) -> Sequence[TaskResult]:
         """As ``Changes.write``."""
-        return self._engine.run_jobs([Job(partial(self._run, each), each.rows) for each in work])
+        return self._engine.run_jobs(
+            [Job(partial(self._run, each), each.rows, each.task.facts.files.parallel) for each in work]
+        )
 
     def _run(self, work: Work) -> TaskResult:
         return work.run(self._read(work.task.group, work.ordering) if work.changes else None)

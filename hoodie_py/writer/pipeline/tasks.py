@@ -35,6 +35,8 @@ from hoodie_py.writer.settings import WriteSettings
 
 WriteTask = InsertTask | ExtendTask | RewriteTask | AppendTask
 
+_MOST_ROWS = 1 << 20  # that all jobs hold if more run than there are cores: this bounds their memory
+
 
 @dataclass(frozen=True)
 class Tasks:
@@ -56,7 +58,7 @@ class Tasks:
             old = 0 if base is None else base.whole_size
             # A rewrite also copies the old rows: about 100 bytes of base file per row.
             size = (old // 100 if isinstance(task, RewriteTask | ExtendTask) else 0) + len(placement)
-            yield Job(partial(_run, task, routed, placement), size)
+            yield Job(partial(_run, task, routed, placement), size, self.facts.files.parallel)
 
     def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
         """Yield one task for each placement; errors as for ``iterate_jobs``."""
@@ -198,14 +200,20 @@ def make_workload(files: Iterable[FileAssignment]) -> dict[str, tuple[WriteStat,
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task with its records. ``size`` estimates the work, for the order of jobs."""
+    """A task with its records. ``size`` estimates the work in rows; ``parallel``: how many requests its store takes at
+    once.
+    """
 
     run: Callable[[], TaskResult]
     size: int
+    parallel: int = 1
 
 
 def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult]:
     """Run all jobs and return their results, in any order.
+
+    ``workers`` run at once; None: as many as there are cores, and more small jobs, which wait for a store for most of
+    their time.
 
     Raises:
         HoodieError: a job failed. No job is running any more then.
@@ -214,7 +222,7 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult
         return []
     # The largest first, so that no large job starts last and runs alone.
     ordered = sorted(jobs, key=lambda job: job.size, reverse=True)
-    with ThreadPoolExecutor(max(1, min(workers or count_cores(), len(jobs))), "hoodie-write") as pool:
+    with ThreadPoolExecutor(workers or _choose_width(ordered), "hoodie-write") as pool:
         futures = [pool.submit(carry_span(job.run)) for job in ordered]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
@@ -225,3 +233,13 @@ def run_jobs(jobs: Sequence[Job], workers: int | None = None) -> list[TaskResult
     if failed is not None:
         failed.result()
     return [future.result() for future in futures]
+
+
+def _choose_width(jobs: Sequence[Job]) -> int:
+    """Return how many jobs to run at once; the largest job comes first."""
+    width = min(count_cores(), len(jobs))
+    rows = sum(each.size for each in jobs[:width])
+    while width < min(jobs[0].parallel, len(jobs)) and rows + jobs[width].size <= _MOST_ROWS:
+        rows += jobs[width].size
+        width += 1
+    return max(1, width)

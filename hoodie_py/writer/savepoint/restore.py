@@ -51,7 +51,7 @@ from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.schema_commits import remove_schema_history
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.timeline.table_properties import change_properties
-from hoodie_py.writer.transaction.commit_protocol import begin_instant, complete_instant
+from hoodie_py.writer.transaction.commit_protocol import FoundFiles, begin_instant, complete_instant
 from hoodie_py.writer.transaction.hash_ranges import forget_undone
 from hoodie_py.writer.transaction.run_guard import guard_run
 
@@ -221,7 +221,11 @@ class _Run:
             raise ConflictError("Another writer took the restore back while it ran.", instant=self.instant)
         return found
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+    def list_files(self) -> None:
+        """Return nothing: a restore lists no files then."""
+        return
+
+    def settle_files(self, now: Snapshot, found: FoundFiles | None, ensure_own: Callable[[], None]) -> None:
         """Take back the entries in the metadata table of an earlier attempt that ended right after writing them."""
         ensure_own()
         undo_metadata_commit(self.session.files, self.instant, ensure_own)

@@ -36,6 +36,7 @@ from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.service_run import Done, Found, Opened, Piece, Plan, Runner, Saved, Threads
 from hoodie_py.writer.timeline.session import WriteSession, find_newest_time
 from hoodie_py.writer.transaction.commit_protocol import (
+    FoundFiles,
     begin_instant,
     complete_instant,
     remove_leftovers,
@@ -469,7 +470,10 @@ class _Completion:
     def check_still_ours(self, now: Snapshot) -> Instant:
         return self.service.check_still_ours(self.opened, now)
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+    def list_files(self) -> None:
+        return None
+
+    def settle_files(self, now: Snapshot, found: FoundFiles | None, ensure_own: Callable[[], None]) -> None:
         self.service.settle(self.opened, self.results, ensure_own)
 
     def make_content(self, now: Snapshot) -> bytes:

@@ -20,8 +20,14 @@ def list_tree(files: TableFiles, folder: str) -> Iterator[str]:
         InvalidTableError: folders nest deeper than partition paths can.
         StorageError: the store refused.
     """
-    for _, listing in _iterate_folders(files, folder):
-        yield from (info.path for info in listing if not info.is_dir)
+    if files.is_local:
+        for _, listing in _iterate_folders(files, folder):
+            yield from (info.path for info in listing if not info.is_dir)
+        return
+    for info in files.list_tree(folder):
+        if info.path.count("/") - folder.count("/") > MAX_DEPTH + 1:
+            raise _make_depth_error(info.path)
+        yield info.path
 
 
 def remove_tree(files: TableFiles, folder: str) -> None:
@@ -29,6 +35,9 @@ def remove_tree(files: TableFiles, folder: str) -> None:
 
     A link is removed, but not what it leads to. Errors as for ``list_tree``.
     """
+    if not files.is_local:
+        files.delete_many([info.path for info in files.list_tree(folder)])
+        return
     if _is_link(files, folder):
         files.delete(folder)
         return
@@ -57,12 +66,14 @@ def _iterate_folders(files: TableFiles, folder: str) -> Iterator[tuple[str, list
         if not inner:
             return
         level = inner
-    raise InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=level[0][:500])
+    raise _make_depth_error(level[0])
+
+
+def _make_depth_error(path: str) -> InvalidTableError:
+    return InvalidTableError(f"Folders nest deeper than {MAX_DEPTH} levels.", path=path[:500])
 
 
 def _is_link(files: TableFiles, folder: str) -> bool:
-    if not files.is_local:
-        return False
     try:
         return files.stat(folder).is_link
     except FileMissingError:

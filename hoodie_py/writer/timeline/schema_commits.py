@@ -64,11 +64,19 @@ def check_same_columns(before: Snapshot, now: Snapshot, schema: OutputSchema, in
         ConflictError: the columns were altered, or grew.
     """
     _check_growth(before, now, schema, instant)
-    if schema.latest is None and not now.files.list_or_empty(SCHEMA_FOLDER):
+    if schema.latest is None and not _may_have_ids(before, now):
         return
     found = now.schema if instant is None else resolve_schema(now.timeline, instant)
     if found.latest_schema != schema.latest:
         raise _make_conflict(now)
+
+
+def _may_have_ids(before: Snapshot, now: Snapshot) -> bool:
+    """Say whether columns of a table without ids may have ids by now. Only commits give them: the folder of their
+    history is listed if there was one.
+    """
+    known, found = (each.timeline.list_completed_writes() for each in (before, now))
+    return known != found and bool(now.files.list_or_empty(SCHEMA_FOLDER))
 
 
 def _check_growth(before: Snapshot, now: Snapshot, schema: OutputSchema, instant: str | None) -> None:

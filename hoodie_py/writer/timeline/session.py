@@ -47,6 +47,11 @@ class Looks:
 
     last: Snapshot | None = None
 
+    def find_after(self, instant: str) -> Snapshot | None:
+        """Return the last snapshot if an instant is complete in it, else None."""
+        found = None if self.last is None else self.last.timeline.find(instant)
+        return self.last if found is not None and found.is_completed else None
+
 
 @dataclass(frozen=True, slots=True)
 class WriteSession:

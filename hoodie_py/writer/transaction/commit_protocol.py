@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError, HoodieWarning
-from hoodie_py.files import TableFiles
+from hoodie_py.files import FileInfo, TableFiles, ask_together
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -45,6 +46,14 @@ from hoodie_py.writer.transaction.same_properties import check_same_properties
 from hoodie_py.writer.transaction.second_look import CompletedInstant
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The files of a write's partitions, by partition path, and the files in its folder of markers."""
+
+    listings: Mapping[str, Sequence[FileInfo]]
+    markers: Sequence[str]
 
 
 class Completion(Protocol):
@@ -73,11 +82,16 @@ class Completion(Protocol):
         """Check that the instant is this run's and that no other writer conflicts; return the inflight instant."""
         ...
 
-    def settle_files(self, now: Snapshot, ensure_own: Callable[[], None]) -> None:
+    def list_files(self) -> FoundFiles | None:
+        """Return what ``settle_files`` decides by, if it can be listed before the table is known; else None."""
+        ...
+
+    def settle_files(self, now: Snapshot, found: FoundFiles | None, ensure_own: Callable[[], None]) -> None:
         """Check this run's files and remove files of lost attempts.
 
-        ``ensure_own`` raises if the run has lost the lock or its heartbeat. Call it between the listing and the removal
-        if ``can_run_again``: then another run's files may have the same instant.
+        ``found`` is the answer of ``list_files`` under the same lock. ``ensure_own`` raises if the run has lost the
+        or its heartbeat. Call it between the listing and the removal if ``can_run_again``: then another run's files may
+        have the same instant.
         """
         ...
 
@@ -134,13 +148,13 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         ensure_own = partial(alive.ensure_own, holding)
         # Nothing seen before the lock counts: while the tasks ran, others may have committed or rolled this instant
         # back.
-        now = session.look()
+        now, found = ask_together(session.files, session.look, run.list_files)
         inflight = run.check_still_ours(now)
         # The rows were keyed, merged and placed by the properties of the earlier look.
         check_same_properties(change.snapshot.config, now.config)
         # Before the commit: from then on readers take every file that is named after the instant, those of lost
         # attempts too.
-        run.settle_files(now, ensure_own)
+        run.settle_files(now, found, ensure_own)
         # Before the commit: past a later one, Java rolls back a failed write only if it finds its heartbeat file.
         if run.adds_files and not session.multi_writer:
             leave_heartbeats(session.files, (each for each in list_pending_writes(now) if each != inflight))
@@ -148,12 +162,14 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
         # An index that was built since `prepare` would lack this commit for ever.
         with turn_missing_into_conflict(session, change.snapshot):
             change = metadata.bring_up_to_date(change)
-        ensure_own()  # the steps above read files, so this process may have lost lock or heartbeat meanwhile
+        if metadata.is_kept:  # the steps above read files, so this process may have lost lock or heartbeat meanwhile
+            ensure_own()
         with _forget_if_lost(metadata) if run.can_run_again else nullcontext():
             # Before the completed file: Java lists files through the metadata table, so a commit that is missing there
             # is invisible, and its files are lost at the next compaction. The other way round is safe: readers ignore
             # entries of an instant that has not completed.
-            metadata.commit(change, ensure_own)
+            if metadata.is_kept:
+                metadata.commit(change, ensure_own)
             # Under the lock, and as late as can be: incremental reads go by completion times, which must sort as the
             # commits came.
             completion_time = session.clock.take(find_newest_time(now.timeline))
@@ -230,10 +246,11 @@ def remove_leftovers(
     markers = Markers(files, instant)
     written = {path for result in results for path in result.sizes}
     try:
-        for marker in markers.list_announced():
+        found = markers.list_files()
+        for marker in markers.parse_announced(found):
             if marker.path not in written and run_id in (None, parse_run_id(marker.file_name)):
                 files.delete_with_checksum(marker.path)
-        markers.remove_all()
+        markers.remove_all(found)
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"{what}, its markers are still there: {error}"), stacklevel=4)
 

@@ -9,9 +9,12 @@ that the next write need not wait.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 
+from hoodie_py.files import FileInfo, TableFiles, ask_all
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.handles import markers
 from hoodie_py.writer.lock import heartbeat
@@ -37,11 +40,29 @@ def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -
         yield beats
 
 
-def forget_finished(session: WriteSession, now: Snapshot) -> None:
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What lies in the folder of markers and in that of heartbeats."""
+
+    markers: Sequence[FileInfo]
+    heartbeats: Sequence[FileInfo]
+
+    @classmethod
+    def list(cls, files: TableFiles) -> Leftovers:
+        """List both folders."""
+        lists = (
+            partial(files.list_or_empty, markers.TEMP_FOLDER),
+            partial(files.list_or_empty, heartbeat.HEARTBEAT_FOLDER),
+        )
+        return cls(*ask_all(files, lists))
+
+
+def forget_finished(session: WriteSession, now: Snapshot, found: Leftovers | None = None) -> None:
     """Remove markers and heartbeats of finished instants whose process died before it removed them.
 
-    The caller holds the table's lock.
+    The caller holds the table's lock, and listed ``found`` under it; without it the folders are listed here.
     """
-    timeline = now.timeline
-    markers.remove_finished(session.files, timeline)
-    heartbeat.remove_finished(session.files, timeline, session.settings.options)
+    files, timeline = session.files, now.timeline
+    found = Leftovers.list(files) if found is None else found
+    markers.remove_finished(files, timeline, found.markers)
+    heartbeat.remove_finished(files, timeline, found.heartbeats, session.settings.options)

@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
+from hoodie_py.files import ask_together
 from hoodie_py.formats.timeline.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
@@ -57,13 +59,10 @@ class CompletedInstant:
     def find_doubt(self, holding: HeldLock, alive: Heartbeat) -> HoodieError | None:
         """Look again, and return what is wrong, or None. The caller holds the lock."""
         try:
-            now = self.session.look()
-            problem = self._find_undo(now) or self._find_overlap(now)
-            if problem is None:
-                alive.ensure_own(holding)
+            now, lost = ask_together(self.session.files, self.session.look, partial(_find_loss, alive, holding))
+            return self._find_undo(now) or self._find_overlap(now) or lost
         except HoodieError as error:  # a StorageError too: the completed file exists, so the write has not failed
             return error
-        return problem
 
     def settle(self, doubt: HoodieError) -> HoodieError:
         """Withdraw an instant in doubt if another writer undid or overlaps it, and return the error to raise.
@@ -156,6 +155,15 @@ class CompletedInstant:
                 undo_metadata_commit(self.session.files, self.instant.request_time)
         finally:  # in any case: while the completed file is there, readers see what another writer has undone
             self.session.open_timeline(now).remove(self.instant)
+
+
+def _find_loss(alive: Heartbeat, holding: HeldLock) -> HoodieError | None:
+    """Return an error if this run has lost its lock or its heartbeat, or the store does not say."""
+    try:
+        alive.ensure_own(holding)
+    except HoodieError as error:
+        return error
+    return None
 
 
 def remove_undone(session: WriteSession, snapshot: Snapshot) -> bool:

@@ -40,11 +40,14 @@ def test_rows_come_in_parts(tmp_path: Path) -> None:
     assert stat.file_size_in_bytes == (tmp_path / result.path).stat().st_size
 
 
-def test_the_partition_is_made_one(tmp_path: Path) -> None:
-    task(tmp_path).run([records([row(1)])])
-    text = (tmp_path / "p0/x/.hoodie_partition_metadata").read_text()
-    assert f"commitTime={INSTANT}" in text
-    assert "partitionDepth=2" in text
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_commit_makes_folders_partitions(tmp_path: Path, kind: Kind) -> None:
+    done = HoodieTable.open(kind.create(tmp_path)).insert([row(1)], options=QUICK)
+    [metafile] = tmp_path.rglob(".hoodie_partition_metadata")
+    assert metafile.parent == next(tmp_path.rglob("*.parquet")).parent
+    text = metafile.read_text()
+    assert f"commitTime={done.instant}" in text
+    assert f"partitionDepth={len(metafile.parent.relative_to(tmp_path).parts)}" in text
 
 
 def test_a_value_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:

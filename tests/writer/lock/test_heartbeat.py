@@ -158,7 +158,7 @@ def test_which_files_finished_writers_left(files: TableFiles) -> None:
             Instant(aged, None, "deltacommit", "requested"),
         ]
     )
-    remove_finished(files, timeline)
+    remove_finished(files, timeline, files.list(HEARTBEAT_FOLDER))
     assert {info.name for info in files.list(HEARTBEAT_FOLDER)} == {pending, fresh, aged, "notes"}
 
 

@@ -138,7 +138,7 @@ def test_a_write_is_refused_once_the_columns_were_altered(tmp_path: Path) -> Non
         with pytest.raises(ConflictError, match="altered"):
             check_same_columns(now, now, schema, at)
     with pytest.raises(ConflictError, match="altered"):
-        check_same_columns(now, now, replace(schema, latest=None))  # a write that began before there were ids
+        check_same_columns(before, now, replace(schema, latest=None))  # a write that began before there were ids
 
 
 def test_a_write_that_would_hide_new_columns_is_refused(tmp_path: Path) -> None:
