@@ -190,7 +190,7 @@ class TableServices(TableWrites):
         runner = self._make_runner(engine)
         service = Compaction(on_progress)
         result = service.run(session, instant, runner=runner, merger=merger, override_merger=override_merger)
-        return self._refresh(result, changed=result.instant is not None)
+        return self._refresh(result, changed=result.instant is not None, seen=session.looks.find_after(result.instant))
 
     def compact(
         self,
@@ -306,7 +306,7 @@ class TableServices(TableWrites):
         check_compaction_options(self._snapshot.config, session.settings.options)
         runner = self._make_runner(engine)
         result = Clustering().run(session, instant, runner=runner, merger=merger, override_merger=override_merger)
-        return self._refresh(result, changed=result.instant is not None)
+        return self._refresh(result, changed=result.instant is not None, seen=session.looks.find_after(result.instant))
 
     def cluster(
         self,

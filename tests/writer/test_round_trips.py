@@ -88,5 +88,5 @@ def test_requests_in_sequence(s3: LocalS3, monkeypatch: pytest.MonkeyPatch) -> N
             act()
             counts[name] = made.count_in_sequence()
     assert table.scan().count() == 99
-    most = {"first insert into 10 partitions": 27, "upsert": 26, "delete": 27, "compact": 50, "open": 2}
+    most = {"first insert into 10 partitions": 24, "upsert": 22, "delete": 22, "compact": 37, "open": 2}
     assert {name: count for name, count in counts.items() if count > most[name]} == {}

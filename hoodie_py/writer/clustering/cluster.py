@@ -55,7 +55,7 @@ from hoodie_py.writer.services.service_run import (
     with_schema_of,
 )
 from hoodie_py.writer.timeline.session import RUN_ID, WriteSession, find_newest_time
-from hoodie_py.writer.transaction.commit_protocol import collect_stats
+from hoodie_py.writer.transaction.commit_protocol import FoundFiles, collect_stats
 from hoodie_py.writer.transaction.hash_ranges import confirm_hash_ranges, save_hash_ranges
 from hoodie_py.writer.transaction.pending import is_clustering
 
@@ -215,9 +215,15 @@ class Clustering(PlannedService[RequestedReplace, _PlannedGroups, ClusteringTask
         index, results = outcome
         return index, results
 
-    def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
+    def settle(
+        self,
+        opened: _Opened,
+        results: Sequence[TaskResult],
+        found: FoundFiles | None,
+        ensure_own: Callable[[], None],
+    ) -> None:
         """Check the files of the results, remove those of other attempts, and write ranges of hashes."""
-        super().settle(opened, results, ensure_own)
+        super().settle(opened, results, found, ensure_own)
         resize = opened.found.resize
         for ranges in () if resize is None else resize.ranges.values():
             save_hash_ranges(opened.session.files, ranges)

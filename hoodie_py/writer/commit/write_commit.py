@@ -40,7 +40,6 @@ from hoodie_py.writer.transaction.commit_protocol import (
     collect_sizes,
     collect_stats,
     complete_instant,
-    remove_leftovers,
     take_back_on_failure,
     turn_missing_into_conflict,
 )
@@ -79,10 +78,11 @@ class OpenCommit:
             StorageError: the store refused.
         """
         done = complete_instant(self.session, self.alive, _WriteCompletion(self, results))
-        self.completion_time = done.completion_time or ""
+        self.completion_time = done.completion_time
         self.alive.stays = False  # only now: a pending instant without its heartbeat file counts as dead
-        leave = partial(remove_leftovers, self.facts.files, self.instant, results, "The write is committed")
-        ask_together(self.facts.files, leave, self.alive.end)
+        leave = partial(done.remove_leftovers, results, "The write is committed")
+        # The last look found the heartbeat to be this run's, and nobody else runs the instant of a write.
+        ask_together(self.facts.files, leave, partial(self.alive.end, is_own=True))
         return self.completion_time
 
 

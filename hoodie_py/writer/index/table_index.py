@@ -18,12 +18,14 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.fields import find_field_type
 from hoodie_py.errors import InvalidQueryError, InvalidTableError, UnsupportedFeatureError
+from hoodie_py.files import ask_together
 from hoodie_py.formats.config.hashing_metadata import (
     BUCKET_FOLDER,
     CONSISTENT_FOLDER,
@@ -198,10 +200,16 @@ class _FoundGroups:
     @classmethod
     def find(cls, snapshot: Snapshot) -> _FoundGroups:
         """Read the newest commits, and list their partitions if the file ids look like buckets."""
-        groups = _find_newest_groups(snapshot)
+        if not snapshot.timeline.list_completed_writes():
+            return cls(_FileGroupKind.NOTHING)
+        groups, folder = ask_together(
+            snapshot.files,
+            partial(_find_newest_groups, snapshot),
+            partial(snapshot.files.list_or_empty, BUCKET_FOLDER),
+        )
         if not groups:
             return cls(_FileGroupKind.NOTHING)
-        names = frozenset(each.name for each in snapshot.files.list_or_empty(BUCKET_FOLDER))
+        names = frozenset(each.name for each in folder)
         if CONSISTENT_FOLDER.rpartition("/")[2] in names:
             return cls(_FileGroupKind.RANGES, names)
         ids = [file_id for _, file_id in groups]

@@ -166,8 +166,11 @@ class Heartbeat:
     ) -> None:
         self.end()
 
-    def end(self) -> None:
-        """Stop beating, and remove the file or leave it as the attributes ask; done once."""
+    def end(self, *, is_own: bool = False) -> None:
+        """Stop beating, and remove the file or leave it as the attributes ask; done once.
+
+        ``is_own``: the caller knows that the file is this writer's; otherwise it is read first.
+        """
         if self._over.is_set():
             return
         self._over.set()
@@ -177,15 +180,14 @@ class Heartbeat:
         if self.ends_at_once or not self.stays:
             _AT_WORK.discard(self._content)
         try:
-            self._leave_file()
+            if is_own or self._is_own():  # else another writer undid the instant: the file is gone, or that writer's
+                self._leave_file()
         except HoodieError as problem:
             # What the block did is done. An error here would hide how it ended.
             warnings.warn(f"A heartbeat was not removed: {problem}", HoodieWarning, stacklevel=2)
 
     def _leave_file(self) -> None:
         """Remove the file, or leave it as the attributes ask."""
-        if not self._is_own():
-            return  # another writer undid the instant: the file is gone, or that writer's
         if not self.stays:
             self._files.delete_with_checksum(self._path)
         elif self.ends_at_once:

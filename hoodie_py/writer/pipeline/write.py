@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie_py.errors import ConflictError, HoodieWarning
+from hoodie_py.files import ask_together
 from hoodie_py.options.write import PARTITIONS_TO_DELETE, SCHEMA_CHANGES, STATIC_PARTITIONS
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.telemetry import watch_calls
@@ -105,8 +107,15 @@ class Write(Target):
             HoodieError: as for ``check_buckets`` and ``check_spelling``.
         """
         check_buckets(self.snapshot, self.settings, rows.partitions, self.merger)
-        if self.operation is not WriteOperation.INSERT_OVERWRITE_TABLE:  # which keeps none of the table's keys
-            check_spelling(self.snapshot, self.settings.options, rows.made_of, rows.partitions, self.merger)
+        if self.operation is WriteOperation.INSERT_OVERWRITE_TABLE:  # which keeps none of the table's keys
+            return
+        check = partial(
+            check_spelling, self.snapshot, self.settings.options, rows.made_of, rows.partitions, self.merger
+        )
+        is_looked_at = self.snapshot.instant is not None and self.operation is not WriteOperation.BULK_INSERT
+        listed = rows.partitions if is_looked_at else ()
+        # The view keeps the listings of the rows' partitions, which the steps after this one need.
+        ask_together(self.snapshot.files, check, partial(self.snapshot.view.list_file_groups, listed))
 
     def place(self, rows: Rows) -> tuple[Write, Placed]:
         """Combine, locate and assign rows; roll back clusterings of their file groups if the options say so.

@@ -40,6 +40,7 @@ from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
 from hoodie_py.writer.services.service_run import Done, Opened, Runner, Saved
 from hoodie_py.writer.timeline.session import WriteSession
+from hoodie_py.writer.transaction.commit_protocol import FoundFiles
 from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished_savepoints
 
 T = TypeVar("T")
@@ -160,7 +161,13 @@ class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
             raise ConflictError("Another writer took the clean back while it ran.", instant=opened.time)
         return found
 
-    def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
+    def settle(
+        self,
+        opened: _Opened,
+        results: Sequence[TaskResult],
+        found: FoundFiles | None,
+        ensure_own: Callable[[], None],
+    ) -> None:
         """Take back what an earlier attempt told the metadata table, if it ended right after that."""
         ensure_own()
         undo_metadata_commit(opened.session.files, opened.time, ensure_own)

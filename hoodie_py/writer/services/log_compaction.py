@@ -55,6 +55,7 @@ from hoodie_py.writer.handles.meta_columns import add_empty_columns
 from hoodie_py.writer.indexes.index import MetadataCommit
 from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.refusals import check_compactable, check_pending_writes
+from hoodie_py.writer.rollback.attempt import list_attempt
 from hoodie_py.writer.rollback.finish import delete_files
 from hoodie_py.writer.rollback.written_files import find_written_files
 from hoodie_py.writer.services.compaction import Compaction, make_compaction_content
@@ -73,6 +74,7 @@ from hoodie_py.writer.services.service_run import (
     with_schema_of,
 )
 from hoodie_py.writer.timeline.session import PLAN_ID, WriteSession, find_newest_time
+from hoodie_py.writer.transaction.commit_protocol import FoundFiles
 from hoodie_py.writer.transaction.pending import iterate_planned_slices
 
 _ROWS = 1 << 16
@@ -339,19 +341,29 @@ class LogCompaction(PlannedService[CompactionPlan, list[FileSlice], LogCompactio
         places = tuple(task.group for task in tasks)
         return Opened(saved.session, snapshot, saved.instant, saved.plan, found, tasks, places, facts)
 
-    def settle(self, opened: _Opened, results: Sequence[TaskResult], ensure_own: Callable[[], None]) -> None:
+    def settle(
+        self,
+        opened: _Opened,
+        results: Sequence[TaskResult],
+        found: FoundFiles | None,
+        ensure_own: Callable[[], None],
+    ) -> None:
         """Check the files of the results and remove those of other attempts."""
         files = opened.session.files
+        found = list_attempt(files, opened.time, opened.places) if found is None else found
         written = {path: size for result in results for path, size in result.sizes.items()}
+        listed = {info.path: info.size for listing in found.listings.values() for info in listing}
         for path, size in written.items():
-            if not files.exists(path) or files.stat(path).size != size:
+            if listed.get(path) != size:
                 raise ConflictError(
                     "A file of the log compaction was removed or changed.", instant=opened.time, path=path
                 )
-        ensure_own()
-        for marker in Markers(files, opened.time).list_announced():
-            if marker.path not in written:
-                files.delete_with_checksum(marker.path)
+        announced = {marker.path for marker in Markers(files, opened.time).parse_announced(found.markers)}
+        others = sorted(announced.difference(written))
+        if others:
+            ensure_own()
+        for path in others:
+            files.delete_with_checksum(path)
 
     def undo(
         self,

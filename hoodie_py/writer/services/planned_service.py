@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidQueryError, UnsupportedFeatureError
+from hoodie_py.files import ask_together
 from hoodie_py.formats.names import METADATA_FOLDER
 from hoodie_py.formats.timeline.instants import INFLIGHT, REQUESTED, Instant
 from hoodie_py.reader.merge.merger import Merger
@@ -29,7 +30,13 @@ from hoodie_py.writer.lock.heartbeat import Heartbeat
 from hoodie_py.writer.lock.lock import HeldLock
 from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.refusals import check_pending_writes
-from hoodie_py.writer.rollback.attempt import list_files_of_instant, remove_files, remove_files_of_run, undo_attempt
+from hoodie_py.writer.rollback.attempt import (
+    list_attempt,
+    remove_files,
+    remove_files_of_run,
+    select_files,
+    undo_attempt,
+)
 from hoodie_py.writer.rollback.recovery import finish_rollbacks
 from hoodie_py.writer.rollback.rollback import rollback
 from hoodie_py.writer.services.due_service import DueService
@@ -39,12 +46,11 @@ from hoodie_py.writer.transaction.commit_protocol import (
     FoundFiles,
     begin_instant,
     complete_instant,
-    remove_leftovers,
     take_back_on_failure,
     turn_missing_into_conflict,
 )
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
-from hoodie_py.writer.transaction.run_guard import forget_finished, guard_run
+from hoodie_py.writer.transaction.run_guard import Leftovers, forget_finished, guard_run
 
 Result = TypeVar("Result")
 
@@ -86,11 +92,11 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
     def save_plan(self, session: WriteSession, *, only_if_due: bool = False) -> str | None:
         """Do what ``schedule`` does under the lock; rollbacks were finished before."""
         with session.hold_lock() as holding:
-            snapshot = session.look()
+            snapshot, left = ask_together(session.files, session.look, partial(self._list_leftovers, session))
             if only_if_due and not self.has_enough_commits(session, snapshot):
                 return None
-            if self.writes_files:
-                forget_finished(session, snapshot)
+            if left is not None:
+                forget_finished(session, snapshot, left)
             instant = session.clock.take(find_newest_time(snapshot.timeline))
             planned = self.make_plan(session, snapshot, instant)
             if planned is None:
@@ -172,17 +178,16 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
                     return None
                 with self._taken_back_on_failure(opened, alive):
                     results = self.run_tasks(opened, runner or Threads())
-                    alive.ensure_alive()
                     completed = complete_instant(session, alive, _Completion(self, opened, results))
                 if self.writes_files:
                     text = f"The {self.name} is complete"
-                    remove_leftovers(session.files, instant, results, text, opened.facts.run_id)
+                    completed.remove_leftovers(results, text, opened.facts.run_id)
                 self.confirm(opened)
         except HoodieError as error:
             if self.is_hopeless(error):
                 rollback(session, instant)  # no later run could carry it out
             raise
-        return Done(opened, results, completed.completion_time or "", time.monotonic() - began)
+        return Done(opened, results, completed.completion_time, time.monotonic() - began)
 
     @final
     def put_back(self, opened: Opened[Plan, Found, Piece], alive: Heartbeat, error: BaseException) -> None:
@@ -248,7 +253,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
     ) -> Opened[Plan, Found, Piece] | None:
         """Check the plan and make its instant inflight, under the lock."""
         with session.hold_lock() as holding:
-            snapshot = session.look()
+            snapshot, left = ask_together(session.files, session.look, partial(self._list_leftovers, session))
             pending = next((each for each in self.list_pending(snapshot) if each.request_time == instant), None)
             if pending is None:
                 raise ConflictError(f"Another writer finished the {self.name}, or took it back.", instant=instant)
@@ -261,13 +266,18 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             MetadataTable.check(snapshot, session.settings.metadata_mode)
             saved = Saved(session, snapshot, replace(pending, state=REQUESTED), plan)
             opened = replace(self.open(saved, self.find(saved), merger), began=began)
-            if self.writes_files:
+            if left is not None:
                 opened = replace(opened, known_rollbacks=_list_known_rollbacks(snapshot, instant))
+                holding.ensure_held()
+                forget_finished(session, snapshot, left)
                 self._remove_attempt(opened, snapshot, pending, alive, holding)
             holding.ensure_held()
             if self.writes_files or pending.state == REQUESTED:
                 begin_instant(session, snapshot, opened.instant, alive, holding)
         return opened
+
+    def _list_leftovers(self, session: WriteSession) -> Leftovers | None:
+        return Leftovers.list(session.files) if self.writes_files else None
 
     def _remove_attempt(
         self,
@@ -279,8 +289,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
     ) -> None:
         """Remove what an earlier attempt left."""
         session = opened.session
-        holding.ensure_held()
-        forget_finished(session, snapshot)
         self.undo(session, snapshot, pending, opened.places, partial(alive.ensure_own, holding))
         for folder in (METADATA_FOLDER, *sorted({path for path, _ in opened.places})):
             session.files.remove_scratch(folder)  # temporary files that killed writers left on a local disk
@@ -348,19 +356,28 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         self.find(Saved(opened.session, now, found, opened.plan), opened.found)
         return found
 
+    def list_files(self, opened: Opened[Plan, Found, Piece]) -> FoundFiles | None:
+        """Return what ``settle`` decides by; None if it lists files itself."""
+        return list_attempt(opened.session.files, opened.time, opened.places)
+
     def settle(
-        self, opened: Opened[Plan, Found, Piece], results: Sequence[TaskResult], ensure_own: Callable[[], None]
+        self,
+        opened: Opened[Plan, Found, Piece],
+        results: Sequence[TaskResult],
+        found: FoundFiles | None,
+        ensure_own: Callable[[], None],
     ) -> None:
         """Check the files of the results, and remove those of other attempts. Raises ConflictError."""
         files, instant = opened.session.files, opened.time
-        listed = list_files_of_instant(files, instant, opened.places)
+        found = list_attempt(files, instant, opened.places) if found is None else found
+        listed = select_files(found, instant, opened.places)
         written = {path: size for result in results for path, size in result.sizes.items()}
         for path, size in written.items():
             if listed.get(path) != size:
                 raise ConflictError(
                     f"A file of the {self.name} was removed or changed while it ran.", instant=instant, path=path
                 )
-        remove_files(files, instant, opened.places, keep=written, check=ensure_own)
+        remove_files(files, instant, opened.places, keep=written, check=ensure_own, found=found)
 
     def undo(
         self,
@@ -470,11 +487,11 @@ class _Completion:
     def check_still_ours(self, now: Snapshot) -> Instant:
         return self.service.check_still_ours(self.opened, now)
 
-    def list_files(self) -> None:
-        return None
+    def list_files(self) -> FoundFiles | None:
+        return self.service.list_files(self.opened)
 
     def settle_files(self, now: Snapshot, found: FoundFiles | None, ensure_own: Callable[[], None]) -> None:
-        self.service.settle(self.opened, self.results, ensure_own)
+        self.service.settle(self.opened, self.results, found, ensure_own)
 
     def make_content(self, now: Snapshot) -> bytes:
         return self.service.make_content(self.opened, self.results, now)

@@ -47,9 +47,9 @@ class Looks:
 
     last: Snapshot | None = None
 
-    def find_after(self, instant: str) -> Snapshot | None:
+    def find_after(self, instant: str | None) -> Snapshot | None:
         """Return the last snapshot if an instant is complete in it, else None."""
-        found = None if self.last is None else self.last.timeline.find(instant)
+        found = None if self.last is None or instant is None else self.last.timeline.find(instant)
         return self.last if found is not None and found.is_completed else None
 
 

@@ -56,6 +56,41 @@ class FoundFiles:
     markers: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """An instant that has completed, and is not in doubt.
+
+    ``markers``: paths of the files in its folder of markers after that; None if they could not be listed.
+    """
+
+    files: TableFiles
+    instant: Instant
+    markers: Sequence[str] | None
+
+    @property
+    def completion_time(self) -> str:
+        """Completion time."""
+        return self.instant.completion_time or ""
+
+    def remove_leftovers(self, results: Sequence[TaskResult], what: str, run_id: int | None = None) -> None:
+        """Remove the markers, and files that late attempts published while the commit was made.
+
+        ``what`` begins the warning if the store refuses, such as "The write is committed". Only files of the run
+        ``run_id`` are removed; None: files of all runs.
+        """
+        markers = Markers(self.files, self.instant.request_time)
+        written = {path for result in results for path in result.sizes}
+        try:
+            # The last look's listing will do: an attempt that publishes later finds the instant completed.
+            found = markers.list_files() if self.markers is None else self.markers
+            for marker in markers.parse_announced(found):
+                if marker.path not in written and run_id in (None, parse_run_id(marker.file_name)):
+                    self.files.delete_with_checksum(marker.path)
+            markers.remove_all(found)
+        except HoodieError as error:
+            warnings.warn(HoodieWarning(f"{what}, its markers are still there: {error}"), stacklevel=4)
+
+
 class Completion(Protocol):
     """The steps in which writes, compactions and cleans differ."""
 
@@ -131,8 +166,8 @@ def begin_instant(
 
 
 @watch_calls("commit")
-def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -> Instant:
-    """Complete an instant, look once more, and return the completed instant. The session's lock must be free.
+def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -> Completed:
+    """Complete an instant, and look once more. The session's lock must be free.
 
     Raises:
         ConflictError: another writer conflicts with the instant, or judged this run dead.
@@ -180,13 +215,13 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
             session, now, metadata, inflight, instant, run.known_rollbacks, partial(run.check_overlap, now)
         )
         # Still under the lock: this process may have slept between the last check and the completed file.
-        doubt = completed.find_doubt(holding, alive)
-    if doubt is not None:
-        raise completed.settle(doubt)  # after the block: this takes the lock itself
+        last = completed.look_again(holding, alive)
+    if last.doubt is not None:
+        raise completed.settle(last.doubt)  # after the block: this takes the lock itself
     _log.info(
         "The %s %s is complete at %s: %s", instant.action, instant.request_time, completion_time, session.files.uri
     )
-    return instant
+    return Completed(session.files, instant, last.markers)
 
 
 @contextmanager
@@ -233,26 +268,6 @@ def collect_stats(results: Sequence[TaskResult]) -> dict[str, tuple[WriteStat, .
         partition = result.stat.partition_path
         stats[partition] = (*stats.get(partition, ()), result.stat)
     return stats
-
-
-def remove_leftovers(
-    files: TableFiles, instant: str, results: Sequence[TaskResult], what: str, run_id: int | None = None
-) -> None:
-    """Remove the markers of a commit that has landed, and files that late attempts published while it was made.
-
-    ``what`` begins the warning if the store refuses, such as "The write is committed". Only files of the run ``run_id``
-    are removed; None: files of all runs.
-    """
-    markers = Markers(files, instant)
-    written = {path for result in results for path in result.sizes}
-    try:
-        found = markers.list_files()
-        for marker in markers.parse_announced(found):
-            if marker.path not in written and run_id in (None, parse_run_id(marker.file_name)):
-                files.delete_with_checksum(marker.path)
-        markers.remove_all(found)
-    except HoodieError as error:
-        warnings.warn(HoodieWarning(f"{what}, its markers are still there: {error}"), stacklevel=4)
 
 
 @contextmanager

@@ -16,14 +16,16 @@ its completed file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from hoodie_py.errors import CommitStateUnknownError, ConflictError, FileMissingError, HoodieError
-from hoodie_py.files import ask_together
+from hoodie_py.files import TableFiles, ask_all
 from hoodie_py.formats.timeline.instants import REQUESTED, Instant, parse_instant_file
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.writer.handles.markers import Markers
 from hoodie_py.writer.indexes.metadata_table import MetadataTable
 from hoodie_py.writer.indexes.undo import undo_metadata_commit
 from hoodie_py.writer.lock.heartbeat import Heartbeat
@@ -32,6 +34,19 @@ from hoodie_py.writer.timeline.session import WriteSession
 from hoodie_py.writer.transaction.pending import list_rollbacks_of
 
 Check = Callable[[Snapshot], object]
+
+
+@dataclass(frozen=True, slots=True)
+class LastLook:
+    """What the look after a completed file found.
+
+    Attributes:
+        doubt: what is wrong; None if nothing is.
+        markers: paths of the files in the instant's folder of markers; None if they could not be listed.
+    """
+
+    doubt: HoodieError | None
+    markers: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +71,16 @@ class CompletedInstant:
     known_rollbacks: frozenset[str]
     check: Check
 
-    def find_doubt(self, holding: HeldLock, alive: Heartbeat) -> HoodieError | None:
-        """Look again, and return what is wrong, or None. The caller holds the lock."""
+    def look_again(self, holding: HeldLock, alive: Heartbeat) -> LastLook:
+        """Look again, and list the instant's markers. The caller holds the lock."""
+        files = self.session.files
+        list_markers = partial(_list_markers, files, self.instant.request_time)
         try:
-            now, lost = ask_together(self.session.files, self.session.look, partial(_find_loss, alive, holding))
-            return self._find_undo(now) or self._find_overlap(now) or lost
+            calls: list[Callable[[], Any]] = [self.session.look, partial(_find_loss, alive, holding), list_markers]
+            now, lost, markers = ask_all(files, calls)
+            return LastLook(self._find_undo(now) or self._find_overlap(now) or lost, markers)
         except HoodieError as error:  # a StorageError too: the completed file exists, so the write has not failed
-            return error
+            return LastLook(error)
 
     def settle(self, doubt: HoodieError) -> HoodieError:
         """Withdraw an instant in doubt if another writer undid or overlaps it, and return the error to raise.
@@ -155,6 +173,13 @@ class CompletedInstant:
                 undo_metadata_commit(self.session.files, self.instant.request_time)
         finally:  # in any case: while the completed file is there, readers see what another writer has undone
             self.session.open_timeline(now).remove(self.instant)
+
+
+def _list_markers(files: TableFiles, instant: str) -> Sequence[str] | None:
+    try:
+        return Markers(files, instant).list_files()
+    except HoodieError:  # the commit stands; the removal of the markers lists them again, and warns
+        return None
 
 
 def _find_loss(alive: Heartbeat, holding: HeldLock) -> HoodieError | None:
