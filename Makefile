@@ -15,7 +15,7 @@ LOCK_GROUP := $(UV) pip compile --quiet --universal --python-version 3.11 --gene
 LOCK   := $(LOCK_GROUP) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python-found java-note java-env s3-env java demo test check thorough crash crash-writes crash-streams pairs histories year bench bench-reading bench-dataframes bench-ranges bench-scale \
+.PHONY: help setup python-found java-note java-env s3-env java demo test check thorough crash crash-writes crash-streams pairs histories year bench bench-reading bench-dataframes bench-formats bench-ranges bench-scale \
 	bench-spark bench-java spark-versions install-extras bench-compaction bench-clustering bench-writing fuzz mutants lint format types imports docs wheel release lock clean
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo 'make bench    speed of reading, compaction and writing, some hours (ARGS="--groups 10 --rounds 5"); its parts:'
 	@echo '              bench-reading     beside fastavro, hudi-rs and pyarrow;  bench-ranges   ranges of commits beside full scans'
 	@echo '              bench-dataframes   polars, DuckDB and DataFusion beside our own scan'
+	@echo '              bench-formats   what users do all day, beside deltalake, pyiceberg, pyarrow and polars'
 	@echo '              bench-compaction, bench-clustering, bench-writing   beside Java Hudi, left out where Java or Maven is missing'
 	@echo 'make bench-scale   how cost grows with files, partitions, commits and rows, some ten minutes (ARGS="--only upsert")'
 	@echo 'make bench-spark   reading in Spark beside its own Parquet reader;  make bench-java  beside Java Hudi as well'
@@ -135,7 +136,7 @@ $(BENCH_STAMP): requirements/bench.txt pyproject.toml | python-found
 	$(BENCH) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-bench: bench-reading bench-dataframes bench-ranges bench-compaction bench-clustering bench-writing
+bench: bench-reading bench-dataframes bench-formats bench-ranges bench-compaction bench-clustering bench-writing
 
 bench-reading: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.merge_pairs
@@ -147,6 +148,10 @@ bench-reading: $(BENCH_STAMP)
 bench-dataframes: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.dataframes $(ARGS)
 	$(BENCH) -m tests.benchmarks.report
+
+bench-formats: $(BENCH_STAMP)
+	$(BENCH) -m tests.benchmarks.formats $(ARGS)
+	$(BENCH) -m tests.benchmarks.formats_report
 
 bench-ranges: $(BENCH_STAMP)
 	$(BENCH) -m tests.benchmarks.ranges $(RANGE_ARGS)
@@ -229,7 +234,7 @@ lock: $(UV)
 	  --output-file requirements/minimum.txt
 	$(LOCK) $(foreach extra,daft dask datafusion duckdb ibis polars ray testing,--extra $(extra)) --group smoke \
 	  --output-file requirements/dataframes.txt
-	$(LOCK) $(foreach extra,datafusion duckdb polars s3 spark,--extra $(extra)) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK) $(foreach extra,datafusion duckdb polars s3 spark testing,--extra $(extra)) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
 	$(LOCK_GROUP) --group pyproject.toml:docs --output-file requirements/docs.txt
 
 clean:

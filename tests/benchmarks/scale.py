@@ -25,6 +25,7 @@ from tests.benchmarks.bench_tables import cache_folder
 from tests.benchmarks.counting_files import Counts, open_counted
 from tests.benchmarks.processes import answer_of, load
 from tests.benchmarks.results import save, saved, versions
+from tests.benchmarks.round_trips import count_deltalake, count_hoodie
 from tests.benchmarks.scale_tables import QUICK, create, make_old_table, make_rows, make_wide_table
 from tests.table.indexes.fabricated_keys import add_record_index
 
@@ -195,6 +196,7 @@ def _timed(act: Callable[[], object]) -> Figures:
 
 
 MEASUREMENTS: dict[str, list[tuple[str, Callable[..., Figures], dict[str, Any]]]] = {
+    "round_trips": [("hoodie_py", count_hoodie, {}), ("deltalake", count_deltalake, {})],
     "planning": [
         (f"{name}, {who}", act, {"name": name})
         for name in WIDE
@@ -257,7 +259,7 @@ def main() -> int:
             figures = answer_of(f"{section}: {label}", "tests.benchmarks.scale", "--one", section, str(number))
             found[section][label] = figures
             print(f"{section:14} {label:30} {_say(figures)}", flush=True)
-        save("scale", {"sections": found}, before, versions("hudi", "pyarrow"))
+        save("scale", {"sections": found}, before, versions("hudi", "pyarrow", "deltalake", "s3fs"))
     return 0
 
 

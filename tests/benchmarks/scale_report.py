@@ -14,6 +14,15 @@ from tests.benchmarks.targets import Target
 
 _WAITS = 0.4  # seconds that a write waits for other machines' clocks
 Sections = dict[str, dict[str, dict[str, Any]]]
+_CALLS = {
+    "create_10": "create and first insert into 10 partitions",
+    "create_100": "create and first insert into 100 partitions",
+    "upsert": "upsert of one row",
+    "delete": "delete of one key",
+    "compact": "compaction of two file groups",
+    "open": "open",
+    "read": "read all rows of 10 partitions",
+}
 _INTRODUCTION = """# How cost grows
 
 `make bench-scale` writes this page. It does not measure speed (see [the benchmarks](README.md)) but what a larger
@@ -28,6 +37,11 @@ everything.
 
 def scale_targets(found: Sections) -> Iterator[Target]:
     """Judge growth by ratios and counts."""
+    trips = found.get("round_trips", {}).get("hoodie_py", {})
+    for name, most in {"create_10": 20, "create_100": 30, "upsert": 16, "delete": 16, "compact": 20, "open": 2}.items():
+        if trips:
+            what = f"requests to S3 in sequence, {_CALLS[name]}"
+            yield Target(what, trips[f"{name}_in_sequence"], most, False, unit="")
     planning = found.get("planning", {})
     for name in ("f10k_c100", "f10k_c1000", "f100k_c100", "f100k_c1000"):
         if f"{name}, hudi-rs" in planning:
@@ -63,6 +77,16 @@ def scale_targets(found: Sections) -> Iterator[Target]:
 
 def section_lines(found: Sections) -> Iterator[str]:
     """Yield a table for each kind of work."""
+    if "round_trips" in found:
+        yield "## Requests to S3\n"
+        yield "Requests that follow one another, and in brackets all of them. Each answer takes 20 ms, so that requests"
+        yield "made at once overlap. deltalake compacts by `optimize.compact`, and opens the table for each call.\n"
+        engines = found["round_trips"]
+        rows = [
+            [what, *(f"{figures[f'{name}_in_sequence']} ({figures[name]})" for figures in engines.values())]
+            for name, what in _CALLS.items()
+        ]
+        yield from format_table(["", *engines], rows)
     titles = {
         "planning": "## Making the tasks of a scan\n\nFiles and commits are in the names.",
         "partition": "## A filter for one of 10,000 partitions",
