@@ -14,7 +14,7 @@ from typing import Any
 
 from hoodie_py import HoodieError
 from integration.crash.children import DONE, Child
-from integration.crash.faults import Plan, faulty
+from integration.crash.faults import TIMED, Plan, faulty
 from integration.crash.operations import LOCKS, OTHERS, QUICK, Subject
 from integration.crash.races import Act
 from integration.crash.stores import Place, files_at, open_table
@@ -48,12 +48,11 @@ class Stopped:
 
 
 class Stop(Plan):
-    """Stops the process before a call; those of heartbeats and renewed locks, which come at any time, do not count."""
+    """Stops the process before a call."""
 
     def call(self, verb: str, key: str, act: Callable[[], Any]) -> Any:
-        if threading.current_thread().name in ("hoodie-heartbeat", "hoodie-lock"):
-            return act()
-        if self.armed and len(self.calls) == self.at and not getattr(self._depth, "inside", False):
+        is_timed = threading.current_thread().name in TIMED
+        if self.armed and len(self.calls) == self.at and not is_timed and not getattr(self._depth, "inside", False):
             os.kill(os.getpid(), signal.SIGSTOP)
         return super().call(verb, key, act)
 

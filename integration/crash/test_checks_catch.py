@@ -64,6 +64,7 @@ def test_a_commit_before_its_files_are_right(folder: Folder, monkeypatch: pytest
 
 def test_a_write_that_can_be_torn(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: Any, key: str, data: bytes) -> None:
+        Path(key).parent.mkdir(parents=True, exist_ok=True)
         with Path(key).open("xb") as file:
             local._write(file, data)
 
