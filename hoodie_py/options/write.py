@@ -79,8 +79,8 @@ ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # 
 TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: none of the services below runs
 INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
-AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
-AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=False)  # Java's default is true
+AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=True)
+AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=True)
 ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # same as inline: Java's write waits for it, too
 
 # What leaves the active timeline
