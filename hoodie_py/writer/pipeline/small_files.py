@@ -10,10 +10,11 @@ for it. Inserts append their records below its rows, so keys may occur twice if 
 To fill a file is to write all its rows again, and Java does so for every small file: 10,000 rows more cost it up to
 100 MB. Here a file is filled only if it has at most a megabyte, if the write rewrites it anyway (a COPY_ON_WRITE file
 with updates), or if it has at most ``hoodie.parquet.small.file.rewrite.ratio`` times the bytes of the records that it
-gets. So a write rewrites at most that many times its own bytes, and a megabyte a partition. As a new file is begun only
-where every small file is larger than that, writes of ``b`` bytes or more leave a partition of ``n`` bytes with at most
-``1 + n / max(1 MB, ratio * b)`` files; a clustering puts these together. A limit that the caller gave is an order to
-fill, so without a ratio beside it Java's rule holds.
+gets and at most 32 MB: one file less is not worth more. So a write rewrites at most that many times its own bytes, and
+a megabyte a partition. As a new file is begun only where every small file is larger than that, writes of ``b`` bytes or
+more leave a partition of ``n`` bytes with at most ``1 + n / max(1 MB, min(ratio * b, 32 MB))`` files. No rule of this
+kind leaves fewer than in proportion to ``n / b``, because a write cannot join files; a clustering does. A limit that
+the caller gave is an order to fill, so without a ratio beside it Java's rule holds.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
 
 _CHEAP_BYTES = 1 << 20
 """A file of this size is always filled: to write it again costs about as much as all else that a small write does."""
+
+_LARGE_BYTES = 32 << 20
 
 
 class Fill(StrEnum):
@@ -94,7 +97,7 @@ class SmallFiles:
         """
         if self.ratio is None or self._is_rewritten(file_slice):
             return True
-        return _get_size(file_slice) <= max(_CHEAP_BYTES, self.ratio * new_bytes)
+        return _get_size(file_slice) <= max(_CHEAP_BYTES, min(self.ratio * new_bytes, _LARGE_BYTES))
 
     def share_out(self, path: str, rows: int, row_bytes: float, file_bytes: int) -> Iterator[tuple[FileSlice, int]]:
         """Yield the slices that a partition's new rows fill, with the number of rows for each; arguments as for

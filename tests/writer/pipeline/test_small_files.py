@@ -239,6 +239,18 @@ def test_a_limit_that_was_given_is_an_order_to_fill(tmp_path: Path, options: dic
     assert table.scan().count() == 6
 
 
+@pytest.mark.parametrize(
+    ("size", "new", "is_worth"),
+    [(MB, 1, True), (MB + 1, 1, False), (4 * MB, MB, True), (5 * MB, MB, False), (32 * MB, 20 * MB, True),
+     (33 * MB, 50 * MB, False)],
+)  # fmt: skip
+def test_a_file_is_filled_where_that_pays(size: int, new: int, is_worth: bool) -> None:
+    one, small = file_slice("a", "x", size), SmallFiles(Fill.EXTEND, ratio=4.0, updates_rewrite=True)
+    assert small.is_worth(one, new) == is_worth
+    assert small.beside_updates([("a", "x")]).is_worth(one, new), "it is rewritten anyway"
+    assert SmallFiles(Fill.EXTEND).is_worth(one, new), "Java's rule"
+
+
 @pytest.mark.parametrize("merge_on_read", [False, True])
 def test_new_rows_go_where_updates_rewrite_a_file(tmp_path: Path, merge_on_read: bool) -> None:
     kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
