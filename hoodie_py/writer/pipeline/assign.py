@@ -211,6 +211,8 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
 def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:
     """Return the distinct pairs of partition path and file id, sorted, and the number of each record's pair."""
     paths = _require_partition_paths(tagged.records).combine_chunks().dictionary_encode()
+    if len(paths.dictionary) == 1 and tagged.file_ids.null_count == len(tagged):  # an insert into one partition
+        return [(paths.dictionary[0].as_py(), None)], np.zeros(len(tagged), np.int64)
     groups = tagged.file_ids.dictionary_encode()
     # One number for each pair: the code of the path times the number of file ids, plus the file id's, 0 for none.
     both = to_numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + to_numbers(_to_codes(groups), -1) + 1
