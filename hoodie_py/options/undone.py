@@ -23,7 +23,7 @@ _MERGE_HANDLES = (
     "FileGroupReaderBasedMergeHandle", "HoodieWriteMergeHandle", "HoodieMergeHandle", "HoodieMergeHandleWithChangeLog",
     "HoodieSortedMergeHandle", "HoodieSortedMergeHandleWithChangeLog",
 )  # fmt: skip
-_SERVICE_HINT = "Call compact() or clean(), or set hoodie.compact.inline and hoodie.clean.automatic."
+_SERVICE_HINT = "Call compact(), or set hoodie.compact.inline; writes clean and archive by themselves."
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ COMPACTION_TARGET_PARTITIONS = Number("hoodie.compaction.daybased.target.partiti
 COMPACTION_PARTITION_REGEX = Text("hoodie.compaction.partition.path.regex")
 PARQUET_MAX_FILE_SIZE = Size("hoodie.parquet.max.file.size", 120 * 1024 * 1024)  # also assumed for a missing base file
 PARQUET_SMALL_FILE_LIMIT = Size("hoodie.parquet.small.file.limit", 100 * 1024 * 1024)  # inserts fill up smaller files
+REWRITE_RATIO = Real("hoodie.parquet.small.file.rewrite.ratio", 4.0)  # not Java's own: which rewriting pays
 SMALL_FILE_CANDIDATES = Number("hoodie.merge.small.file.group.candidates.limit", 1)  # of a partition; merge-on-read
 
 # When a compaction plan is made
@@ -78,8 +79,8 @@ ROW_WRITER = Flag("hoodie.datasource.write.row.writer.enable", default=True)  # 
 TABLE_SERVICES = Flag("hoodie.table.services.enabled", default=True)  # false: none of the services below runs
 INLINE_COMPACT = Flag("hoodie.compact.inline", default=False)
 INLINE_SCHEDULE = Flag("hoodie.compact.schedule.inline", default=False)
-AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=False)  # Java's default is true
-AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=False)  # Java's default is true
+AUTOMATIC_CLEAN = Flag("hoodie.clean.automatic", default=True)
+AUTOMATIC_ARCHIVE = Flag("hoodie.archive.automatic", default=True)
 ASYNC_ARCHIVE = Flag("hoodie.archive.async", default=False)  # same as inline: Java's write waits for it, too
 
 # What leaves the active timeline

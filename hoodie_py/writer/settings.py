@@ -114,6 +114,7 @@ class WriteSettings:
         non_blocking: whether they may write the same file groups at the same time.
         clock_skew_ms: maximum difference between the clocks of writers.
         small_file_bytes: new records fill base files below this size.
+        rewrite_ratio: how many times the bytes of its new records a filled file may have; None: any number.
         small_file_candidates: on merge-on-read tables, the maximum number of them that a write fills in a partition.
         options: all options as given, for readers, mergers and lock providers.
         table_index: the index that the table's files show; None if only the options name one.
@@ -127,6 +128,7 @@ class WriteSettings:
     non_blocking: bool = False
     clock_skew_ms: int = keys.CLOCK_SKEW_MS.default
     small_file_bytes: int = keys.PARQUET_SMALL_FILE_LIMIT.default
+    rewrite_ratio: float | None = keys.REWRITE_RATIO.default
     small_file_candidates: int = keys.SMALL_FILE_CANDIDATES.default
     options: Mapping[str, str] = field(default_factory=dict)
     table_index: IndexSettings | None = None
@@ -154,6 +156,7 @@ class WriteSettings:
             non_blocking=keys.CONCURRENCY_MODE.read(texts) == keys.NON_BLOCKING,
             clock_skew_ms=keys.CLOCK_SKEW_MS.read(texts),
             small_file_bytes=keys.PARQUET_SMALL_FILE_LIMIT.read(texts),
+            rewrite_ratio=_read_rewrite_ratio(texts),
             small_file_candidates=keys.SMALL_FILE_CANDIDATES.read(texts),
             options=texts,
         )
@@ -199,6 +202,13 @@ def _read_archival_settings(texts: Mapping[str, str]) -> ArchivalSettings:
             hint=f"Give {keys.KEEP_MAX_COMMITS} a greater number.",
         )
     return settings
+
+
+def _read_rewrite_ratio(texts: Mapping[str, str]) -> float | None:
+    """Return the ratio; None if a limit was given without one, which is an order to fill as Java does."""
+    if keys.PARQUET_SMALL_FILE_LIMIT.find_text(texts) and not keys.REWRITE_RATIO.find_text(texts):
+        return None
+    return keys.REWRITE_RATIO.read(texts)
 
 
 def _read_file_settings(texts: Mapping[str, str]) -> FileSettings:

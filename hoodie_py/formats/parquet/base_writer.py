@@ -43,6 +43,7 @@ PAGE_BYTES = 1 << 20
 # use, and refuses to read them.
 _SPARK_VERSION = "3.5.0"
 _MEMORY_BYTES = 128 << 20
+_SINK_BYTES = 256 << 10
 _FIRST_GUESS = 0.4  # bytes in the file per byte in memory
 _SAMPLE_ROWS = 4096
 _REPEATING = 0.7  # a column with a larger share of distinct values in the sample gets no dictionary
@@ -115,6 +116,8 @@ class BaseFileWriter:
         self._group_bytes, self._most_rows = row_group_bytes, row_group_rows
         self._page_bytes, self._dictionary = page_bytes, dictionary
         self._guarded = _GuardedSink(sink)
+        # Arrow writes pieces of some hundred bytes, and each costs a call of Python.
+        self._buffered = pa.BufferedOutputStream(pa.PythonFile(self._guarded, mode="w"), _SINK_BYTES)
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
         self._held: list[pa.RecordBatch] = []
@@ -154,6 +157,7 @@ class BaseFileWriter:
         with self._guarded.open():
             self._writer.add_key_value_metadata(dict(self._list_footer_entries()))
             self._writer.close()
+            self._buffered.flush()
         return WrittenFile(self._rows, self._guarded.size, self._footers[0])
 
     @property
@@ -184,12 +188,13 @@ class BaseFileWriter:
             before = self._guarded.size
             if count:
                 self._writer.write_table(group, row_group_size=count)
+                self._buffered.flush()
                 self._ratio = max((self._guarded.size - before) / max(group.nbytes, 1), 0.001)
         self._rows += count
 
     def _open(self, sample: pa.Table) -> pq.ParquetWriter:
         return pq.ParquetWriter(
-            pa.PythonFile(self._guarded, mode="w"),
+            self._buffered,
             self._schema,
             compression=self._codec if self._codec != "uncompressed" else "none",
             compression_level=self._level,

@@ -35,12 +35,11 @@ from hoodie_py.writer.handles.merge import RewriteTask
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.pipeline.assign import (
     FileAssignment,
-    Fill,
     assign_new_files,
-    compute_free_rows,
     estimate_row_bytes,
     make_file_id,
 )
+from hoodie_py.writer.pipeline.small_files import Fill, SmallFiles
 from hoodie_py.writer.pipeline.tasks import WriteTask, run_task
 from hoodie_py.writer.records import WriteRecords
 
@@ -87,12 +86,11 @@ def plan_files(
     pieces: Mapping[PieceKey, Piece],
     slices: Sequence[FileSlice],
     file_bytes: int,
-    small: Sequence[FileSlice] = (),
-    fill: Fill = Fill.NONE,
+    small: SmallFiles,
 ) -> FilePlan:
     """Decide which pieces share a file. The new records of a shard are never divided.
 
-    New records first fill the base files of ``small`` slices; ``fill`` says how. New files have about ``file_bytes``.
+    New records first fill ``small`` base files. New files have about ``file_bytes``.
     """
     members: dict[tuple[str, str], list[PieceKey]] = defaultdict(list)
     new: dict[str, list[PieceKey]] = defaultdict(list)
@@ -102,15 +100,17 @@ def plan_files(
             new[path].append(key)
         else:
             members[path, file_id].append(key)
-    room = compute_free_rows(small, FILE_BYTES_A_BYTE, file_bytes)
-    filled: set[GroupKey] = set()
+    small, filled = small.beside_updates(members), set[GroupKey]()
     for path, keys in new.items():
-        for file_id, some in _share_out(keys, pieces, room.get(path, ()), int(file_bytes / FILE_BYTES_A_BYTE)):
+        shared = list(_fill_small_files(path, keys, pieces, small, file_bytes))
+        left = keys[sum(len(some) for _, some in shared) :]
+        shared += _share_out(left, pieces, int(file_bytes / FILE_BYTES_A_BYTE))
+        for file_id, some in shared:
             members[path, file_id].extend(some)
             filled.add((path, file_id))
     there = {(each.partition_path, each.file_id): each for each in slices}
     placements = tuple(
-        _make_placement(group, [pieces[key] for key in keys], there, fill if group in filled else Fill.NONE)
+        _make_placement(group, [pieces[key] for key in keys], there, small.fill if group in filled else Fill.NONE)
         for group, keys in members.items()
     )
     file_of = {key: number for number, keys in enumerate(members.values()) for key in keys}
@@ -208,19 +208,31 @@ class WriteNewFiles:
             yield file.run(records for _, records in members)
 
 
-def _share_out(
-    keys: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], room: Sequence[tuple[FileSlice, int]], most: int
-) -> Iterator[tuple[str, list[PieceKey]]]:
-    """Yield file ids with their pieces of new records: first the small files of ``room``, then new files."""
+def _fill_small_files(
+    path: str,
+    keys: Sequence[PieceKey],
+    pieces: Mapping[PieceKey, Piece],
+    small: SmallFiles,
+    file_bytes: int,
+) -> Iterator[tuple[str, Sequence[PieceKey]]]:
+    """Yield the ids of a partition's small files with the pieces that fill each, from the first piece on."""
     end = 0  # number of pieces that have a file
-    for file_slice, size in room:
+    for file_slice, room in small.list_free_rows(path, FILE_BYTES_A_BYTE, file_bytes):
         start, taken = end, 0
-        while end < len(keys) and taken + pieces[keys[end]].bytes <= size:
+        while end < len(keys) and taken + pieces[keys[end]].bytes <= room:
             taken += pieces[keys[end]].bytes
             end += 1
-        if end > start:
-            yield file_slice.file_id, list(keys[start:end])
-    left = keys[end:]
+        if end == start:
+            continue
+        if not small.is_worth(file_slice, taken * FILE_BYTES_A_BYTE):
+            return
+        yield file_slice.file_id, keys[start:end]
+
+
+def _share_out(
+    left: Sequence[PieceKey], pieces: Mapping[PieceKey, Piece], most: int
+) -> Iterator[tuple[str, Sequence[PieceKey]]]:
+    """Yield the ids of new files with their pieces of new records."""
     total = sum(pieces[key].bytes for key in left)
     count = min(len(left), -(-total // most)) if left else 0
     shares: list[list[PieceKey]] = [[] for _ in range(count)]

@@ -41,9 +41,10 @@ from hoodie_py.spark.pin import Pin
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.index.key_spelling import check_spelling
 from hoodie_py.writer.input.to_records import make_records
-from hoodie_py.writer.pipeline.assign import FileAssignment, choose_filled, is_merging_inserts
+from hoodie_py.writer.pipeline.assign import FileAssignment
 from hoodie_py.writer.pipeline.engine import Placed, Target
 from hoodie_py.writer.pipeline.operations import is_independent, needs_lookup
+from hoodie_py.writer.pipeline.small_files import choose_filled, is_merging_inserts
 from hoodie_py.writer.pipeline.tasks import Tasks
 from hoodie_py.writer.records import WriteOperation
 
@@ -115,8 +116,8 @@ class FrameRows:
             sharded = jobs.add_keys(sharded, DivideKeys(self._packed, slices, jobs.sketch_keys(sharded)))
         placed = jobs.place_records(sharded, PlaceRecords(self._packed, slices), self._parallelism)
         pieces = jobs.count_pieces(placed)
-        small, fill = choose_filled(target.operation, snapshot, settings, target.merger, lambda: slices)
-        plan = plan_files(pieces, slices, settings.plan.max_file_size, small, fill)
+        small = choose_filled(target.operation, snapshot, settings, target.merger, lambda: slices)
+        plan = plan_files(pieces, slices, settings.plan.max_file_size, small)
         return _PlacedFrame(plan.placements, jobs, placed, plan.file_of, self._facts)
 
     def close(self) -> None:

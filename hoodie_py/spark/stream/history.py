@@ -24,6 +24,7 @@ import pyarrow as pa
 from hoodie_py.errors import FileMissingError, InvalidQueryError
 from hoodie_py.formats.timeline.instants import CLEAN, Instant
 from hoodie_py.options.read import FALLBACK_TO_FULL_SCAN, RANGE_FILTERS, RANGE_PATH_GLOB, STREAM_START
+from hoodie_py.options.write import COMMITS_RETAINED, KEEP_MIN_COMMITS
 from hoodie_py.spark.load_options import LoadOptions
 from hoodie_py.spark.reading.reader import make_load_scan, match_columns
 from hoodie_py.spark.stream.limits import Limits, choose_end
@@ -231,7 +232,8 @@ class History:
             )
         return InvalidQueryError(
             f"The stream comes too late: {what} {end.position} are archived or cleaned.",
-            hint=f"{kept}Start the query with another checkpoint; {remedy} Let cleans and archival keep more commits.",
+            hint=f"{kept}Start the query with another checkpoint; {remedy} {COMMITS_RETAINED} and "
+            f"{KEEP_MIN_COMMITS} of the writers say how many commits stay.",
             table=self._snapshot.config.name,
         )
 

@@ -22,12 +22,13 @@ from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, CommitMetadata, WriteStat
 from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, REQUESTED
 from hoodie_py.formats.timeline.plans import CleanPlan
+from hoodie_py.options.write import AUTOMATIC_ARCHIVE, KEEP_MAX_COMMITS
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, LogFile
 from hoodie_py.reader.read_info import ReadOptions
 from hoodie_py.table.changes.steps import ChangeLog, ComparedSlices, MergedLog, State, Step, WholeSlice
 from hoodie_py.table.incremental.commit_range import CommitRange, describe_available, get_time, read_range_metadata
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.timeline.cleans import find_kept_since, read_cleans
+from hoodie_py.table.timeline.cleans import describe_retention, find_kept_since, read_cleans
 from hoodie_py.table.timeline.loader import TableTimeline
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.file_system_view import FileSystemView
@@ -86,7 +87,8 @@ class ChangesPlan:
         writes = timeline.list_completed_writes()
         older = [get_time(each, by_request_time) for each in writes if each.request_time < since]
         start = max(older) if older else since
-        return f"Cleans keep the files of commits from {since} on: changes can be had with start={start!r} or later."
+        kept = f"Cleans keep the files of commits from {since} on: changes can be had with start={start!r} or later."
+        return f"{kept} {describe_retention(timeline)}"
 
     def _check_active(self) -> None:
         """Check that no commit of the range is archived, as files of archived commits are cleaned."""
@@ -100,7 +102,8 @@ class ChangesPlan:
         if archived:
             raise InvalidQueryError(
                 f"The range {span} has commits that are archived, up to {max(archived)}; their changes are gone.",
-                hint=describe_available(timeline, span.by_request_time),
+                hint=f"{describe_available(timeline, span.by_request_time)} Writes archive when more than "
+                f"{KEEP_MAX_COMMITS} commits are active, unless {AUTOMATIC_ARCHIVE}=false.",
             )
 
     def _find_touches(self) -> dict[GroupKey, list[Touch]]:

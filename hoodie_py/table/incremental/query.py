@@ -37,6 +37,7 @@ from hoodie_py.table.scan.scan import Scan, make_query_scan
 from hoodie_py.table.scan.task import ScanTask
 from hoodie_py.table.schema.resolver import TableSchema, resolve_schema
 from hoodie_py.table.snapshot import Snapshot
+from hoodie_py.table.timeline.cleans import describe_retention
 from hoodie_py.table.timeline.time_travel import AsOf, parse_zone
 from hoodie_py.table.view.file_system_view import FileSystemView
 from hoodie_py.table.view.partition_values import list_decoded_fields
@@ -295,7 +296,7 @@ class RangeSnapshot(Snapshot):
         text = (
             f"Files or commits of the range {span} are cleaned or archived. {stand_in} read instead, where rows that "
             "were changed after the range may be missing. "
-            f"{read_keys.FALLBACK_TO_FULL_SCAN}=false makes this an error."
+            f"{read_keys.FALLBACK_TO_FULL_SCAN}=false makes this an error. {describe_retention(self.timeline)}"
         )
         warnings.warn(HoodieWarning(text), stacklevel=2)
         if as_java:
@@ -319,7 +320,8 @@ class RangeSnapshot(Snapshot):
         return InvalidQueryError(
             f"{len(paths)} files of the range {self.commit_range} are gone: they were cleaned.",
             hint=f"{ranges.describe_available(self.timeline, self.commit_range.by_request_time)} Start later, or set "
-            f"{read_keys.FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows.",
+            f"{read_keys.FALLBACK_TO_FULL_SCAN}=true to read what is left of these commits' rows. "
+            f"{describe_retention(self.timeline)}",
             path=paths[0],
         )
 

@@ -58,6 +58,18 @@ def find_kept_since(timeline: TableTimeline, after: str | None = None) -> str | 
     return max((each.retained or each.request_time for each in cleans), default=None)
 
 
+def describe_retention(timeline: TableTimeline) -> str:
+    """Return the hint for files that cleans removed: the last clean, and how writers keep more."""
+    from hoodie_py.options.write import AUTOMATIC_CLEAN, COMMITS_RETAINED
+
+    last = timeline.select_actions(CLEAN).select_completed().last
+    found = "" if last is None else f"The last clean is {last.request_time}. "
+    return (
+        f"{found}Writes clean unless {AUTOMATIC_CLEAN}=false, and keep the files of {COMMITS_RETAINED} commits; a "
+        "savepoint keeps one commit for good."
+    )
+
+
 def may_be_archived(timeline: TableTimeline, after: str, active: Iterable[CleanFacts]) -> bool:
     """Say whether archived cleans may show more removals after a time than the active ones do."""
     alone = timeline.layout < 2 and any(each.retained is None for each in active)

@@ -135,10 +135,10 @@ def check_travel(timeline: TableTimeline, as_of: str) -> list[CleanFacts]:
     from hoodie_py.table.timeline.cleans import may_be_archived, read_active_cleans, read_archived_cleans
 
     cleans = read_active_cleans(timeline, as_of)
-    _check_retained(cleans, as_of)
+    _check_retained(timeline, cleans, as_of)
     if may_be_archived(timeline, as_of, cleans):
         archived = read_archived_cleans(timeline, as_of)
-        _check_retained(archived, as_of)
+        _check_retained(timeline, archived, as_of)
         cleans += archived
     return [each for each in cleans if each.retained is None]
 
@@ -154,12 +154,15 @@ def warn_of_empty_past(timeline: TableTimeline, as_of: str) -> None:
         warnings.warn(HoodieWarning(text), stacklevel=2)
 
 
-def _check_retained(cleans: Iterable[CleanFacts], as_of: str) -> None:
-    retained = max((each.retained for each in cleans if each.retained is not None), default="")
+def _check_retained(timeline: TableTimeline, cleans: Iterable[CleanFacts], as_of: str) -> None:
+    from hoodie_py.table.timeline.cleans import describe_retention
+
+    named = ((each.retained, each.request_time) for each in cleans if each.retained is not None)
+    retained, clean = max(named, default=("", ""))
     if as_of < retained:
         raise InvalidQueryError(
-            f"The files of {as_of} were cleaned; the table is kept from {retained} on.",
-            hint=f"Ask for {retained} or a later instant.",
+            f"The files of {as_of} were cleaned by {clean}; the table is kept from {retained} on.",
+            hint=f"Ask for {retained} or a later instant. {describe_retention(timeline)}",
         )
 
 

@@ -5,12 +5,14 @@ The commit has landed by then, so a failure is a warning and no error of the wri
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import TypeVar
 
-from hoodie_py.errors import HoodieError, HoodieWarning
+from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
 from hoodie_py.metastore.report import SyncResult
 from hoodie_py.options import write as write_keys
 from hoodie_py.options.log_compaction import INLINE_LOG_COMPACTION
@@ -20,11 +22,14 @@ from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.pipeline.engine import Target
 from hoodie_py.writer.precombine.merge_options import keep_if_own
-from hoodie_py.writer.services import clean
+from hoodie_py.writer.services.clean import clean_inline
 from hoodie_py.writer.services.compaction import Compaction
 from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.service_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 def check_catalogs(session: WriteSession) -> Sequence[str]:
@@ -84,9 +89,18 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
             folding.run(session, folding.schedule(session), runner=runner)
         done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
         if write_keys.AUTOMATIC_CLEAN.read(options):
-            done = replace(done, clean=clean.clean(session, None))
+            done = replace(done, clean=_run_unless_busy(clean_inline, session))
         if write_keys.AUTOMATIC_ARCHIVE.read(options):
-            done = replace(done, archive=archive_inline(session))
+            done = replace(done, archive=_run_unless_busy(archive_inline, session))
     except HoodieError as error:
         warnings.warn(HoodieWarning(f"The write is committed; a table service after it failed: {error}"), stacklevel=3)
     return done
+
+
+def _run_unless_busy(service: Callable[[WriteSession], T | None], session: WriteSession) -> T | None:
+    """Run a service that any later write may run, too. Another writer in its way is no failure."""
+    try:
+        return service(session)
+    except ConflictError as error:
+        _log.info("Left to a later write: %s [table=%s]", error, session.files.uri)
+        return None

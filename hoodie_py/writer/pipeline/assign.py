@@ -6,47 +6,29 @@
   unless its bucket index gave it an existing file group.
 * A delete of a new key is dropped.
 
-New records fill small base files first; otherwise every write would add a file to each partition. The smallest files
-come first. On MERGE_ON_READ tables a file is filled only if its slice has no log files and no pending compaction
-includes it, and only few files of a partition are: the commit rewrites each of them, and would otherwise write logs.
-Upserts merge such a file with all their records for it. Inserts append their records below its rows, so keys may occur
-twice if the caller allows it (``HoodieConcatHandle``). Bulk inserts, overwrites and writes into buckets never fill.
+``small_files`` says which small base files new records fill first.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from itertools import groupby, islice
-from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_booleans, to_numbers
+from hoodie_py.arrow.arrays import from_numpy, to_numbers
 from hoodie_py.reader.file_slice import FileSlice
-from hoodie_py.reader.merge.merger import Merger, RecordMerger
-from hoodie_py.reader.selection import select_strategy
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.visibility import GroupKey
 from hoodie_py.writer.index.bucket import make_bucket_file_id, parse_bucket
-from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
-from hoodie_py.writer.settings import WriteSettings
-from hoodie_py.writer.transaction.pending import iterate_pending_clusterings
+from hoodie_py.writer.pipeline.small_files import Fill, SmallFiles, fill_small_files
+from hoodie_py.writer.records import TaggedRecords, WriteRecords
 
 _FILE_BYTES_A_BYTE = 0.4
 """Estimated bytes in a base file for each byte in memory."""
-
-
-class Fill(StrEnum):
-    """How new records get into an existing base file."""
-
-    NONE = "none"  # not at all
-    MERGE = "merge"  # merged by key
-    EXTEND = "extend"  # below its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +89,7 @@ def assign_files(
     tagged: TaggedRecords,
     slices: Iterable[FileSlice],
     file_bytes: int,
-    small: Sequence[FileSlice] = (),
-    fill: Fill = Fill.NONE,
+    small: SmallFiles | None = None,
     *,
     only_logs: bool = False,
 ) -> AssignedRecords:
@@ -118,18 +99,20 @@ def assign_files(
         tagged: the records.
         slices: the newest slices of their partitions.
         file_bytes: the estimated size of a new base file.
-        small: slices whose base file new records fill first, in this order.
-        fill: how they fill it.
+        small: the base files that new records may fill; None: none.
         only_logs: whether new file groups begin with a log file.
     """
     begun = {key: FileSlice(*key, "", None, ()) for key in _list_groups(tagged)} if only_logs else {}
     by_group = {(each.partition_path, each.file_id): each for each in slices}
     filled: set[GroupKey] = set()
-    if fill is not Fill.NONE:
+    if small is not None and small.by_path:
+        small = small.beside_updates(_list_groups(tagged))
         row_bytes = estimate_row_bytes(tagged.records)
         tagged, filled = fill_small_files(tagged, small, row_bytes=row_bytes, file_bytes=file_bytes)
     assigned = _assign(tagged, {**begun, **by_group}, file_bytes)
-    files = (replace(each, fill=fill) if each.group in filled else each for each in assigned.assignments)
+    if small is None or not filled:
+        return assigned
+    files = (replace(each, fill=small.fill) if each.group in filled else each for each in assigned.assignments)
     return replace(assigned, assignments=tuple(files))
 
 
@@ -139,16 +122,14 @@ def list_slices_of(records: WriteRecords, snapshot: Snapshot) -> list[FileSlice]
     return snapshot.view.list_slices(None, paths) if paths else []
 
 
-def assign_new_files(
-    records: WriteRecords, file_bytes: int, small: Sequence[FileSlice] = (), fill: Fill = Fill.NONE
-) -> AssignedRecords:
+def assign_new_files(records: WriteRecords, file_bytes: int, small: SmallFiles | None = None) -> AssignedRecords:
     """Assign all records to small files, then to new file groups, in their order within each partition.
 
     Deletes are dropped. Arguments as for ``assign_files``.
     """
     none = pa.nulls(len(records), pa.string())
     tagged = TaggedRecords(records, none, none, np.full(len(records), -1, np.int64))
-    return assign_files(tagged, small, file_bytes, small, fill)
+    return assign_files(tagged, () if small is None else small.slices, file_bytes, small)
 
 
 def assign_new_bucket_files(tagged: TaggedRecords, file_bytes: int) -> AssignedRecords:
@@ -195,115 +176,6 @@ def estimate_file_bytes(memory_bytes: int, rows: int) -> float:
     return max(1.0, float(memory_bytes) * _FILE_BYTES_A_BYTE / max(1, rows))
 
 
-def choose_filled(
-    operation: WriteOperation,
-    snapshot: Snapshot,
-    settings: WriteSettings,
-    merger: Merger | None,
-    list_slices: Callable[[], Iterable[FileSlice]],
-) -> tuple[list[FileSlice], Fill]:
-    """Return the slices whose base file new records fill, smallest first, and how; errors as for ``choose_fill``.
-
-    ``list_slices`` lists the newest slices of the records' partitions, and is called only if files are filled.
-    """
-    fill = choose_fill(operation, snapshot, settings, merger)
-    return [] if fill is Fill.NONE else choose_small_files(snapshot, list_slices(), settings), fill
-
-
-def choose_fill(operation: WriteOperation, snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> Fill:
-    """Return how a write's new records fill small files.
-
-    Raises:
-        MergeError: the table needs a merger that was not supplied.
-    """
-    if settings.index.is_bucket or settings.small_file_bytes <= 0:
-        return Fill.NONE
-    if operation is WriteOperation.UPSERT:
-        return Fill.MERGE
-    # Never where changes are captured, unlike in Java: its appended rows have no change data, so that it cannot derive
-    # the changes of such a commit.
-    if operation is not WriteOperation.INSERT or snapshot.config.cdc_enabled:
-        return Fill.NONE
-    # Unlike in Java, a merger that decides about new records is always asked; to extend a file would pass it by.
-    return Fill.NONE if is_merging_inserts(snapshot, settings, merger) else Fill.EXTEND
-
-
-def find_custom_merger(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> RecordMerger | None:
-    """Return the merger that replaces the built-in modes; None if they merge.
-
-    Raises:
-        MergeError: the table needs a merger that was not supplied.
-    """
-    return select_strategy(snapshot.config, settings.options, merger, writing=True).merger
-
-
-def has_insert_hook(custom: RecordMerger | None) -> bool:
-    """Whether a merger also decides about new records."""
-    return custom is not None and type(custom).insert_batch is not RecordMerger.insert_batch
-
-
-def is_merging_inserts(snapshot: Snapshot, settings: WriteSettings, merger: Merger | None) -> bool:
-    """Whether a merger also decides about new records; errors as for ``find_custom_merger``."""
-    return has_insert_hook(find_custom_merger(snapshot, settings, merger))
-
-
-def choose_small_files(snapshot: Snapshot, slices: Iterable[FileSlice], settings: WriteSettings) -> list[FileSlice]:
-    """Return the newest slices whose base file new records may fill, by partition, the smallest file first."""
-    most = settings.small_file_bytes
-    small = [each for each in slices if each.base_file is not None and each.base_file.whole_size < most]
-    if not small:
-        return []
-    small.sort(key=lambda each: (each.partition_path, _get_size(each), each.file_id))
-    if snapshot.config.is_merge_on_read:
-        small = list(_limit(_without_logs(snapshot, small), settings.small_file_candidates))
-    # After the limit, as in Java: slices of a pending clustering count for it.
-    held = {key for _, groups in iterate_pending_clusterings(snapshot) for key in groups}
-    return [each for each in small if (each.partition_path, each.file_id) not in held]
-
-
-def fill_small_files(
-    tagged: TaggedRecords, small: Sequence[FileSlice], *, row_bytes: float, file_bytes: int
-) -> tuple[TaggedRecords, set[GroupKey]]:
-    """Tag new records with file groups whose base file is small, in the order of ``small``; return these groups, too.
-
-    ``row_bytes`` and ``file_bytes`` are estimates for a record and a base file.
-    """
-    room = compute_free_rows(small, row_bytes, file_bytes)
-    if not room or not tagged.file_ids.null_count:
-        return tagged, set()
-    records = tagged.records
-    assert records.partition_paths is not None
-    at = np.flatnonzero(to_booleans(tagged.file_ids.is_null()) & ~records.delete_mask)
-    paths = join_chunks(records.partition_paths).dictionary_encode()
-    codes = to_numbers(paths.indices)[at]
-    at = at[np.argsort(codes, kind="stable")]  # by partition; records keep their order within it
-    ids = np.full(len(tagged), -1, np.int64)
-    chosen: list[GroupKey] = []
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(paths.dictionary)))])
-    for code, path in enumerate(paths.dictionary.to_pylist()):
-        start, stop = int(starts[code]), int(starts[code + 1])
-        for file_slice, rows in room.get(path, ()):
-            if start == stop:
-                break
-            ids[at[start : min(start + rows, stop)]] = len(chosen)
-            chosen.append((path, file_slice.file_id))
-            start = min(start + rows, stop)
-    filled = pa.array([file_id for _, file_id in chosen], pa.string()).take(from_numpy(ids, ids < 0))
-    return replace(tagged, file_ids=pc.coalesce(tagged.file_ids, filled)), set(chosen)
-
-
-def compute_free_rows(
-    small: Iterable[FileSlice], row_bytes: float, file_bytes: int
-) -> Mapping[str, list[tuple[FileSlice, int]]]:
-    """Return slices with the number of rows that fit into the base file of each, by partition path, in their order."""
-    found: dict[str, list[tuple[FileSlice, int]]] = {}
-    for each in small:
-        rows = int((file_bytes - _get_size(each)) / row_bytes)
-        if rows > 0:
-            found.setdefault(each.partition_path, []).append((each, rows))
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """A range of records of one partition and file group, or of one partition without a group."""
@@ -339,6 +211,8 @@ def _assign(tagged: TaggedRecords, slices: Mapping[GroupKey, FileSlice], file_by
 def _number_groups(tagged: TaggedRecords) -> tuple[list[tuple[str, str | None]], np.ndarray]:
     """Return the distinct pairs of partition path and file id, sorted, and the number of each record's pair."""
     paths = _require_partition_paths(tagged.records).combine_chunks().dictionary_encode()
+    if len(paths.dictionary) == 1 and tagged.file_ids.null_count == len(tagged):  # an insert into one partition
+        return [(paths.dictionary[0].as_py(), None)], np.zeros(len(tagged), np.int64)
     groups = tagged.file_ids.dictionary_encode()
     # One number for each pair: the code of the path times the number of file ids, plus the file id's, 0 for none.
     both = to_numbers(_to_codes(paths)) * (len(groups.dictionary) + 1) + to_numbers(_to_codes(groups), -1) + 1
@@ -382,26 +256,3 @@ def _make_assignment(
     return FileAssignment(
         path, file_id, file_slice, run.start, run.stop, inserts, updates, deletes, base if in_base else None
     )
-
-
-def _get_size(file_slice: FileSlice) -> int:
-    return 0 if file_slice.base_file is None else file_slice.base_file.whole_size
-
-
-def _without_logs(snapshot: Snapshot, slices: Sequence[FileSlice]) -> Iterator[FileSlice]:
-    """Yield the slices without log files that no pending compaction includes."""
-    view, by_slice = snapshot.view, not snapshot.config.has_logs_named_by_commit
-    bare = [each for each in slices if not each.log_files]
-    logged: set[tuple[str, str, str]] = set()
-    if by_slice:  # the log files of uncommitted writes belong to the slice, and would be lost with it
-        groups = view.list_file_groups(sorted({each.partition_path for each in bare}))
-        logged = {(*group.key, log.name.instant) for group in groups for log in group.log_files}
-    for each in bare:
-        key = each.partition_path, each.file_id
-        if view.visibility.find_pending_compaction(key) is None and (*key, each.base_instant) not in logged:
-            yield each
-
-
-def _limit(slices: Iterator[FileSlice], most: int) -> Iterator[FileSlice]:
-    for _, some in groupby(slices, attrgetter("partition_path")):
-        yield from islice(some, most)

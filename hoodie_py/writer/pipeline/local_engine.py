@@ -37,15 +37,12 @@ from hoodie_py.writer.output_schema import OutputSchema
 from hoodie_py.writer.pipeline.assign import (
     AssignedRecords,
     FileAssignment,
-    Fill,
-    choose_filled,
-    compute_free_rows,
     estimate_file_bytes,
-    is_merging_inserts,
     split_new_records,
 )
 from hoodie_py.writer.pipeline.engine import ChangedGroup, Changes, Placed, Rows, Target, Work
 from hoodie_py.writer.pipeline.operations import assign_records, is_plain_insert
+from hoodie_py.writer.pipeline.small_files import Fill, SmallFiles, choose_filled, is_merging_inserts
 from hoodie_py.writer.pipeline.tasks import Job, Tasks, WriteTask, run_jobs
 from hoodie_py.writer.precombine.combine import combine, needs_combining
 from hoodie_py.writer.records import WriteRecords
@@ -209,21 +206,19 @@ class _SpilledRows:
         """Assign each partition's rows to small base files, then to new ones."""
         file_bytes = target.settings.plan.max_file_size
         slices = partial(target.snapshot.view.list_slices, None, self.partitions)
-        small, _ = choose_filled(target.operation, target.snapshot, target.settings, target.merger, slices)
+        small = choose_filled(target.operation, target.snapshot, target.settings, target.merger, slices)
         row_bytes = estimate_file_bytes(self._bytes, sum(self._rows.counts.values()))
-        room = compute_free_rows(small, row_bytes, file_bytes)
-        most = max(1, int(file_bytes / row_bytes))
-        files = (each for path in self.partitions for each in self._assign_rows(path, room.get(path, ()), most))
+        files = (each for path in self.partitions for each in self._assign_rows(path, small, row_bytes, file_bytes))
         return _PlacedOnDisk(tuple(files), self)
 
-    def _assign_rows(self, path: str, room: Sequence[tuple[FileSlice, int]], most: int) -> Iterator[FileAssignment]:
+    def _assign_rows(self, path: str, small: SmallFiles, row_bytes: float, file_bytes: int) -> Iterator[FileAssignment]:
         """Yield the files of a partition; ``start`` and ``stop`` count its rows."""
         first, end = 0, self._rows.counts[path]
-        for old, rows in room:
-            stop = min(first + rows, end)
-            if first < stop:
-                yield FileAssignment(path, old.file_id, old, first, stop, stop - first, 0, 0, fill=Fill.EXTEND)
+        for old, rows in small.share_out(path, end, row_bytes, file_bytes):
+            stop = first + rows
+            yield FileAssignment(path, old.file_id, old, first, stop, rows, 0, 0, fill=Fill.EXTEND)
             first = stop
+        most = max(1, int(file_bytes / row_bytes))
         yield from split_new_records(path, first, end, most)
 
     def write(self, tasks: Tasks, assignments: Sequence[FileAssignment]) -> Sequence[TaskResult]:

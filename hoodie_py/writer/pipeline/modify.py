@@ -52,10 +52,11 @@ from hoodie_py.writer.input.input_data import read_input
 from hoodie_py.writer.input.to_records import find_deletes
 from hoodie_py.writer.keygen.generator import KeyGenerator
 from hoodie_py.writer.output_schema import OutputSchema, select_data_columns, select_output_columns
-from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment, Fill
+from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment
 from hoodie_py.writer.pipeline.engine import Changes, Engine, Work
 from hoodie_py.writer.pipeline.local_engine import LocalEngine
 from hoodie_py.writer.pipeline.new_rows import place_new_rows
+from hoodie_py.writer.pipeline.small_files import Fill
 from hoodie_py.writer.pipeline.tasks import Tasks, WriteTask
 from hoodie_py.writer.pipeline.write import Write, open_table
 from hoodie_py.writer.precombine.merge_options import check_merge_options

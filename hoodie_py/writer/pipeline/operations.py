@@ -31,9 +31,9 @@ from hoodie_py.writer.pipeline.assign import (
     assign_files,
     assign_new_bucket_files,
     assign_new_files,
-    choose_filled,
     list_slices_of,
 )
+from hoodie_py.writer.pipeline.small_files import choose_filled
 from hoodie_py.writer.precombine.combine import needs_combining
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
@@ -75,15 +75,15 @@ def assign_records(
     if is_bucket or operation in LOOKED_UP:
         tagged, only_logs = tag_records(), is_non_blocking(operation, settings)
         slices = list_slices_of(tagged.records, snapshot)
-        small, fill = choose_filled(operation, snapshot, settings, merger, lambda: slices)
-        return assign_files(tagged, slices, file_bytes, small, fill, only_logs=only_logs)
+        small = choose_filled(operation, snapshot, settings, merger, lambda: slices)
+        return assign_files(tagged, slices, file_bytes, small, only_logs=only_logs)
     if operation is WriteOperation.BULK_INSERT:
         return assign_new_files(_sort(records, settings.options), file_bytes)
     if operation is WriteOperation.INSERT and (policy := INSERT_DUPLICATES.read(settings.options)) != "none":
         records = _apply_duplicate_policy(tag_records(), policy)
     here = partial(list_slices_of, records, snapshot)
-    small, fill = choose_filled(operation, snapshot, settings, merger, here)
-    return assign_new_files(records, file_bytes, small, fill)
+    small = choose_filled(operation, snapshot, settings, merger, here)
+    return assign_new_files(records, file_bytes, small)
 
 
 def check_replaceable(operation: WriteOperation, settings: WriteSettings) -> None:

@@ -29,7 +29,8 @@ from hoodie_py.writer.handles.append import AppendTask, writes_positions
 from hoodie_py.writer.handles.create import ExtendTask, InsertTask
 from hoodie_py.writer.handles.data_file import CommitFacts, TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
-from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment, Fill, find_custom_merger, has_insert_hook
+from hoodie_py.writer.pipeline.assign import AssignedRecords, FileAssignment
+from hoodie_py.writer.pipeline.small_files import Fill, find_custom_merger, has_insert_hook
 from hoodie_py.writer.records import WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 

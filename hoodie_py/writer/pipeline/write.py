@@ -41,7 +41,7 @@ from hoodie_py.writer.index_jobs.table_indexes import build_wanted
 from hoodie_py.writer.input.to_records import choose_operation
 from hoodie_py.writer.output_schema import OutputSchema, load_output_schema
 from hoodie_py.writer.pipeline.afterwards import check_catalogs, run_inline_services, sync_catalogs
-from hoodie_py.writer.pipeline.assign import AssignedRecords, Fill, assign_files, list_slices_of
+from hoodie_py.writer.pipeline.assign import AssignedRecords, assign_files, list_slices_of
 from hoodie_py.writer.pipeline.engine import Engine, Placed, Rows, Target
 from hoodie_py.writer.pipeline.local_engine import LocalEngine, PlacedRecords
 from hoodie_py.writer.pipeline.operations import (
@@ -55,6 +55,7 @@ from hoodie_py.writer.pipeline.operations import (
     needs_insert_conflict_check,
     split_paths,
 )
+from hoodie_py.writer.pipeline.small_files import Fill
 from hoodie_py.writer.pipeline.tasks import Tasks, make_workload
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.records import TaggedRecords, WriteOperation, WriteRecords

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError
 from hoodie_py.files import TableFiles, list_removable
-from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, Instant
+from hoodie_py.formats.timeline.instants import CLEAN, INFLIGHT, RESTORE, Instant
 from hoodie_py.formats.timeline.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie_py.formats.timeline.writers import write_clean_metadata, write_clean_plan
+from hoodie_py.options.write import KEEP_LATEST_COMMITS
 from hoodie_py.reader.file_slice import SourceFile
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.telemetry import carry_span, watch_calls
@@ -32,10 +33,12 @@ from hoodie_py.writer.services.clean_plan import (
     CleanSettings,
     check_cleanable,
     check_plan,
+    find_earliest_retained,
     make_plan,
     read_saved_plan,
 )
 from hoodie_py.writer.services.clean_sources import check_sources, delete_source
+from hoodie_py.writer.services.clean_window import may_free_files
 from hoodie_py.writer.services.due_service import DueService
 from hoodie_py.writer.services.planned_service import PlannedService
 from hoodie_py.writer.services.service_run import Done, Opened, Runner, Saved
@@ -46,6 +49,7 @@ from hoodie_py.writer.transaction.unfinished_savepoints import remove_unfinished
 T = TypeVar("T")
 
 _PARALLEL = 8
+_MOST_COMMITS_BETWEEN = 10  # cleans of writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +93,19 @@ _Done = Done[CleanPlan, list[SourceFile], Any]
 
 @dataclass(frozen=True)
 class Clean(PlannedService[CleanPlan, list[SourceFile], Any, CleanResult]):
-    """Remove old file slices. ``retain_commits`` commits stay readable; None: the options' number."""
+    """Remove old file slices. ``retain_commits`` commits stay readable; None: the options' number. With
+    ``incremental`` it looks only where commits since the last clean may have left some.
+    """
 
     name: ClassVar[str] = "clean"
     writes_files: ClassVar[bool] = False
 
     retain_commits: int | None = None
+    incremental: bool = False
 
     def read_settings(self, session: WriteSession) -> CleanSettings:
         """Return what stays by the options. Raises UnsupportedFeatureError or InvalidQueryError."""
-        return CleanSettings.of(session.settings.options, self.retain_commits)
+        return replace(CleanSettings.of(session.settings.options, self.retain_commits), incremental=self.incremental)
 
     def judge(self, session: WriteSession, snapshot: Snapshot, judged: Mapping[str, DueService]) -> DueService:
         """Judge by what a plan would remove."""
@@ -201,8 +208,40 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
         CommitStateUnknownError: the store did not say whether a timeline file was written.
         StorageError: the store failed; the clean stays pending, and the next one continues it.
     """
+    return _run(session, Clean(retain_commits))
+
+
+def clean_inline(session: WriteSession) -> CleanResult | None:
+    """Clean after a commit; None if that is not due. Errors as for ``clean``.
+
+    Unless ``hoodie.clean.trigger.max.commits`` says otherwise, every tenth commit may clean, or as many as are retained
+    if these are fewer. Java cleans after each one, which costs half as much as a small write itself. The last look at
+    the table decides; unless a commit has left files that may go, nothing is listed.
+    """
+    known, service = session.looks.last, Clean(incremental=True)
+    if known is None or not _is_due(known, service.read_settings(session)):
+        return None
+    return watch_calls("clean")(_run)(session, service)
+
+
+def _is_due(snapshot: Snapshot, settings: CleanSettings) -> bool:
+    timeline = snapshot.timeline
+    last = timeline.select_actions(CLEAN).select_completed().last
+    since = sum(last is None or each.request_time > last.request_time for each in timeline.select_writes())
+    if settings.least_commits is None and since % min(settings.commits, _MOST_COMMITS_BETWEEN):
+        return False
+    if since < (settings.least_commits or 1):
+        return False
+    if len(timeline.select_pending().select_actions(RESTORE)):
+        return False  # it goes back to older files, and no clean is allowed beside it
+    if settings.policy != KEEP_LATEST_COMMITS or len(timeline.select_pending().select_actions(CLEAN)):
+        return True
+    earliest = find_earliest_retained(snapshot, settings)
+    return earliest is not None and may_free_files(snapshot, earliest.request_time)
+
+
+def _run(session: WriteSession, service: Clean) -> CleanResult:
     began = time.monotonic()
-    service = Clean(retain_commits)
     service.read_settings(session)
     snapshot = session.look()
     service.check_table(session, snapshot)

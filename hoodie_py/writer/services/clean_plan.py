@@ -1,7 +1,7 @@
 """Plan a clean: find the file slices that no query needs any more (Hudi ``CleanPlanActionExecutor``).
 
-``clean_rules`` decides about each slice. Every clean looks at all partitions, so the earliest retained commit that it
-records holds for the whole table; Java's incremental planner relies on that. That commit is never later than a pending
+The earliest retained commit that a clean records holds for the whole table: a clean looks at all partitions, or, after
+a write, at those of the commits since the last clean's (``clean_window``). That commit is never later than a pending
 write or savepoint, and never earlier than the one of the previous clean.
 
 Decide which slices of a file group a clean removes (Hudi ``CleanPlanner``).
@@ -36,6 +36,7 @@ from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.slicing import make_all_slices
 from hoodie_py.writer.services.clean_sources import find_sources
+from hoodie_py.writer.services.clean_window import list_partitions
 from hoodie_py.writer.timeline.session import PLAN_ID
 from hoodie_py.writer.transaction.pending import iterate_planned_slices
 
@@ -164,7 +165,8 @@ class CleanSettings:
 
     ``delete_sources`` also deletes the source files of bootstrapped base files that are removed. ``least_commits`` must
     have completed since the last clean (None: any number), and a clean by commits moves the earliest retained commit by
-    at most ``most_commits`` (None: any number).
+    at most ``most_commits`` (None: any number). With ``incremental``, such a clean looks only at partitions of commits
+    that no earlier clean has passed.
     """
 
     policy: str = keys.KEEP_LATEST_COMMITS
@@ -173,6 +175,7 @@ class CleanSettings:
     delete_sources: bool = False
     least_commits: int | None = None
     most_commits: int | None = None
+    incremental: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str], retain_commits: int | None = None) -> CleanSettings:
@@ -285,11 +288,12 @@ def make_plan(snapshot: Snapshot, settings: CleanSettings) -> PlannedClean:
     earliest: Instant | None = None
     slices: tuple[SliceDecision, ...] = ()
     if settings.policy == keys.KEEP_LATEST_COMMITS:
-        earliest = _find_earliest_retained(snapshot, settings)
+        earliest = find_earliest_retained(snapshot, settings)
         if earliest is not None:
-            slices = _decide_all_slices(snapshot, earliest=earliest.request_time)
+            paths = list_partitions(snapshot, earliest.request_time) if settings.incremental else None
+            slices = _decide_slices_in(snapshot, paths, earliest=earliest.request_time)
     else:
-        slices = _decide_all_slices(snapshot, versions=settings.versions)
+        slices = _decide_slices_in(snapshot, None, versions=settings.versions)
     time = earliest.request_time if earliest is not None else None
     report = CleanReport(snapshot.config.name, settings.policy, time, slices)
     if not any(each.files for each in report.removed):
@@ -384,8 +388,12 @@ def _explain_wait(snapshot: Snapshot, settings: CleanSettings) -> str | None:
     return f"{since} commits have completed since the last clean, fewer than {settings.least_commits}"
 
 
-def _find_earliest_retained(snapshot: Snapshot, settings: CleanSettings) -> Instant | None:
-    """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``)."""
+def find_earliest_retained(snapshot: Snapshot, settings: CleanSettings) -> Instant | None:
+    """Return the earliest commit to retain; None if there are too few commits (Hudi ``CleanerUtils``).
+
+    Raises:
+        CorruptFileError: the file of the last clean is damaged.
+    """
     timeline = snapshot.timeline
     completed = timeline.select_writes().instants
     if len(completed) <= settings.commits:
@@ -406,14 +414,14 @@ def _find_earliest_retained(snapshot: Snapshot, settings: CleanSettings) -> Inst
     return found
 
 
-def _decide_all_slices(
-    snapshot: Snapshot, *, earliest: str | None = None, versions: int = 0
+def _decide_slices_in(
+    snapshot: Snapshot, paths: list[str] | None, *, earliest: str | None = None, versions: int = 0
 ) -> tuple[SliceDecision, ...]:
     retention = Retention(earliest, versions, _find_planned_files(snapshot), _find_savepoint_files(snapshot))
     visibility = snapshot.view.visibility
     return tuple(
         fate
-        for group in snapshot.view.list_file_groups()
+        for group in snapshot.view.list_file_groups(paths)
         for fate in decide_slices(
             group, make_all_slices(group, visibility), retention, visibility.find_replacing_instant(group.key)
         )

@@ -177,6 +177,22 @@ def test_new_records_fill_a_small_file(tmp_path: Path, kind: Kind, operation: st
     assert len(seen(tmp_path)) == 32
 
 
+def test_a_file_is_filled_where_that_pays(tmp_path: Path) -> None:
+    Kind(9, False, partitioned=False).create(tmp_path)
+    write_by_hand(tmp_path, [rows(range(120_000), 1)], "bulk_insert")
+    table = HoodieTable.open(tmp_path)
+    [large] = table.file_slices()
+    assert large.base_file is not None
+    assert large.base_file.size > 1 << 20
+    write_by_hand(tmp_path, [rows(range(200_000, 200_002), 2)], "insert")
+    assert len(table.refresh().file_slices()) == 2, "too few rows to write the file again"
+    both = pa.concat_tables([rows(range(1), 3), rows(range(200_010, 200_012), 3)])
+    done = write_by_hand(tmp_path, [both])
+    assert (done.rows_inserted, done.rows_updated) == (2, 1)
+    [changed] = [each for each in table.refresh().file_slices() if each.base_instant == done.instant]
+    assert changed.file_id == large.file_id, "the update rewrites this file anyway"
+
+
 def base_files(where: Path) -> list[Path]:
     return [each for each in where.rglob("*.parquet") if ".hoodie" not in each.parts]
 

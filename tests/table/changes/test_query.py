@@ -133,7 +133,7 @@ def test_ranges_may_compare_request_times(tmp_path: Path) -> None:
 def test_tasks_are_small_and_one_for_each_file_group(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     for number in range(1, 40):
-        table.upsert([row("a", number), row("b", number, part="q")])
+        table.upsert([row("a", number), row("b", number, part="q")], options={"hoodie.archive.automatic": "false"})
     tasks = table.changes().tasks()
     assert len(tasks) == 2
     assert all(len(pickle.dumps(task)) < 64 << 10 for task in tasks)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given as given_values
+from hypothesis import strategies as st
 
 from hoodie_py.arrow.arrays import join_chunks
 from hoodie_py.errors import InvalidTableError
@@ -35,6 +37,15 @@ def test_batches_together_are_the_rows(schema: pa.Schema) -> None:
     assert table["_hoodie_record_key"].to_pylist() == given.keys.to_pylist()
     for name, value in (("_hoodie_partition_path", "p0"), ("_hoodie_file_name", "file")):
         assert set(table[name].to_pylist()) == {value}
+
+
+@given_values(
+    st.one_of(st.integers(0, 3000), st.integers(9, 13).map(lambda each: 10**each - 1500)), st.integers(0, 3000)
+)
+def test_sequence_numbers_count_the_rows(first: int, count: int) -> None:
+    made = STAMP.make_sequence_numbers(first, count)
+    made.validate(full=True)
+    assert made.to_pylist() == [f"20260101000000001_3_{each}" for each in range(first, first + count)]
 
 
 def test_wide_rows_come_a_few_at_a_time(schema: pa.Schema) -> None:

@@ -1,7 +1,8 @@
-"""New records fill up small base files, the smallest first, and no further than there is room."""
+"""New records fill up small base files, the smallest first, no further than there is room, and where it pays."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.files import TableFiles
 from hoodie_py.reader.file_slice import BaseFile, FileSlice
 from hoodie_py.table.snapshot import open_snapshot
-from hoodie_py.writer.pipeline.assign import choose_small_files, fill_small_files
+from hoodie_py.writer.pipeline.small_files import Fill, SmallFiles, choose_small_files, fill_small_files
 from hoodie_py.writer.records import TaggedRecords, WriteRecords
 from hoodie_py.writer.settings import WriteSettings
 from tests.writer.compaction_tables import QUICK
@@ -46,7 +47,8 @@ def test_new_records_fill_small_files(
         (each for each in slices if each.base_file and each.base_file.size < small),
         key=lambda each: (files[each.partition_path, each.file_id], each.file_id),
     )
-    filled, groups = fill_small_files(tagged, chosen, row_bytes=10.0, file_bytes=100)
+    by_path = {path: [each for each in chosen if each.partition_path == path] for path in PATHS}
+    filled, groups = fill_small_files(tagged, SmallFiles(Fill.MERGE, by_path), row_bytes=10.0, file_bytes=100)
     assert filled.records is whole
     taken: dict[tuple[str, str], int] = {}
     left: dict[str, int] = {}
@@ -179,3 +181,86 @@ def test_the_limit_is_an_option(tmp_path: Path) -> None:
         table.insert([row(i) for i in range(20, 30)], options={**QUICK, LIMIT: 0})
         assert len(table.file_slices()) == 3
         assert len(contents(base)) == 30
+
+
+BLOBS = pa.schema([("id", pa.string()), ("blob", pa.binary())])
+MB = 1 << 20
+RATIO = "hoodie.parquet.small.file.rewrite.ratio"
+
+
+def blobs(first: int, size: int) -> pa.Table:
+    """Return two rows of so many bytes, which do not compress."""
+    halves = [random.Random(first + each).randbytes(size // 2) for each in range(2)]
+    return pa.table({"id": [f"k{first}", f"k{first + 1}"], "blob": halves}, schema=BLOBS)
+
+
+def list_sizes(table: HoodieTable) -> dict[str, tuple[str, int]]:
+    """Return the instant and the size of each group's base file."""
+    slices = table.refresh().file_slices()
+    return {each.file_id: (each.base_file.instant, each.base_file.size) for each in slices if each.base_file}
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+@pytest.mark.parametrize(
+    ("sizes", "ratio"),
+    [([MB] * 15, 12.0), ([MB // 8] * 24, 4.0), ([MB // 2, 3 * MB, MB // 4, MB // 4, 2 * MB, MB] * 3, 7.5)],
+    ids=["by ratio", "cheap", "mixed"],
+)
+def test_files_and_rewritten_bytes_are_bounded(tmp_path: Path, operation: str, sizes: list[int], ratio: float) -> None:
+    table = HoodieTable.create(tmp_path / "t", BLOBS, record_key="id")
+    options = {**QUICK, RATIO: ratio}
+    after: dict[str, tuple[str, int]] = {}
+    for number, size in enumerate(sizes):
+        before = after
+        done = getattr(table, operation)(blobs(2 * number, size), options=options)
+        after = list_sizes(table)
+        rewritten = sum(size for each, (time, size) in before.items() if after[each][0] != time)
+        assert rewritten <= max(MB, ratio * 0.4 * size * 1.1), "the rows are taken for 0.4 times their bytes"
+        assert done.rows_inserted == 2
+    assert table.scan().count() == 2 * len(sizes)
+    least = max(MB, ratio * 0.4 * min(sizes))
+    assert len(after) <= 1 + sum(size for _, size in after.values()) / least
+    assert len(after) < len(sizes) / 2
+    assert sum(size <= least for _, size in after.values()) <= 1, "a new file is begun where all others are larger"
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [({}, 2), ({LIMIT: 104857600}, 1), ({RATIO: 1e9}, 1), ({LIMIT: 104857600, RATIO: 4}, 2), ({RATIO: 0}, 2)],
+    ids=str,
+)
+def test_a_limit_that_was_given_is_an_order_to_fill(tmp_path: Path, options: dict[str, Any], files: int) -> None:
+    table = HoodieTable.create(tmp_path / "t", BLOBS, record_key="id")
+    table.insert(blobs(0, 2 * MB), options=QUICK)
+    table.insert(blobs(2, 100), options={**QUICK, **options})
+    assert len(list_sizes(table)) == files
+    table.insert(blobs(4, 100).to_reader(), options={**QUICK, **options})  # a stream
+    assert len(list_sizes(table)) == files
+    assert table.scan().count() == 6
+
+
+@pytest.mark.parametrize(
+    ("size", "new", "is_worth"),
+    [(MB, 1, True), (MB + 1, 1, False), (4 * MB, MB, True), (5 * MB, MB, False), (32 * MB, 20 * MB, True),
+     (33 * MB, 50 * MB, False)],
+)  # fmt: skip
+def test_a_file_is_filled_where_that_pays(size: int, new: int, is_worth: bool) -> None:
+    one, small = file_slice("a", "x", size), SmallFiles(Fill.EXTEND, ratio=4.0, updates_rewrite=True)
+    assert small.is_worth(one, new) == is_worth
+    assert small.beside_updates([("a", "x")]).is_worth(one, new), "it is rewritten anyway"
+    assert SmallFiles(Fill.EXTEND).is_worth(one, new), "Java's rule"
+
+
+@pytest.mark.parametrize("merge_on_read", [False, True])
+def test_new_rows_go_where_updates_rewrite_a_file(tmp_path: Path, merge_on_read: bool) -> None:
+    kind = "MERGE_ON_READ" if merge_on_read else "COPY_ON_WRITE"
+    table = HoodieTable.create(tmp_path / "t", BLOBS, record_key="id", table_type=kind)
+    for number, size in enumerate((4 * MB, 2 * MB)):
+        table.insert(blobs(2 * number, size), options=QUICK)
+    [(large, _), _] = sorted(list_sizes(table).items(), key=lambda each: -each[1][1])
+    done = table.upsert(pa.concat_tables([blobs(0, 200).slice(0, 1), blobs(9, 200)]), options=QUICK)
+    after = table.refresh().file_slices()
+    assert len(after) == (3 if merge_on_read else 2), "a log file costs less than to rewrite a base file"
+    assert {each.file_id for each in after if each.base_instant == done.instant or each.log_files} >= {large}
+    assert [len(each.log_files) for each in after if each.file_id == large] == [int(merge_on_read)]
+    assert table.scan().count() == 6

@@ -15,7 +15,7 @@ from hoodie_py.files import TableFiles
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.formats.timeline.instants import Instant
 from hoodie_py.table.snapshot import Snapshot, open_snapshot
-from hoodie_py.writer.pipeline.assign import choose_small_files
+from hoodie_py.writer.pipeline.small_files import choose_small_files
 from hoodie_py.writer.settings import WriteSettings
 
 TABLES = [
