@@ -6,13 +6,18 @@ order of their versions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import join_chunks, to_booleans
+from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_booleans, to_numbers
+from hoodie_py.errors import HoodieError
+
+_KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 
 
 class WriteOperation(StrEnum):
@@ -110,6 +115,72 @@ class TaggedRecords:
 
     def __len__(self) -> int:
         return len(self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFormat:
+    """The form of records as record batches, for files and shuffles.
+
+    ``schema``: data columns (``rows``), ``orders`` ordering fields, then the facts of a record. ``has_paths``: whether
+    records have their partition path.
+    """
+
+    schema: pa.Schema
+    rows: pa.Schema
+    orders: int
+    has_paths: bool
+
+    @classmethod
+    def from_records(cls, records: WriteRecords) -> Self:
+        """Return the format for records like these."""
+        fields = [pa.field(f"row.{at}", field.type) for at, field in enumerate(records.rows.schema)]
+        fields += [pa.field(f"order.{at}", column.type) for at, column in enumerate(records.ordering)]
+        fields += [(_KEY, pa.string()), (_PATH, pa.string()), (_DELETE, pa.bool_()), (_POSITION, pa.int64())]
+        rows = records.rows.schema.remove_metadata()
+        return cls(pa.schema(fields), rows, len(records.ordering), records.partition_paths is not None)
+
+    def as_located(self) -> Self:
+        """Return the format for records that have their partition path."""
+        return replace(self, has_paths=True)
+
+    def to_batch(self, records: WriteRecords, positions: np.ndarray | None = None) -> pa.RecordBatch:
+        """Return records as one batch. ``positions``: row numbers in base files, -1 for unknown.
+
+        Raises:
+            HoodieError: the records do not have this format.
+        """
+        if records.rows.schema.remove_metadata() != self.rows or len(records.ordering) != self.orders:
+            raise HoodieError(
+                "Parts of the rows have different columns.",
+                hint="The table may have changed while they were read: try again.",
+            )
+        count = len(records)
+        paths = (
+            pa.nulls(count, pa.string()) if records.partition_paths is None else join_chunks(records.partition_paths)
+        )
+        if self.has_paths and paths.null_count:
+            raise HoodieError("Some rows have a partition path, others do not.")
+        deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else join_chunks(records.deletes)
+        places = from_numpy(np.full(count, -1, np.int64) if positions is None else positions.astype(np.int64))
+        arrays = [join_chunks(column) for column in (*records.rows.columns, *records.ordering)]
+        arrays += [join_chunks(records.keys), paths, deletes, places]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def from_batches(self, batches: Sequence[pa.RecordBatch]) -> tuple[WriteRecords, np.ndarray]:
+        """Return the records of batches in order, and their row numbers in base files (-1 for unknown)."""
+        table = pa.Table.from_batches(batches, self.schema)
+        width = len(self.rows)
+        deletes = table.column(_DELETE)
+        marked = to_booleans(join_chunks(deletes)).any()
+        paths = table.column(_PATH)
+        records = WriteRecords(
+            rows=pa.table(table.columns[:width], schema=self.rows) if width else pa.table({}),
+            keys=table.column(_KEY),
+            partition_paths=None if paths.null_count and not self.has_paths else paths,
+            deletes=deletes if marked else None,
+            ordering=tuple(table.columns[width : width + self.orders]),
+        )
+        return records, to_numbers(join_chunks(table.column(_POSITION)))
 
 
 def _as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

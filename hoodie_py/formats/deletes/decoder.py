@@ -12,10 +12,8 @@ HoodieDeleteRecordList, whose schema is part of Hudi and not of the file; versio
 Null and **int 0** both mean "no ordering value: the delete counts by its arrival", whatever the type of the ordering
 column. Inside an array they are values.
 
-In most blocks all deletes have the same layout: keys of one length and integers of one width. NumPy decodes such a
-block as a table of bytes, and checks every record against the layout of the first one. Deletes of other blocks are
-stepped over one by one, and only the offsets of keys and integers are noted; NumPy and Arrow then read all of them at
-once.
+Deletes that are alike are decoded at once (``alike``). Others are stepped over one by one, and only the offsets of keys
+and integers are noted; NumPy and Arrow then read all of them at once.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -31,139 +29,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import cast, from_numpy, take
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.avro.binary import read_count, read_span, read_varint
 from hoodie_py.formats.avro.columnar_cursor import FRONT, Budget, Misfit, Source, decode_zigzag
+from hoodie_py.formats.deletes.alike import (
+    INTEGER_TAGS,
+    NOT_SHORT,
+    PRESENT,
+    DecodedDeletes,
+    DeleteRun,
+    decode_deletes_of_one_path,
+    decode_uniform_deletes,
+    find_too_large,
+    gather_keys,
+)
 from hoodie_py.formats.deletes.ordering_value import OrderingKind, read_is_present, read_ordering
 from hoodie_py.formats.limits import get_limits, raise_limit_error
 
-PRESENT = 2  # the byte before a key or path that is not null
-NOT_SHORT = 0x81  # bits set in the length of a text of 64 bytes or more, and in a negative length
-INTEGER_TAGS = {
-    4: OrderingKind.INT,
-    6: OrderingKind.LONG,
-    16: OrderingKind.DATE,
-    20: OrderingKind.TIME_MICROS,
-    22: OrderingKind.TIMESTAMP_MICROS,
-}
-INT_LIMIT = 1 << 31
-SMALL_KINDS = (OrderingKind.INT, OrderingKind.DATE)
-
-_ABSENT = 0
-_MORE = 0x80  # set in every byte of an integer except the last
-_WIDEST = 9  # bytes of the longest integer that cannot overflow
-_MOST_KEY_BYTES = 1 << 31
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DecodedDeletes:
-    """Deletes in order: record keys, and the kinds (``OrderingKind``) and values of their ordering values."""
-
-    keys: pa.StringArray
-    kinds: npt.NDArray[np.int8]
-    numbers: npt.NDArray[np.int64]  # integer values; 0 for other kinds and for none
-    others: dict[int, Any] = field(default_factory=dict)  # other values, by the number of the delete
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordShape:
-    """The layout of a record: offsets of its parts from its start, in bytes."""
-
-    key_bytes: int
-    path: int
-    tag: int
-    kind: OrderingKind
-    size: int
-
-    @property
-    def fixed(self) -> list[int]:
-        """Offsets of the bytes that are equal in all records of this layout."""
-        path = [self.path] if self.tag == self.path + 1 else [self.path, self.path + 1]
-        return [0, 1, *path, self.tag]
-
-
-def decode_uniform_deletes(payload: bytes, pos: int, count: int) -> DecodedDeletes | None:
-    """Decode one or more deletes (``count``) of a version 3 payload that consists of one Avro array block.
-
-    The first delete is at ``pos``. Returns None if a delete has another layout than the first one, or is damaged.
-    """
-    shape = _find_shape(payload, pos)
-    if shape is None or pos + count * shape.size + 1 != len(payload) or payload[-1] != 0:
-        return None
-    # A table with one row of bytes for each delete, without a copy.
-    rows = np.frombuffer(payload, np.uint8, count * shape.size, pos).reshape(count, shape.size)
-    fixed = rows[:, shape.fixed]
-    integers = rows[:, shape.tag + 1 :]
-    if not (fixed == fixed[0]).all() or not _has_one_width(integers):
-        return None
-    numbers = _decode_numbers(integers)
-    if shape.kind in SMALL_KINDS and len(numbers) and not -INT_LIMIT <= numbers.min() <= numbers.max() < INT_LIMIT:
-        return None
-    kinds = np.full(count, shape.kind, np.int8)
-    # The int 0 means "no ordering value", see ``decoder``.
-    if shape.kind is OrderingKind.INT:
-        kinds[numbers == 0] = OrderingKind.NONE
-    keys = _make_keys(rows[:, 2 : 2 + shape.key_bytes])
-    return None if keys is None else DecodedDeletes(keys, kinds, numbers)
-
-
-def _find_shape(payload: bytes, pos: int) -> _RecordShape | None:
-    """Return the layout of the first record; None if it is not decoded here."""
-    try:
-        if payload[pos] != PRESENT or payload[pos + 1] & NOT_SHORT:
-            return None
-        key_bytes = payload[pos + 1] >> 1
-        path = tag = 2 + key_bytes
-        if payload[pos + path] == PRESENT and not payload[pos + path + 1] & NOT_SHORT:
-            tag += 2 + (payload[pos + path + 1] >> 1)
-        elif payload[pos + path] == _ABSENT:
-            tag += 1
-        else:
-            return None
-        kind = OrderingKind.NONE if payload[pos + tag] == _ABSENT else INTEGER_TAGS.get(payload[pos + tag])
-        if kind is None:
-            return None
-        size = tag + 1
-        if kind is not OrderingKind.NONE:
-            while payload[pos + size] & _MORE:
-                size += 1
-            size += 1
-    except IndexError:
-        return None
-    return _RecordShape(key_bytes, path, tag, kind, size) if size - tag - 1 <= _WIDEST else None
-
-
-def _has_one_width(integers: npt.NDArray[np.uint8]) -> bool:
-    more = integers >= _MORE  # the byte is not the last one of its integer
-    return bool(more[:, :-1].all() and not more[:, -1:].any())
-
-
-def _decode_numbers(integers: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    raw = np.zeros(len(integers), np.uint64)
-    for place in range(integers.shape[1]):
-        raw |= (integers[:, place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
-    return decode_zigzag(raw).astype(np.int64)
-
-
-def _make_keys(texts: npt.NDArray[np.uint8]) -> pa.StringArray | None:
-    count, width = texts.shape
-    if count * width >= _MOST_KEY_BYTES:
-        return None
-    offsets = from_numpy(
-        np.arange(0, count * width + 1, width, dtype=np.int32) if width else np.zeros(count + 1, np.int32)
-    )
-    data = np.ascontiguousarray(texts)
-    keys = pa.Array.from_buffers(pa.string(), count, [None, offsets.buffers()[1], pa.py_buffer(data)])
-    try:
-        keys.validate(full=bool((data >= _MORE).any()))
-    except pa.ArrowInvalid:
-        return None
-    return keys
-
-
 _MANY = 48  # from this number of integers on, NumPy is faster than a loop
-_IS_SMALL = np.array([kind in SMALL_KINDS for kind in OrderingKind])
 
 
 class DeleteWalker:
@@ -243,12 +126,12 @@ class DeleteWalker:
         numbers = np.zeros(len(kinds), np.int64)
         at = np.flatnonzero(places)
         numbers[at] = _read_integers(self.payload, places[at])
-        small = np.flatnonzero(((numbers < -INT_LIMIT) | (numbers >= INT_LIMIT)) & _IS_SMALL[kinds])
-        if len(small):
-            raise CorruptFileError("A number is too large for its type.", offset=int(places[small[0]]))
+        large = find_too_large(kinds, numbers)
+        if large is not None:
+            raise CorruptFileError("A number is too large for its type.", offset=int(places[large]))
         # The int 0 means "no ordering value", see ``decoder``.
         kinds[(kinds == OrderingKind.INT) & (numbers == 0)] = OrderingKind.NONE
-        return DecodedDeletes(_gather_keys(self.payload, self._bounds), kinds, numbers, self._others)
+        return DecodedDeletes(gather_keys(self.payload, np.asarray(self._bounds)), kinds, numbers, self._others)
 
 
 def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | list[int]:
@@ -260,24 +143,6 @@ def _read_integers(payload: bytes, places: npt.NDArray[np.int64]) -> npt.NDArray
         except (Misfit, IndexError):
             pass  # the loop below finds the damaged integer and raises its error
     return [read_varint(payload, place)[0] for place in places.tolist()]
-
-
-def _gather_keys(payload: bytes, bounds: array[int]) -> pa.StringArray:
-    """Copy the keys out of the payload; ``bounds`` contains the start and the stop of each key."""
-    # All bounds are the offsets of a string array whose even items are the keys, and whose odd items are the bytes
-    # between them.
-    count = len(bounds) // 2
-    offsets = np.zeros(2 * count + 1, np.int64)
-    offsets[:-1] = np.asarray(bounds)
-    offsets[-1] = bounds[-1] if count else 0
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
-    pieces = pa.Array.from_buffers(pa.large_string(), 2 * count, buffers)
-    keys = take(pieces, from_numpy(np.arange(0, 2 * count, 2, dtype=np.int64)))
-    try:
-        keys.validate(full=True)
-        return cast(keys, pa.string())
-    except pa.ArrowInvalid:
-        raise CorruptFileError("A deleted key is not UTF-8.") from None
 
 
 AVRO_VERSION = 3
@@ -340,9 +205,14 @@ def decode_deletes_together(contents: Sequence[memoryview | bytes]) -> DeletesOf
     payloads = [memoryview(content)[_HEADER.size :] for content in contents]
     if any(length != len(payload) for (_, length), payload in zip(headers, payloads, strict=True)):
         return None
-    walk = DeleteWalker(b"".join(payloads))
-    bounds = pairwise(accumulate(map(len, payloads), initial=0))
+    bounds = list(pairwise(accumulate(map(len, payloads), initial=0)))
+    payload = b"".join(payloads)
     try:  # a delete that crosses the end of its block is refused by _walk_runs
+        runs = _find_runs(payload, bounds)
+        found = None if runs is None else decode_deletes_of_one_path(payload, runs)
+        if found is not None and runs is not None:
+            return DeletesOfBlocks(_make_records(found), tuple(run.count for run in runs))
+        walk = DeleteWalker(payload)
         counts = tuple(_walk_runs(walk, start, end) for start, end in bounds)
         return DeletesOfBlocks(_make_records(walk.finish()), counts)
     except HoodieError:
@@ -383,21 +253,31 @@ def _drop_default(kind: OrderingKind, value: Any) -> tuple[OrderingKind, Any]:
 
 
 def _decode_avro(payload: bytes) -> DeleteRecords:
-    even = _decode_uniform(payload)
-    if even is not None:
-        return _make_records(even)
+    runs = _find_runs(payload, [(0, len(payload))])
+    if runs is not None and runs[0].count:
+        found = decode_uniform_deletes(payload, runs[0].start, runs[0].count)
+        found = decode_deletes_of_one_path(payload, runs) if found is None else found
+        if found is not None:
+            return _make_records(found)
     walk = DeleteWalker(payload)
     _walk_runs(walk, 0, len(payload))
     return _make_records(walk.finish())
 
 
-def _decode_uniform(payload: bytes) -> DecodedDeletes | None:
-    """Decode deletes that all have one layout; None for other payloads and for too many deletes."""
-    try:
-        count, pos = read_count(payload, 0, len(payload), _SMALLEST_DELETE)
-    except (IndexError, CorruptFileError):
-        return None
-    return decode_uniform_deletes(payload, pos, count) if 0 < count <= get_limits().block_records else None
+def _find_runs(payload: bytes, bounds: Sequence[tuple[int, int]]) -> list[DeleteRun] | None:
+    """Return the deletes of each block, if each is one Avro array block; None if a block is damaged or too large."""
+    most = get_limits().block_records
+    runs: list[DeleteRun] = []
+    for start, end in bounds:
+        try:
+            count, pos = read_count(payload, start, end, _SMALLEST_DELETE)
+        except (IndexError, CorruptFileError):
+            return None
+        stop = end - 1 if count else pos  # the end of the array is a zero
+        if count > most or payload[end - 1] != 0 or stop + bool(count) != end:
+            return None
+        runs.append(DeleteRun(pos, count, stop))
+    return runs
 
 
 def _walk_runs(walk: DeleteWalker, pos: int, end: int) -> int:

@@ -28,6 +28,7 @@ from hoodie_py.reader.file_slice import LogFile
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.runtime.telemetry import carry_span
 
+_NOTHING = memoryview(b"")
 _READ_THREADS = 8
 _SMALL_SHARE = 4  # a delete block of less than a quarter of the allocation is copied out of it
 _MOST_SHARED = 4 << 20  # most bytes of a slice's log files that share one allocation
@@ -58,7 +59,7 @@ class ScannedBlock:
         """Return the block without its content."""
         if not self.block.content:
             return self
-        return replace(self, block=replace(self.block, content=memoryview(b"")))
+        return ScannedBlock(self.block.with_content(_NOTHING), self.path, self.log)
 
 
 class OpenLog(Protocol):
@@ -82,8 +83,9 @@ def open_logs(files: TableFiles, log_files: Sequence[LogFile], spill: Spill) -> 
         StorageError: a file is missing or cannot be read, or the disk is full.
         UnsupportedFeatureError: a file is larger than a reader takes.
     """
+    most = get_limits().log_bytes
     for log_file in log_files:
-        if log_file.size > get_limits().log_bytes:
+        if log_file.size > most:
             what = f"A log file has {log_file.size} bytes"
             raise_limit_error(UnsupportedFeatureError, what, "log_bytes", path=log_file.path)
     size = sum(log_file.size for log_file in log_files)
@@ -111,7 +113,7 @@ class _WholeLog:
         size = max(self.shared, len(self.content))
         if block.type is BlockType.DELETE and len(block.content) * _SMALL_SHARE < size:
             # A copy, as the block would keep the whole allocation in memory.
-            block = replace(block, content=memoryview(bytes(block.content)))
+            block = block.with_content(memoryview(bytes(block.content)))
         return ScannedBlock(block, self.path)
 
 
@@ -135,7 +137,7 @@ class LogOnDemand:
             for key, text in block.headers.items()
             if key is not HeaderKey.RECORD_POSITIONS
         }
-        return ScannedBlock(replace(block, headers=headers, content=memoryview(b"")), self.path, self)
+        return ScannedBlock(replace(block, headers=headers, content=_NOTHING), self.path, self)
 
     def read_block(self, offset: int) -> LogBlock:
         """Parse the block at an offset that a scan has found."""

@@ -12,35 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from hoodie_py.arrow.arrays import from_numpy, join_chunks, to_booleans, to_numbers
-from hoodie_py.errors import HoodieError
-from hoodie_py.writer.records import WriteRecords
+from hoodie_py.arrow.arrays import to_numbers
+from hoodie_py.writer.records import RecordFormat, WriteRecords
 
 PAYLOAD_BYTES = 16 << 20  # about the most bytes of a payload
-_KEY, _PATH, _DELETE, _POSITION = "key", "path", "delete", "position"
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadFormat:
-    """The format of payloads.
+class PayloadFormat(RecordFormat):
+    """The format of payloads."""
 
-    ``schema``: data columns (``rows``), ``orders`` ordering fields, then the facts of a record. ``has_paths``: whether
-    records have their partition path.
-    """
-
-    schema: pa.Schema
-    rows: pa.Schema
-    orders: int
-    has_paths: bool
-
-    @classmethod
-    def from_records(cls, records: WriteRecords) -> PayloadFormat:
-        """Return the payload format for records like these."""
-        fields = [pa.field(f"row.{at}", field.type) for at, field in enumerate(records.rows.schema)]
-        fields += [pa.field(f"order.{at}", column.type) for at, column in enumerate(records.ordering)]
-        fields += [(_KEY, pa.string()), (_PATH, pa.string()), (_DELETE, pa.bool_()), (_POSITION, pa.int64())]
-        rows = records.rows.schema.remove_metadata()
-        return cls(pa.schema(fields), rows, len(records.ordering), records.partition_paths is not None)
+    __slots__ = ()
 
     def split(self, records: WriteRecords, positions: np.ndarray | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield records as payloads of a bounded size, each with its number of records.
@@ -58,45 +39,9 @@ class PayloadFormat:
             piece = batch.slice(start, step)
             yield piece.num_rows, piece.serialize().to_pybytes()
 
-    def to_batch(self, records: WriteRecords, positions: np.ndarray | None = None) -> pa.RecordBatch:
-        """Return records as one batch; arguments and errors as for ``split``."""
-        if records.rows.schema.remove_metadata() != self.rows or len(records.ordering) != self.orders:
-            raise HoodieError(
-                "Rows of one DataFrame have different columns in different tasks.",
-                hint="The table may have changed while they were read: try again.",
-            )
-        count = len(records)
-        paths = (
-            pa.nulls(count, pa.string()) if records.partition_paths is None else join_chunks(records.partition_paths)
-        )
-        if self.has_paths and paths.null_count:
-            raise HoodieError("Some rows have a partition path, others do not.")
-        deletes = from_numpy(np.zeros(count, bool)) if records.deletes is None else join_chunks(records.deletes)
-        places = from_numpy(np.full(count, -1, np.int64) if positions is None else positions.astype(np.int64))
-        arrays = [join_chunks(column) for column in (*records.rows.columns, *records.ordering)]
-        arrays += [join_chunks(records.keys), paths, deletes, places]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
     def read(self, payloads: Sequence[pa.Buffer]) -> tuple[WriteRecords, np.ndarray]:
         """Return the records of payloads in order, and their row numbers in base files (-1 for unknown)."""
-        batches = [pa.ipc.read_record_batch(each, self.schema) for each in payloads]
-        table = pa.Table.from_batches(batches, self.schema)
-        width = len(self.rows)
-        deletes = table.column(_DELETE)
-        marked = to_booleans(join_chunks(deletes)).any()
-        paths = table.column(_PATH)
-        records = WriteRecords(
-            rows=pa.table(table.columns[:width], schema=self.rows) if width else pa.table({}),
-            keys=table.column(_KEY),
-            partition_paths=None if paths.null_count and not self.has_paths else paths,
-            deletes=deletes if marked else None,
-            ordering=tuple(table.columns[width : width + self.orders]),
-        )
-        return records, to_numbers(join_chunks(table.column(_POSITION)))
-
-    def as_located(self) -> PayloadFormat:
-        """Return the format for records that have their partition path."""
-        return PayloadFormat(self.schema, self.rows, self.orders, has_paths=True)
+        return self.from_batches([pa.ipc.read_record_batch(each, self.schema) for each in payloads])
 
 
 @dataclass(frozen=True, slots=True)

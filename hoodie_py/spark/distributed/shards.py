@@ -31,12 +31,12 @@ from hoodie_py.spark.mergers import load_mergers
 from hoodie_py.spark.pin import Pin
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.loader import TableTimeline
-from hoodie_py.writer.index.bucket_locations import assign_buckets
 from hoodie_py.writer.index.key_lookup import UNKNOWN_ROW, KeyLookup
+from hoodie_py.writer.index.shards import find_shards, mix_hashes, spread_over_shards
 from hoodie_py.writer.input.to_records import make_records
 from hoodie_py.writer.keygen.generator import GeneratedKeys
 from hoodie_py.writer.pipeline.assign import slice_records
-from hoodie_py.writer.records import WriteOperation, WriteRecords
+from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ ENTRY = pa.schema([("key", pa.string()), ("slice", pa.int32()), ("row", pa.int64
 _GATHERED_BYTES = 64 << 20  # rows divided at a time, so that a shard's payloads are worth their overhead
 _ENTRY_ROWS = 1 << 20  # keys of a file that are divided at a time
 _PLACES_OF_A_TASK = 1 << 40  # more than a task has payloads, so that places of different tasks differ
-_BITS_OF_SHARDS = 31
 _BITS = 23  # of a hash: if a write has a million keys, an eighth of all other keys pass
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: Fibonacci hashing mixes the upper bits
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -143,7 +141,7 @@ class DivideRows:
             sketch = KeySketch.from_keys(join_chunks(records.keys)).pack()
             row = {"shard": 0, "kind": SKETCH, "at": len(sketch), "payload": sketch}
             yield pa.RecordBatch.from_pylist([row], SHARDED)
-        shards = _find_shards(records, there)
+        shards = find_shards(records, there.snapshot, facts.settings.index, len(facts.shards))
         order = np.argsort(shards, kind="stable")
         sorted_ = records.take(from_numpy(order))
         for shard, start, stop in iterate_runs(shards[order]):
@@ -188,7 +186,7 @@ class DivideKeys:
         if not len(at):
             return
         keys = keys.take(from_numpy(at))
-        shards = _spread_over_shards(compute_java_hashes(keys), len(facts.shards))
+        shards = spread_over_shards(compute_java_hashes(keys), len(facts.shards))
         order = np.argsort(shards, kind="stable")
         rows = np.full(len(keys), UNKNOWN_ROW, np.int64) if row == UNKNOWN_ROW else row + at[order]
         slices = from_numpy(np.full(len(keys), number, np.int32))
@@ -241,11 +239,6 @@ class KeySketch:
         return np.flatnonzero(found)
 
 
-def mix_hashes(hashes: np.ndarray, bits: int) -> npt.NDArray[np.uint64]:
-    """Return evenly spread numbers of ``bits`` bits for hashes that may not be evenly spread."""
-    return hashes.astype(np.uint64) * _GOLDEN >> np.uint64(64 - bits)
-
-
 def _find_bits(keys: pa.StringArray) -> npt.NDArray[np.int64]:
     """Return the number of each key's bit."""
     return mix_hashes(compute_java_hashes(keys), _BITS).astype(np.int64)
@@ -279,19 +272,3 @@ def gather_batches(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa
             waiting, size = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting)
-
-
-def _find_shards(records: WriteRecords, there: OpenedFacts) -> np.ndarray:
-    """Return the shard number of each record: by its key's hash, or by its bucket with a bucket index."""
-    facts = there.facts
-    index = facts.settings.index
-    if not index.is_bucket or records.partition_paths is None:
-        return _spread_over_shards(compute_java_hashes(join_chunks(records.keys)), len(facts.shards))
-    hashes = compute_java_hashes(join_chunks(records.partition_paths))
-    for part in assign_buckets(there.snapshot, records, index):
-        hashes[slice(None) if part.members is None else part.members] += part.numbers.astype(np.uint32)
-    return _spread_over_shards(hashes, len(facts.shards))
-
-
-def _spread_over_shards(hashes: np.ndarray, shards: int) -> np.ndarray:
-    return (mix_hashes(hashes, _BITS_OF_SHARDS) % np.uint64(shards)).astype(np.int64)

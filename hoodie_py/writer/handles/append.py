@@ -1,10 +1,10 @@
 """Write the updates and deletes of one file group as one new log file (Hudi ``HoodieAppendHandle``).
 
-The file consists of data blocks, then a delete block. Large writes make several data blocks. From table version 8 on,
-blocks carry the row numbers of the base rows that they change, if all of these are known. Such a file may be partial:
-its rows contain only the columns that an update set, and the other columns keep their values (Hudi's MERGE INTO). From
-version 8 on, the file's name contains the commit's instant. Before, it contains the instant of the group's newest
-slice, and the next log version.
+For each part of the records the file has data blocks, then a delete block. Large parts make several data blocks. From
+table version 8 on, blocks carry the row numbers of the base rows that they change, if all of these are known. Such a
+file may be partial: its rows contain only the columns that an update set, and the other columns keep their values
+(Hudi's MERGE INTO). From version 8 on, the file's name contains the commit's instant. Before, it contains the instant
+of the group's newest slice, and the next log version.
 
 A delete that comes with a row goes into the data block if a custom merger decides: the merger may look at the row.
 """
@@ -12,7 +12,7 @@ A delete that comes with a row goes into the data block if a custom merger decid
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,10 +96,17 @@ class AppendTask:
         return not self.is_named_by_commit or self.facts.config.cdc_enabled
 
     def run(self, records: WriteRecords, positions: np.ndarray | None = None, inserts: int = 0) -> TaskResult:
-        """Write the log file.
+        """Write the log file; arguments and errors as for ``run_parts``."""
+        return self.run_parts([(records, positions)], inserts)
 
-        ``positions``: the records' row numbers in the base file, -1 if unknown. ``inserts``: the number of records with
-        new keys.
+    def run_parts(self, parts: Iterable[tuple[WriteRecords, np.ndarray | None]], inserts: int) -> TaskResult:
+        """Write the log file, with blocks of its own for each part.
+
+        A part is not used any more once the next one is requested. No two parts have different records of one key.
+
+        Args:
+            parts: records, and their row numbers in the base file, -1 if unknown.
+            inserts: the number of records with new keys.
 
         Raises:
             HoodieError: a value cannot be written, or the store refuses. Readers do not see what was written.
@@ -108,20 +115,23 @@ class AppendTask:
         instant = self.facts.instant if self.is_named_by_commit else self.base_instant
         name = make_log_file_name(self.file_id, instant, self.version, self.facts.make_token(self.index))
         marker = Marker(self.partition_path, name, MarkerType.CREATE if self.is_named_by_commit else MarkerType.APPEND)
-        order, known = self._sort_by_position(positions)
-        ordered = records if order is None else records.take(order)
-        deleted = ordered.delete_mask
         measured = start_measuring(self.facts.indexed, self.schema.avro)
-        as_rows = ~deleted | self._find_self_marked_deletes(ordered)
+        live = dead = rows = 0  # ``dead`` includes deletes that are written as rows
         try:
             with DataFile(self.facts, marker) as file:
-                for block in self._encode_blocks(ordered, as_rows, known, measured):
-                    file.sink.write(block)
+                for records, positions in parts:
+                    order, known = self._sort_by_position(positions)
+                    ordered = records if order is None else records.take(order)
+                    deleted = ordered.delete_mask
+                    as_rows = ~deleted | self._find_self_marked_deletes(ordered)
+                    for block in self._encode_blocks(ordered, as_rows, known, measured, rows):
+                        file.sink.write(block)
+                    rows += int(as_rows.sum())
+                    dead += int(deleted.sum())
+                    live += len(ordered) - int(deleted.sum())
                 size = file.publish()
         except HoodieError as error:
             raise error.locate(file_group=self.file_id, partition=self.partition_path or None) from error.__cause__
-        dead = int(deleted.sum())  # including deletes that are written as rows
-        live = len(ordered) - dead
         stat = self._make_stat(marker, size, live, min(inserts, live), dead)
         ranges = None if measured is None else FileRanges(measured.finish())
         return TaskResult(stat, 0, time.monotonic() - began, ranges)
@@ -155,15 +165,19 @@ class AppendTask:
         as_rows: np.ndarray,
         positions: np.ndarray | None,
         measured: RecordRanges | None,
+        first: int,
     ) -> Iterator[bytes]:
-        """Yield the encoded blocks: first the rows, whose column ranges are measured, then the deletes by key."""
+        """Yield the encoded blocks: first the rows, whose column ranges are measured, then the deletes by key.
+
+        ``first``: the number of rows that the file has already.
+        """
         schema = AvroSchema.parse(self.schema.avro)
         stamp = RowStamp(self.facts.instant, self.index, self.partition_path, self.file_id)
         places = np.flatnonzero(as_rows)
         rows = records if len(places) == len(records) else records.take(places)
         done = 0
         most = self.facts.file.log_block_bytes
-        for batch in make_file_batches(rows, self.schema.arrow, stamp, most_bytes=most) if len(rows) else ():
+        for batch in make_file_batches(rows, self.schema.arrow, stamp, first, most) if len(rows) else ():
             here = None if positions is None else positions[places[done : done + batch.num_rows]]
             done += batch.num_rows
             if measured is not None:

@@ -70,7 +70,9 @@ def _open_rows(data: Any, schema: pa.Schema, options: Mapping[str, str] | None) 
 
 def is_held(data: Any) -> bool:
     """Whether the caller holds all rows in Python's or Arrow's memory, so that they need not be read in pieces."""
-    held = isinstance(data, pa.Table | pa.RecordBatch | Sequence) or _is_from(data, "pandas", "DataFrame")
+    held = isinstance(data, pa.Table | pa.RecordBatch | pa.ChunkedArray | Sequence) or _is_from(
+        data, "pandas", "DataFrame"
+    )
     return held or hasattr(data, "__arrow_c_array__")
 
 

@@ -1,10 +1,11 @@
 """LocalEngine: writes with the threads of this process, in bounded memory.
 
 Nothing of a write may show before all its rows are known to fit the table, and the number of rows in a partition
-decides which file a row goes into. So rows are read to their end first. A caller's rows are held in memory, as merges
-and look-ups need them. Streams of inserts that look at neither the table's keys nor other rows wait on disk, partition
-by partition: their files are the same that the rows make in memory (Java spills in its shuffle). So do the changed rows
-of updates and merges, by file group, if they are many. Then every file's task reads its own rows.
+decides which file a row goes into. So rows are read to their end first. Rows that the caller holds stay in memory.
+Streams of inserts that look at neither the table's keys nor other rows wait on disk, partition by partition: their
+files are the same that the rows make in memory (Java spills in its shuffle). Streams of upserts and deletes wait there
+by the hash of their keys (``sharded_rows``). So do the changed rows of updates and merges, by file group, if they are
+many. Then every file's task reads its own rows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from hoodie_py.writer.pipeline.assign import (
     split_new_records,
 )
 from hoodie_py.writer.pipeline.engine import ChangedGroup, Changes, Placed, Rows, Target, Work
-from hoodie_py.writer.pipeline.operations import assign_records, is_plain_insert
+from hoodie_py.writer.pipeline.operations import LOOKED_UP, assign_records, is_plain_insert
+from hoodie_py.writer.pipeline.sharded_rows import SHARD_BYTES, ShardedRows
 from hoodie_py.writer.pipeline.small_files import Fill, SmallFiles, choose_filled, is_merging_inserts
 from hoodie_py.writer.pipeline.tasks import Job, Tasks, WriteTask, run_jobs
 from hoodie_py.writer.precombine.combine import combine, needs_combining
@@ -65,13 +67,26 @@ class LocalEngine(Threads):
 
     def key(self, data: Any, target: Target) -> Rows:
         """As ``Engine.key``."""
-        plain = is_plain_insert(target.operation, target.settings) and not is_held(data)
+        if is_held(data):
+            return self._hold(data, target)
+        plain = is_plain_insert(target.operation, target.settings)
         if plain and not is_merging_inserts(target.snapshot, target.settings, target.merger):
-            pieces = read_pieces(read_input(data), _PIECE_BYTES)
-            begin = [next(pieces), *islice(pieces, 1)]
-            if len(begin) > 1:
-                return _SpilledRows.read(_take_over(begin, pieces), target, self)
-            [data] = begin
+            most = 1  # piece in memory
+        elif target.operation in LOOKED_UP and not target.settings.index.consistent:
+            most = SHARD_BYTES // _PIECE_BYTES
+        else:
+            return self._hold(data, target)
+        pieces = read_pieces(read_input(data), _PIECE_BYTES)
+        begin = list(islice(pieces, most + 1))
+        if len(begin) <= most:
+            return self._hold(pa.concat_tables(begin), target)
+        parts = _make_parts(_take_over(begin, pieces), target)
+        budget = MemoryBudget.from_options(ReadOptions(options=target.settings.options))
+        if plain:
+            return _SpilledRows.read(parts, budget, self)
+        return ShardedRows.read(parts, target, budget, self.run_jobs)
+
+    def _hold(self, data: Any, target: Target) -> HeldRows:
         records, schema = make_records(data, target.snapshot, target.settings.options, target.operation)
         return HeldRows(records, schema, self)
 
@@ -154,21 +169,20 @@ class _SpilledRows:
         self.made_of: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, pieces: Iterator[pa.Table], target: Target, engine: LocalEngine) -> _SpilledRows:
-        """Read a stream to its end.
+    def read(
+        cls, parts: Iterator[tuple[WriteRecords, OutputSchema]], budget: MemoryBudget, engine: LocalEngine
+    ) -> _SpilledRows:
+        """Read records to their end.
 
         Raises:
             StorageError: the disk is full or fails.
             HoodieError: as for ``make_records``.
         """
-        options = target.settings.options
-        spilled, first = cls(MemoryBudget.from_options(ReadOptions(options=options)), engine), 0
+        spilled = cls(budget, engine)
         try:
-            for piece in pieces:
-                with _count_rows_from(first):
-                    records, spilled.schema = make_records(piece, target.snapshot, options, target.operation)
+            for records, schema in parts:
+                spilled.schema = schema
                 spilled.add(records)
-                first += piece.num_rows
         except BaseException:
             spilled.close()
             raise
@@ -319,6 +333,16 @@ def _take_over(begin: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.T
     while begin:
         yield begin.pop(0)
     yield from rest
+
+
+def _make_parts(pieces: Iterator[pa.Table], target: Target) -> Iterator[tuple[WriteRecords, OutputSchema]]:
+    """Yield the records of each piece, and the schema of the files; errors as for ``make_records``."""
+    first = 0
+    for piece in pieces:
+        with _count_rows_from(first):
+            made = make_records(piece, target.snapshot, target.settings.options, target.operation)
+        first += piece.num_rows
+        yield made
 
 
 @contextmanager

@@ -55,10 +55,7 @@ class Tasks:
             MergeError: the table needs a merger that was not supplied.
         """
         for placement, task in zip(routed.assignments, self.iterate_tasks(routed.assignments), strict=True):
-            base = None if placement.file_slice is None else placement.file_slice.base_file
-            old = 0 if base is None else base.whole_size
-            # A rewrite also copies the old rows: about 100 bytes of base file per row.
-            size = (old // 100 if isinstance(task, RewriteTask | ExtendTask) else 0) + len(placement)
+            size = estimate_work(task, placement)
             yield Job(partial(_run, task, routed, placement), size, self.facts.files.parallel)
 
     def iterate_tasks(self, placements: Sequence[FileAssignment]) -> Iterator[WriteTask]:
@@ -113,6 +110,14 @@ class Tasks:
         # The merger may look at the row of a delete, so marked deletes are written as rows, not as keys.
         rules = DeleteRules.of(self.facts.schema.arrow, config.merge_properties, self.settings.options)
         return replace(task, delete_rules=rules)
+
+
+def estimate_work(task: WriteTask, placement: FileAssignment) -> int:
+    """Estimate the work of a task in rows."""
+    base = None if placement.file_slice is None else placement.file_slice.base_file
+    old = 0 if base is None else base.whole_size
+    # A rewrite also copies the old rows: about 100 bytes of base file per row.
+    return (old // 100 if isinstance(task, RewriteTask | ExtendTask) else 0) + len(placement)
 
 
 @watch_calls("write_file", attrgetter("facts.files"))

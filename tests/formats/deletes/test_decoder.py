@@ -18,13 +18,17 @@ from hypothesis import strategies as st
 
 from hoodie_py.errors import CorruptFileError, HoodieError, UnsupportedFeatureError
 from hoodie_py.formats.deletes import decoder as module
-from hoodie_py.formats.deletes.decoder import (
+from hoodie_py.formats.deletes.alike import (
     DecodedDeletes,
+    DeleteRun,
+    decode_deletes_of_one_path,
+    decode_uniform_deletes,
+)
+from hoodie_py.formats.deletes.decoder import (
     DeleteRecords,
     OrderingKind,
     decode_deletes,
     decode_deletes_together,
-    decode_uniform_deletes,
 )
 from hoodie_py.formats.log.framing import BlockType
 from tests.formats.log_writer import KryoWriter, delete_content, deletes, varint
@@ -331,7 +335,70 @@ def even(content: bytes, count: int) -> DecodedDeletes | None:
 def slowly(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
         patch.setattr(module, "decode_uniform_deletes", lambda *_: None)
+        patch.setattr(module, "decode_deletes_of_one_path", lambda *_: None)
         return outcome(content)
+
+
+def of_one_path(blocks: list[bytes], counts: list[int]) -> DecodedDeletes | None:
+    """Decode blocks of fewer than 64 deletes each, whose counts take one byte."""
+    payloads = [content[_PAYLOAD:] for content in blocks]
+    ends = accumulate(map(len, payloads))
+    runs = [
+        DeleteRun(end - len(payload) + 1, count, end - (count > 0))
+        for payload, count, end in zip(payloads, counts, ends, strict=True)
+    ]
+    return decode_deletes_of_one_path(b"".join(payloads), runs)
+
+
+PLAIN = st.one_of(
+    st.none(),
+    st.integers(-(2**31), 2**31 - 1),
+    st.tuples(st.sampled_from([KEY.LONG, KEY.TIME_MICROS, KEY.TIMESTAMP_MICROS]), st.integers(-(2**63), 2**63 - 1)),
+    st.tuples(st.just(KEY.DATE), st.integers(-(2**31), 2**31 - 1)),
+)
+KEYS = st.text("ab\u00e9\0\x02\x04p", max_size=30)
+PLAIN_BLOCKS = st.lists(st.lists(st.tuples(KEYS, PLAIN), max_size=20), min_size=1, max_size=4)
+
+
+@given(st.sampled_from(["", "p", "part=\u00e9", "\x02\0"]), PLAIN_BLOCKS)
+def test_deletes_of_one_path_are_the_deletes_one_by_one(path: str, blocks: list[list[tuple[str, Any]]]) -> None:
+    contents = [deletes([(key, path, value) for key, value in block]) for block in blocks]
+    found = of_one_path(contents, [len(block) for block in blocks])
+    text = path.encode()
+    seen = b"".join(content[_PAYLOAD:] for content in contents).count(bytes([2, 2 * len(text)]) + text)
+    count = sum(map(len, blocks))
+    assert (found is None) == (not count or seen != count)  # keys and integers may look like the path
+    if found is None:
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        slow = [slowly(content, monkeypatch) for content in contents]
+    assert found.keys.to_pylist() == [key for keys, *_ in slow for key in keys]
+    assert found.kinds.tolist() == [kind for _, kinds, *_ in slow for kind in kinds]
+    assert found.numbers.tolist() == [number for *_, numbers in slow for number in numbers]
+
+
+@given(st.sampled_from(["", "region=r0"]), st.data())
+def test_any_damage_to_deletes_of_one_path_comes_to_the_same(path: str, data: st.DataObject) -> None:
+    pairs = data.draw(st.lists(st.tuples(KEYS, PLAIN), min_size=1, max_size=8))
+    content = bytearray(deletes([(key, path, value) for key, value in pairs]))
+    content[data.draw(st.integers(_PAYLOAD, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert outcome(bytes(content)) == slowly(bytes(content), monkeypatch)
+        assert together([bytes(content)] * 2) == slow_together([bytes(content)] * 2, monkeypatch)
+
+
+def slow_together(contents: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "decode_deletes_of_one_path", lambda *_: None)
+        return together(contents)
+
+
+def test_keys_of_many_lengths_are_read_together() -> None:
+    pairs = [(f"key-{i * i}", (KEY.LONG, 1 << i)) for i in range(40)]
+    found = of_one_path([deletes([(key, "region=r0", value) for key, value in pairs])] * 3, [40] * 3)
+    assert found is not None
+    assert found.keys.to_pylist() == [key for key, _ in pairs] * 3
+    assert found.numbers.tolist() == [value for _, (_, value) in pairs] * 3
 
 
 def outcome(content: bytes) -> Any:
