@@ -27,7 +27,11 @@ _.spark_conf
 _.skipped_blocks
 _.compaction_plan
 
-# The command line: typer makes choices of enumerations; `insert_overwrite` and others are operations by name, too
+# The command line: `cli.app` imports commands by name; typer makes choices of enumerations; `insert_overwrite` and
+# others are operations by name, too
+_.cluster
+_.doctor
+_.demo
 _.read_optimized
 _.cow
 

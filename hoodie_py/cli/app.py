@@ -2,38 +2,83 @@
 
 from __future__ import annotations
 
+import gc
 import logging
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from hoodie_py import __version__
-from hoodie_py.cli.commands.alter import alter, downgrade, upgrade
-from hoodie_py.cli.commands.changes import changes
-from hoodie_py.cli.commands.clean import archive, clean
-from hoodie_py.cli.commands.cluster import cluster
-from hoodie_py.cli.commands.compact import compact, log_compact
-from hoodie_py.cli.commands.doctor import doctor
-from hoodie_py.cli.commands.explain import explain
-from hoodie_py.cli.commands.history import history
-from hoodie_py.cli.commands.index import index
-from hoodie_py.cli.commands.log import log
-from hoodie_py.cli.commands.read import read
-from hoodie_py.cli.commands.savepoint import restore, rollback, savepoint
-from hoodie_py.cli.commands.service import service
-from hoodie_py.cli.commands.show import show, tables
-from hoodie_py.cli.commands.slices import slices
-from hoodie_py.cli.commands.sync import sync
-from hoodie_py.cli.commands.timeline import timeline
-from hoodie_py.cli.commands.verify import verify
-from hoodie_py.cli.commands.write import delete_partition, write
-from hoodie_py.cli.demo.demo import demo
-from hoodie_py.cli.options import forget_named_options
 from hoodie_py.cli.values import escape_controls
 from hoodie_py.runtime.allocator import settle_allocators
 
+# The subcommands in the order of ``hoodie --help``, each with the module that has it.
+_COMMANDS = {
+    "show": "commands.show",
+    "timeline": "commands.timeline",
+    "slices": "commands.slices",
+    "log": "commands.log",
+    "read": "commands.read",
+    "changes": "commands.changes",
+    "explain": "commands.explain",
+    "history": "commands.history",
+    "write": "commands.write",
+    "delete-partition": "commands.write",
+    "alter": "commands.alter",
+    "service": "commands.service",
+    "compact": "commands.compact",
+    "log-compact": "commands.compact",
+    "cluster": "commands.cluster",
+    "rollback": "commands.savepoint",
+    "clean": "commands.clean",
+    "archive": "commands.clean",
+    "savepoint": "commands.savepoint",
+    "restore": "commands.savepoint",
+    "upgrade": "commands.alter",
+    "downgrade": "commands.alter",
+    "index": "commands.index",
+    "sync": "commands.sync",
+    "tables": "commands.show",
+    "verify": "commands.verify",
+    "doctor": "commands.doctor",
+    "demo": "demo.demo",
+}
+
+
+@cache
+def _make_command(name: str) -> Any:
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(getattr(import_module(f"hoodie_py.cli.{_COMMANDS[name]}"), name.replace("-", "_")))
+    return typer.main.get_command(alone)
+
+
+class _Commands(Mapping[str, Any]):
+    """Typer's commands by name. Each is imported when it is asked for: importing all takes as long as running one."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _make_command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The ``hoodie`` command with its subcommands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": _Commands()})
+
+
 app = typer.Typer(
     name="hoodie",
+    cls=_Group,
     help="Look into Apache Hudi tables, read, write and compact them, on disk or in an object store.",
     epilog="Results go to stdout, messages to stderr. Exit status: 0 done, 1 failed, 2 wrong usage.",
     no_args_is_help=True,
@@ -42,6 +87,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
+_OBJECTS_TO_COLLECT_AFTER = 50_000
 _PACKAGES = ("hoodie_py", "hoodie_storage")
 _LEVELS = ("debug", "info", "warning", "error")
 _FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -75,46 +121,18 @@ def _hoodie(
     ] = None,
 ) -> None:
     """Look into Apache Hudi tables, read, write and compact them, on disk or in an object store."""
+    from hoodie_py.cli.options import forget_named_options
+
     del version, log_level  # their callbacks did it
     forget_named_options()
-
-
-for _command in (
-    show,
-    timeline,
-    slices,
-    log,
-    read,
-    changes,
-    explain,
-    history,
-    write,
-    delete_partition,
-    alter,
-    service,
-    compact,
-    log_compact,
-    cluster,
-    rollback,
-    clean,
-    archive,
-    savepoint,
-    restore,
-    upgrade,
-    downgrade,
-    index,
-    sync,
-    tables,
-    verify,
-    doctor,
-    demo,
-):
-    app.command(_command.__name__.replace("_", "-"))(_command)
 
 
 def main() -> None:
     """Run the command line and end the process with its exit status."""
     settle_allocators()
+    # Importing makes many objects and hardly any garbage: with Python's threshold of 700 a tenth of a short command's
+    # time goes into 120 collections.
+    gc.set_threshold(_OBJECTS_TO_COLLECT_AFTER)
     app(prog_name="hoodie")
 
 

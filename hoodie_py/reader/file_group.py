@@ -7,9 +7,10 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hoodie_py.reader.base.base_file import Decoder
 from hoodie_py.reader.base.base_merge import BaseMerge, MergedRecords, MergeResult, Piece
 from hoodie_py.reader.base.bootstrap import open_base_file
 from hoodie_py.reader.base.file_formats import OpenBaseFile
+from hoodie_py.reader.base.filtered import FilteredRows, Output, RowFilter
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.reader.merge.merger import Merger
@@ -37,7 +39,6 @@ _LISTED_HINT = (
     "If a clean removed it since the table was opened, open the table again. If the metadata table lists it wrongly, "
     "read with hoodie.metadata.enable=false, or build the metadata table again."
 )
-RowGroupFilter = Callable[[OpenBaseFile], Sequence[int]]
 
 
 class FileGroupReader:
@@ -49,7 +50,7 @@ class FileGroupReader:
         columns: names of the columns wanted, in order; None for all.
         merger: replaces the table's merge mode.
         options: settings of the read.
-        row_groups: chooses the row groups of a slice without log files that can hold wanted rows.
+        row_filter: the rows wanted of a slice without log files; None for all.
         gate: shared by slices that are read at the same time, so that they do not fold their logs at once.
 
     Raises:
@@ -70,7 +71,7 @@ class FileGroupReader:
         columns: Sequence[str] | None = None,
         merger: Merger | None = None,
         options: ReadOptions | None = None,
-        row_groups: RowGroupFilter | None = None,
+        row_filter: RowFilter | None = None,
         gate: FoldGate | None = None,
     ) -> None:
         self.file_slice = file_slice
@@ -78,7 +79,7 @@ class FileGroupReader:
         self.options = options or ReadOptions()
         self.stats = ReadStats()
         self._merger = merger
-        self._row_groups = row_groups
+        self._row_filter = row_filter
         self._gate = FoldGate() if gate is None else gate
         self._context: ArrowRecordContext | None = None
         self._loaded: LogReader | None = None
@@ -87,9 +88,7 @@ class FileGroupReader:
         names = self.info.schema.names if columns is None else list(columns)
         check_columns(names, self.info.schema)
         self.schema = make_nullable(self.info.schema.field(name) for name in names)
-        self._stored = [name for name in names if name not in self.info.constants]
-        constants = self.info.constants
-        self._fields = [(field, field.name not in constants, constants.get(field.name)) for field in self.schema]
+        self._output = Output(self.schema, self.info.constants, self._decoder)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows in batches of at most ``batch_rows`` rows, with the wanted columns."""
@@ -178,7 +177,7 @@ class FileGroupReader:
         if not self.file_slice.log_files:
             yield from self._read_base_only()
             return
-        read = self._stored
+        read = self._output.stored.names
         if not needs_merge(self.options.options):
             yield from self._read_unmerged(read)
             return
@@ -193,7 +192,7 @@ class FileGroupReader:
         staying = yield from self._read_pieces(log, read)
         if log is not self._loaded:
             log.forget()  # nothing else refers to log records, as the generator above has ended
-        yield from map(self._make_output, staying)
+        yield from map(self._output.make, staying)
 
     def _read_pieces(
         self, log: LogReader, read: list[str]
@@ -214,12 +213,12 @@ class FileGroupReader:
                 count = self._mark_decided_rows(merging, wanted)
         for piece in merging.pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
-                yield self._make_output(piece.untouched)
+                yield self._output.make(piece.untouched)
             if piece.merged is not None:
                 live = self._find_changed_rows(piece.merged)
                 made = live[live >= held]  # rows that the merge made; the store drops them with the piece
                 if len(made):
-                    yield self._make_output(log.store.take(made, read))
+                    yield self._output.make(log.store.take(made, read))
                     live = live[live < held]
                 wanted[live] = True
                 count += len(live)
@@ -228,7 +227,7 @@ class FileGroupReader:
         at_once = min(self.options.batch_rows, log.rows_at_once)
         for rows in split_into_portions(wanted, at_once, log.store.starts):
             count -= len(rows)
-            yield self._make_output(log.store.take(rows, read))
+            yield self._output.make(log.store.take(rows, read))
         if count:
             raise MergeError("A merger gave several records the same row.", hint="Make rows with context.replace.")
         return merging.staying
@@ -250,7 +249,7 @@ class FileGroupReader:
         yield from self._read_base_only()
         with self._close_after(self._open_log(read)) as log:
             for batch in log.read_rows():
-                yield self._make_output(batch)
+                yield self._output.make(batch)
 
     @staticmethod
     def _find_changed_rows(merged: MergedRecords) -> np.ndarray:
@@ -261,14 +260,28 @@ class FileGroupReader:
         if self.file_slice.base_file is None:
             return
         base = open_base_file(self.info, self.file_slice.base_file, self.options)
-        row_groups = None if self._row_groups is None else self._row_groups(base)
-        if row_groups is not None and not row_groups:  # nothing to read in most files, where a filter asks for a key
+        if self._row_filter is None:
+            for batch in self._read_columns(base, self._output.stored):
+                self.stats.base_rows += batch.num_rows
+                yield self._output.make(batch)
             return
-        schema = pa.schema([field for field in self.schema if field.name not in self.info.constants])
+        rows = FilteredRows(
+            base,
+            self._row_filter,
+            partial(self._read_columns, base),
+            self._output,
+            partial(Output, constants=self.info.constants, decoder=self._decoder),
+            at_once=base.footer is None or not self.info.files.is_local,
+        )
+        yield from rows.read_batches(self.stats)
+
+    def _read_columns(
+        self, base: OpenBaseFile, schema: pa.Schema, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows of the base file with some columns as ``Output`` takes them."""
         rows, threads = self.options.batch_rows, self.options.column_threads
-        for batch in base.read_batches(schema, rows, row_groups, coded=schema.names, column_threads=threads):
-            self.stats.base_rows += batch.num_rows
-            yield self._make_output(self._base.fill_fallbacks(batch, base))
+        batches = base.read_batches(schema, rows, row_groups, coded=schema.names, column_threads=threads)
+        return map(partial(self._base.fill_fallbacks, base=base), batches)
 
     def _open_log(self, read: Sequence[str]) -> LogReader:
         if self._loaded is not None:
@@ -286,21 +299,6 @@ class FileGroupReader:
         """Yield the result piece by piece: base rows, merged where they match, then the records only in the log."""
         with self._locate_errors(), self._close_after(log):
             yield from self._base.merge(log, log.fold(), base_schema).pieces
-
-    def _make_output(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the wanted columns; columns of the partition path are filled in."""
-        if batch.schema.names != self._stored:
-            batch = batch.select(self._stored)
-        if not self.schema.names:
-            return batch
-        arrays: list[Any] = []
-        stored = iter(batch.columns)
-        for field, is_stored, value in self._fields:
-            if is_stored:
-                arrays.append(self._decoder.decode(field, next(stored)))
-            else:
-                arrays.append(self._decoder.repeat_value(field, value, batch.num_rows))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     @contextmanager
     def _locate_errors(self) -> Iterator[None]:

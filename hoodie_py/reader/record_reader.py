@@ -217,9 +217,9 @@ class MergeReader(FileGroupReader):
         log = self._open_log(self.schema.names)
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None:
-                yield self._make_output(piece.untouched)
+                yield self._output.make(piece.untouched)
             if piece.merged is not None:
-                yield self._make_output(log.store.take(self._find_changed_rows(piece.merged), self.schema.names))
+                yield self._output.make(log.store.take(self._find_changed_rows(piece.merged), self.schema.names))
 
     def _open_log(self, read: Sequence[str]) -> LogReader:
         if self._incoming is None or self._loaded is not None:

@@ -18,8 +18,6 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from hoodie_py.cli.values import escape_controls, to_json
 from hoodie_py.errors import InvalidQueryError
@@ -87,10 +85,12 @@ class CsvWriter(RowWriter):
     """Writes comma-separated values; the first line has the names."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
+        from pyarrow.csv import CSVWriter
+
         super().__init__(target, schema)
         self._is_shown = target.isatty()
         self._schema = pa.schema([self._name_field(field) for field in schema])
-        self._csv = pyarrow.csv.CSVWriter(pa.PythonFile(target, "w"), self._schema)
+        self._csv = CSVWriter(pa.PythonFile(target, "w"), self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch."""
@@ -118,8 +118,10 @@ class ParquetWriter(RowWriter):
     """Writes a Parquet file."""
 
     def __init__(self, target: IO[bytes], schema: pa.Schema) -> None:
+        from pyarrow.parquet import ParquetWriter as Writer  # it imports the clients of all stores
+
         super().__init__(target, schema)
-        self._parquet = pyarrow.parquet.ParquetWriter(pa.PythonFile(target, "w"), schema)
+        self._parquet = Writer(pa.PythonFile(target, "w"), schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a batch as a row group."""

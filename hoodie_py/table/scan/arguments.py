@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from hoodie_py.arrow.fields import check_columns
 from hoodie_py.errors import InvalidQueryError
-from hoodie_py.options.check import check_read_options
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -40,7 +39,10 @@ def read_option_texts(options: Mapping[str, Any] | None) -> dict[str, str]:
         UnsupportedFeatureError: an option asks for rows that a read does not return.
     """
     texts = {str(key): str(value) for key, value in (options or {}).items() if value is not None}
-    check_read_options(texts)
+    if texts:
+        from hoodie_py.options.check import check_read_options  # it imports the options of everything else
+
+        check_read_options(texts)
     return texts
 
 

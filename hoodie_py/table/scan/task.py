@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,8 @@ from hoodie_py.runtime.unused_memory import release_after
 
 if TYPE_CHECKING:
     from hoodie_py.files import TableFiles
-    from hoodie_py.reader.file_group import FileGroupReader, RowGroupFilter
+    from hoodie_py.reader.base.filtered import RowFilter
+    from hoodie_py.reader.file_group import FileGroupReader
     from hoodie_py.reader.merge.merger import Merger
     from hoodie_py.runtime.fold_gate import FoldGate
     from hoodie_py.table.filter.predicate import Predicate
@@ -76,7 +78,7 @@ class ScanTask:
             (*self.columns, *extra),
             self.merger,
             self.options,
-            self._make_row_group_filter(),
+            self._make_row_filter(),
             gate,
         )
 
@@ -134,7 +136,7 @@ class ScanTask:
 
     def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Keep the rows that pass the filter."""
-        if self.predicate is None:
+        if self.predicate is None or not self.file_slice.log_files:  # the reader filters, see ``_make_row_filter``
             return batch
         from hoodie_py.table.filter.evaluate import evaluate
 
@@ -144,17 +146,23 @@ class ScanTask:
         """Drop the columns that only the filter needs."""
         return batch if batch.num_columns == len(self.columns) else batch.select(list(self.columns))
 
-    def _make_row_group_filter(self) -> RowGroupFilter | None:
-        """Return a choice of row groups by statistics; None if there are log files, whose rows change values."""
+    def _make_row_filter(self) -> RowFilter | None:
+        """Return the filter for the reader; None if there are log files, whose rows change values."""
         predicate = self.predicate
         if predicate is None or self.file_slice.log_files:
             return None
+        from hoodie_py.reader.base.filtered import RowFilter
+        from hoodie_py.table.filter.evaluate import evaluate
         from hoodie_py.table.filter.row_groups import choose_row_groups
 
         columns = {*self.columns, *predicate.columns}
         unstored = {*self.info.constants, *self.info.fallbacks}
         schema, rows = self.info.schema, self.options.batch_rows
-        return lambda base: choose_row_groups(base, predicate, schema, columns - unstored, unstored, rows)
+        return RowFilter(
+            predicate.columns,
+            lambda base: choose_row_groups(base, predicate, schema, columns - unstored, unstored, rows),
+            partial(evaluate, predicate),
+        )
 
 
 def count_read(files: TableFiles, rows: int, file_count: int, size: int, slices: int = 1) -> None:

@@ -13,21 +13,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hoodie_py.errors import CorruptFileError, FileMissingError, HoodieWarning, InvalidTableError
 from hoodie_py.files import TableFiles
 from hoodie_py.formats.config.table_config import TableConfig
-from hoodie_py.formats.names import REGISTERED_SUFFIX, check_partition, parse_base_file_name, parse_log_file_name
+from hoodie_py.formats.names import (
+    METADATA_BOOTSTRAP_INSTANT,
+    REGISTERED_SUFFIX,
+    check_partition,
+    parse_base_file_name,
+    parse_log_file_name,
+)
 from hoodie_py.formats.timeline.commit_metadata import CommitMetadata
 from hoodie_py.reader.file_slice import BlockRules, FileSlice
 from hoodie_py.table.timeline.loader import LATEST, TableTimeline
-from hoodie_py.table.view.bootstrap import BootstrapSources
 from hoodie_py.table.view.file_groups import FileGroup, group_files
 from hoodie_py.table.view.partitions import FolderListings, Keep, Listings, MayLead, PartitionListing
 from hoodie_py.table.view.slicing import find_base_file, make_slice
 from hoodie_py.table.view.visibility import Visibility
+
+if TYPE_CHECKING:
+    from hoodie_py.table.view.bootstrap import BootstrapSources
 
 _AT_ONCE = 16
 _SHOWN = 5
@@ -56,12 +65,17 @@ class FileSystemView:
         self._groups: dict[str, list[FileGroup]] = {}
         self._paths: tuple[str, ...] | None = None
         self._lock = Lock()
-        self._sources = BootstrapSources(files, config.bootstrap_base_path)
 
     @cached_property
     def visibility(self) -> Visibility:
         """Which instants count."""
         return self._visibility if self._visibility is not None else Visibility(self.timeline)
+
+    @cached_property
+    def _sources(self) -> BootstrapSources:
+        from hoodie_py.table.view.bootstrap import BootstrapSources  # few tables need it and the format of its index
+
+        return BootstrapSources(self.files, self.config.bootstrap_base_path)
 
     @property
     def last_instant(self) -> str | None:
@@ -137,7 +151,7 @@ class FileSystemView:
     def make_readable(self, file_slice: FileSlice) -> FileSlice:
         """Return a slice whose base file has its bootstrap source, if it needs one; errors as ``list_slices``."""
         base = file_slice.base_file
-        if base is None:
+        if base is None or base.instant != METADATA_BOOTSTRAP_INSTANT:
             return file_slice
         whole = self._sources.add_source(base, file_slice.partition_path)
         return file_slice if whole is base else replace(file_slice, base_file=whole)

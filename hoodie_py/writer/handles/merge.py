@@ -133,7 +133,7 @@ class _MergedRowReader(MergeReader):
         written = 0
         for piece in self._merge_pieces(log, log.schema):
             if piece.untouched is not None and piece.untouched.num_rows:
-                rows = self._make_output(piece.untouched)
+                rows = self._output.make(piece.untouched)
                 yield set_meta_columns(
                     rows, {FILE_NAME_FIELD: repeat_value(self._stamp.file_name, pa.string(), rows.num_rows)}
                 )
@@ -146,7 +146,7 @@ class _MergedRowReader(MergeReader):
                 live &= result.rows != piece.merged.older.rows
             if live.any():
                 changed = result.take(np.flatnonzero(live))
-                rows = self._make_output(log.store.take(changed.rows, self.schema.names))
+                rows = self._output.make(log.store.take(changed.rows, self.schema.names))
                 yield set_meta_columns(rows, self._stamp.make_columns(changed.keys, written))
                 written += rows.num_rows
 

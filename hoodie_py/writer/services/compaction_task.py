@@ -147,12 +147,12 @@ class _ChangeReader(FileGroupReader):
             folded = log.fold()
         for piece in self._base.merge(log, folded, log.schema).pieces:
             if piece.untouched is not None and piece.untouched.num_rows:
-                yield self._make_output(piece.untouched)
+                yield self._output.make(piece.untouched)
             if piece.merged is not None:
                 self._changes.add(piece.merged, log.store)
                 live = self._find_changed_rows(piece.merged)
                 if len(live):
-                    yield self._make_output(log.store.take(live, read))
+                    yield self._output.make(log.store.take(live, read))
 
 
 def _set_file_name(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ import pytest
 
 from hoodie_py import FileGroupReader, HoodieTable, InvalidQueryError
 from hoodie_py.formats.parquet.parquet_file import ParquetFile
+from hoodie_py.reader.base.filtered import Output
 from hoodie_py.reader.log.log_reader import LogReader
 from hoodie_py.runtime.fold_gate import FoldGate, ScanGivenUpError
 from hoodie_py.table.scan import scan as scan_module
@@ -295,11 +296,11 @@ def test_a_batch_that_its_reader_let_go_of_is_not_held_while_the_next_one_is_mad
 ) -> None:
     made: list[weakref.ref[pa.RecordBatch]] = []
     held: list[bool] = []
-    output, to_batches = FileGroupReader._make_output, FileGroupReader.to_batches
+    make, to_batches = Output.make, FileGroupReader.to_batches
 
-    def watched_output(reader: FileGroupReader, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def watched_output(output: Output, batch: pa.RecordBatch) -> pa.RecordBatch:
         held.extend(seen() is not None for seen in made)
-        rows = output(reader, batch)
+        rows = make(output, batch)
         made.append(weakref.ref(rows))
         return rows
 
@@ -310,7 +311,7 @@ def test_a_batch_that_its_reader_let_go_of_is_not_held_while_the_next_one_is_mad
             yield given.pop()
             held.append(seen() is not None)
 
-    monkeypatch.setattr(FileGroupReader, "_make_output", watched_output)
+    monkeypatch.setattr(Output, "make", watched_output)
     monkeypatch.setattr(FileGroupReader, "to_batches", watched_batches)
     for batch in HoodieTable.open(corpus(name)).scan(options=ONE, batch_rows=2).to_batches():
         del batch
