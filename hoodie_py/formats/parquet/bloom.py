@@ -24,7 +24,7 @@ import base64
 import binascii
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ _ROW_HEADER = struct.Struct(">iibi")
 _DYNAMIC_HEADER = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
+_MOST_COUNTED = (1 << 31) - 1
 _MOST_FPP = 0.1  # a filter that lets more keys through is not worth its bytes
 _WAITING_BYTES = 64 << 20
 
@@ -50,10 +51,11 @@ Octets = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class BloomShape:
-    """The bits of a filter and the hashes of a key."""
+    """The bits of a filter, the hashes of a key, and the share of absent keys that come through."""
 
     bits: int
     hashes: int
+    fpp: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,10 @@ class BloomSettings:
         hashes = math.ceil(math.log(2) * bits / made_for)
         if bits > MAX_BITS or hashes > MAX_HASHES:
             raise UnsupportedFeatureError(f"A bloom filter of {bits} bits is too large for the footer of a file.")
-        if keys <= made_for:
-            return BloomShape(bits, hashes)
-        hashes = max(1, round(math.log(2) * bits / keys))
-        coming_through = (1 - math.exp(-hashes * keys / bits)) ** hashes
-        return BloomShape(bits, hashes) if coming_through <= _MOST_FPP else None
+        if keys > made_for:
+            hashes = max(1, round(math.log(2) * bits / keys))
+        fpp = (1 - math.exp(-hashes * keys / bits)) ** hashes
+        return BloomShape(bits, hashes, fpp) if keys <= made_for or fpp <= _MOST_FPP else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +143,17 @@ class BloomFilter:
         if type_code not in (None, SIMPLE, DYNAMIC):
             raise UnsupportedFeatureError(f"Bloom filters of type {type_code[:40]!r} are not known.")
         return _parse_filter(data, dynamic=type_code == DYNAMIC)
+
+    def count_set_bits(self) -> list[int]:
+        """Count the bits of each row that are set."""
+        return [int(np.count_nonzero(np.unpackbits(row))) for row in self.rows]
+
+    def with_keys(self, keys: KeyBytes) -> BloomFilter:
+        """Return a filter that has these keys, too, in its last row."""
+        added = _BitRow(self.bits, self.hashes)
+        added.add(keys)
+        rows = *self.rows[:-1], self.rows[-1] | added.pack()
+        return replace(self, rows=rows, in_last_row=min(self.in_last_row + len(keys), _MOST_COUNTED))
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """Return for each key whether the file may contain it; False is certain. CorruptFileError: a key is null."""
@@ -232,7 +244,7 @@ class BloomBuilder:
         waiting, self._waiting = self._waiting, []
         if shape is None:
             return None
-        row = _BitRow(shape)
+        row = _BitRow(shape.bits, shape.hashes)
         for keys in waiting:
             row.add(keys)
         return row
@@ -245,24 +257,25 @@ class BloomBuilder:
             return BloomFilter.make_open(dynamic=dynamic)
         per_row = max(self._count, 1 if self._settings.fitted else self._settings.entries) if dynamic else None
         in_row = self._count if dynamic else 0
-        return BloomFilter(row.shape.bits, row.shape.hashes, (row.pack(),), per_row=per_row, in_last_row=in_row)
+        return BloomFilter(row.bits, row.hashes, (row.pack(),), per_row=per_row, in_last_row=in_row)
 
 
 class _BitRow:
     """A row to which keys are added. It has one byte for each bit: NumPy can set many bytes at once, but not bits."""
 
-    def __init__(self, shape: BloomShape) -> None:
-        self.shape = shape
-        self._marks = np.zeros(shape.bits, np.uint8)
+    def __init__(self, bits: int, hashes: int) -> None:
+        self.bits = bits
+        self.hashes = hashes
+        self._marks = np.zeros(bits, np.uint8)
 
     def add(self, keys: KeyBytes) -> None:
-        for _, hashes in keys.hash_chains(self.shape.hashes):
+        for _, hashes in keys.hash_chains(self.hashes):
             for each in hashes:
-                self._marks[compute_bit_numbers(each, self.shape.bits)] = 1
+                self._marks[compute_bit_numbers(each, self.bits)] = 1
 
     def compute_fpp(self) -> float:
         """Return the share of absent keys that come through."""
-        return float((np.count_nonzero(self._marks) / self.shape.bits) ** self.shape.hashes)
+        return float((np.count_nonzero(self._marks) / self.bits) ** self.hashes)
 
     def pack(self) -> Octets:
         return np.packbits(self._marks, bitorder="little")

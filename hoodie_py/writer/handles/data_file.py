@@ -36,6 +36,7 @@ from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile, make_facts_file
+from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -82,8 +83,8 @@ class CommitFacts:
         in_base_format = self.config.partition_metafile_base_format
         make_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
-    def open_base_writer(self, sink: IO[bytes]) -> _MeasuringWriter:
-        """Open a writer of one of the commit's base files."""
+    def open_base_writer(self, sink: IO[bytes], bloom: BloomFilter | None = None) -> _MeasuringWriter:
+        """Open a writer of one of the commit's base files; ``bloom`` has the keys of all rows, if it is known."""
         return _MeasuringWriter(
             sink,
             self.schema.arrow,
@@ -95,7 +96,7 @@ class CommitFacts:
             row_group_bytes=self.file.row_group_bytes,
             page_bytes=self.file.page_bytes,
             dictionary=self.file.dictionary,
-            bloom=self.file.bloom,
+            bloom=bloom or self.file.bloom,
         )
 
 

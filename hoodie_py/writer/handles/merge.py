@@ -17,6 +17,8 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
+from hoodie_py.formats.parquet.bloom import BloomFilter, BloomSettings
+from hoodie_py.formats.parquet.carried_bloom import carry_filter
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
@@ -73,7 +75,7 @@ class RewriteTask:
                 _MergedRowReader(self, incoming, stamp, changes) as reader,
                 DataFile(self.facts, marker) as file,
             ):
-                writer = self.facts.open_base_writer(file.sink)
+                writer = self.facts.open_base_writer(file.sink, reader.carry_bloom(records.keys, self.facts.file.bloom))
                 for batch in reader.to_batches():
                     writer.write(batch)
                 rows = writer.close().rows
@@ -127,6 +129,13 @@ class _MergedRowReader(MergeReader):
         super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
         self._stamp = stamp
         self._changes = changes
+
+    def carry_bloom(self, keys: pa.ChunkedArray, settings: BloomSettings | None) -> BloomFilter | None:
+        """Return the base file's bloom filter with the keys of the records, as ``carry_filter``."""
+        base = self._base.open_first()
+        if base is None or settings is None:
+            return None
+        return carry_filter(base.key_facts, base.num_rows, keys, settings)
 
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
         log = self._open_log(self.schema.names)
