@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, TableFiles
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.table.snapshot import open_snapshot
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
@@ -216,3 +219,42 @@ def _step(lake: OurLake, rows: list[Row], ts: int, lot: random.Random) -> None:
         lake.open().clean(retain_commits=2)
     else:
         lake.put(rows, hoodie__index__type=lot.choice(("SIMPLE", "BLOOM")))
+
+
+@pytest.mark.parametrize(
+    ("entries", "most", "kind_of_filter"),
+    [("11000", "11000", "exact"), ("1000", "3000", "fewer hashes"), ("500", "900", "open")],
+)
+def test_javas_bloom_index_finds_the_keys_of_files_that_we_rewrote(
+    java: JavaSession, tmp_path: Path, entries: str, most: str, kind_of_filter: str
+) -> None:
+    settings = {
+        "hoodie__index__type": "BLOOM", "hoodie__index__bloom__num_entries": entries,
+        "hoodie__bloom__index__filter__dynamic__max__entries": most,
+    }  # fmt: skip
+    kind = Kind(9, False, False, False)
+    lake = OurLake(java, tmp_path / "table", kind)
+    HoodieTable.create(
+        lake.path, SCHEMA, record_key="id", ordering="ts", table_type=kind.table_type, name="round_trips"
+    )
+    lake.put([make_row(number) for number in range(10_500)], "bulk_insert", **settings)
+    lake.put([make_row(number, 2, name="carried") for number in range(0, 10_510, 50)], **settings)
+    lake.put([make_row(number, 3) for number in range(7, 60)], "delete", **settings)
+    bloom = _read_bloom(lake)
+    assert kind_of_filter == ("open" if bloom.bits == 8 else "exact" if bloom.hashes == 30 else "fewer hashes")
+    lake.write([make_row(number, 4, name="java") for number in lake.numbers()[::3]], **settings)
+    lake.check()
+    assert len(_read_bloom(lake).rows) == (1 if kind_of_filter == "exact" else 3 if most == "3000" else 2)
+    lake.put([make_row(number, 5, name="ours") for number in range(0, 10_540, 70)], **settings)
+    lake.write([make_row(number, 6, name="java") for number in lake.numbers()[::11]], **settings)
+    lake.check()
+    assert (
+        len(lake.open().file_slices()) == 1
+    )  # a key that was not found would have gone to another file, or twice here
+
+
+def _read_bloom(lake: Lake) -> BloomFilter:
+    [newest] = lake.open().file_slices()
+    assert newest.base_file is not None
+    facts = pq.read_metadata(lake.path / newest.base_file.path).metadata or {}
+    return BloomFilter.from_text(facts[BLOOM_KEY.encode()].decode(), facts[BLOOM_TYPE_KEY.encode()].decode())
