@@ -18,6 +18,7 @@ from hoodie_py import HoodieTable, TableFiles
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.handles.spliced_file import SplicedFile
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -251,6 +252,32 @@ def test_javas_bloom_index_finds_the_keys_of_files_that_we_rewrote(
     assert (
         len(lake.open().file_slices()) == 1
     )  # a key that was not found would have gone to another file, or twice here
+
+
+@pytest.mark.parametrize("kind", [Kind(9, False, True, False), Kind(6, False, False, False)], ids=str)
+def test_java_reads_and_rewrites_files_with_copied_row_groups(
+    java: JavaSession, tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"hoodie__parquet__block__size": "60000", "hoodie__index__type": "BLOOM"}
+    copied: list[int] = []
+    close = SplicedFile.close
+    monkeypatch.setattr(SplicedFile, "close", lambda self: copied.append(len(self.changing.touched)) or close(self))
+    lake = OurLake(java, tmp_path / "table", kind)
+    HoodieTable.create(
+        lake.path, SCHEMA, record_key="id", ordering="ts", table_type=kind.table_type, table_version=kind.version,
+        name="round_trips",
+    )  # fmt: skip
+    lake.put([make_row(number) for number in range(10_500)], "bulk_insert", **small)
+    lake.put([make_row(number, 2, name="copied") for number in (5, 6, 5000, 10_499, 10_500)], **small)
+    lake.put([make_row(number, 3) for number in range(7, 60)], "delete", **small)
+    assert len(copied) == 2
+    lake.check()
+    lake.write([make_row(number, 4, name="java") for number in lake.numbers()[::100]], hoodie__index__type="BLOOM")
+    lake.check()
+    lake.put([make_row(number, 5, name="ours") for number in (70, 71, 10_501)], **small)
+    lake.put([make_row(number, 6, name="ours") for number in (70, 8000)], **small)
+    lake.check()
+    assert len(lake.open().file_slices()) == 1
 
 
 def _read_bloom(lake: Lake) -> BloomFilter:

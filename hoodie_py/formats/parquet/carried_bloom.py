@@ -31,12 +31,16 @@ def carry_filter(
 ) -> BloomFilter | None:
     """Return the filter of a base file with more keys; None if the new file needs a new one.
 
+    A file with too many keys for a filter gets the one that excludes none.
+
     ``facts``: the file's key-value metadata. ``rows``: the number of its rows. ``keys``: strings, the keys that may be
     new. ``settings``: of a new filter.
 
     Raises:
         CorruptFileError: a key is null.
     """
+    if settings.choose_shape(rows) is None:
+        return BloomFilter.make_open(dynamic=settings.dynamic)
     found = _parse_whole_filter(facts, rows) if rows >= _LEAST_ROWS else None
     if found is None or not _is_as_good_as_new(found, rows, settings):
         return None

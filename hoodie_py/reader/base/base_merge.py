@@ -115,6 +115,10 @@ class BaseMerge:
             self._opened = self._open_base_file(self._file_slice.base_file)
         return self._opened
 
+    def read_from(self, base: OpenBaseFile) -> None:
+        """Have ``merge`` read the rows of a file that is open."""
+        self._opened = base
+
     @contextmanager
     def open_ahead(self) -> Iterator[None]:
         """Open a remote base file on another thread while the log is read."""
