@@ -232,7 +232,7 @@ def _read_bloom_settings(texts: Mapping[str, str]) -> BloomSettings:
         dynamic=keys.BLOOM_TYPE.read(texts) == keys.BLOOM_TYPE.choices[0],
         fitted=keys.BLOOM_ENTRIES.read_given(texts) is None,
     )
-    settings.compute_shape()
+    settings.choose_shape(1)
     return settings
 
 

@@ -11,10 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie_py import HoodieTable, TableFiles
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.table.snapshot import open_snapshot
+from hoodie_py.writer.handles.spliced_file import SplicedFile
 from integration.java_hudi.session import JavaSession
 from integration.java_hudi.tables import SCHEMA, Kind, Lake, Row, make_row
 from tests.writer.faulty_files import WRITES, FaultyFiles, Killed, Plan
@@ -216,3 +220,68 @@ def _step(lake: OurLake, rows: list[Row], ts: int, lot: random.Random) -> None:
         lake.open().clean(retain_commits=2)
     else:
         lake.put(rows, hoodie__index__type=lot.choice(("SIMPLE", "BLOOM")))
+
+
+@pytest.mark.parametrize(
+    ("entries", "most", "kind_of_filter"),
+    [("11000", "11000", "exact"), ("1000", "3000", "fewer hashes"), ("500", "900", "open")],
+)
+def test_javas_bloom_index_finds_the_keys_of_files_that_we_rewrote(
+    java: JavaSession, tmp_path: Path, entries: str, most: str, kind_of_filter: str
+) -> None:
+    settings = {
+        "hoodie__index__type": "BLOOM", "hoodie__index__bloom__num_entries": entries,
+        "hoodie__bloom__index__filter__dynamic__max__entries": most,
+    }  # fmt: skip
+    kind = Kind(9, False, False, False)
+    lake = OurLake(java, tmp_path / "table", kind)
+    HoodieTable.create(
+        lake.path, SCHEMA, record_key="id", ordering="ts", table_type=kind.table_type, name="round_trips"
+    )
+    lake.put([make_row(number) for number in range(10_500)], "bulk_insert", **settings)
+    lake.put([make_row(number, 2, name="carried") for number in range(0, 10_510, 50)], **settings)
+    lake.put([make_row(number, 3) for number in range(7, 60)], "delete", **settings)
+    bloom = _read_bloom(lake)
+    assert kind_of_filter == ("open" if bloom.bits == 8 else "exact" if bloom.hashes == 30 else "fewer hashes")
+    lake.write([make_row(number, 4, name="java") for number in lake.numbers()[::3]], **settings)
+    lake.check()
+    assert len(_read_bloom(lake).rows) == (1 if kind_of_filter == "exact" else 3 if most == "3000" else 2)
+    lake.put([make_row(number, 5, name="ours") for number in range(0, 10_540, 70)], **settings)
+    lake.write([make_row(number, 6, name="java") for number in lake.numbers()[::11]], **settings)
+    lake.check()
+    assert (
+        len(lake.open().file_slices()) == 1
+    )  # a key that was not found would have gone to another file, or twice here
+
+
+@pytest.mark.parametrize("kind", [Kind(9, False, True, False), Kind(6, False, False, False)], ids=str)
+def test_java_reads_and_rewrites_files_with_copied_row_groups(
+    java: JavaSession, tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"hoodie__parquet__block__size": "60000", "hoodie__index__type": "BLOOM"}
+    copied: list[int] = []
+    close = SplicedFile.close
+    monkeypatch.setattr(SplicedFile, "close", lambda self: copied.append(len(self.changing.touched)) or close(self))
+    lake = OurLake(java, tmp_path / "table", kind)
+    HoodieTable.create(
+        lake.path, SCHEMA, record_key="id", ordering="ts", table_type=kind.table_type, table_version=kind.version,
+        name="round_trips",
+    )  # fmt: skip
+    lake.put([make_row(number) for number in range(10_500)], "bulk_insert", **small)
+    lake.put([make_row(number, 2, name="copied") for number in (5, 6, 5000, 10_499, 10_500)], **small)
+    lake.put([make_row(number, 3) for number in range(7, 60)], "delete", **small)
+    assert len(copied) == 2
+    lake.check()
+    lake.write([make_row(number, 4, name="java") for number in lake.numbers()[::100]], hoodie__index__type="BLOOM")
+    lake.check()
+    lake.put([make_row(number, 5, name="ours") for number in (70, 71, 10_501)], **small)
+    lake.put([make_row(number, 6, name="ours") for number in (70, 8000)], **small)
+    lake.check()
+    assert len(lake.open().file_slices()) == 1
+
+
+def _read_bloom(lake: Lake) -> BloomFilter:
+    [newest] = lake.open().file_slices()
+    assert newest.base_file is not None
+    facts = pq.read_metadata(lake.path / newest.base_file.path).metadata or {}
+    return BloomFilter.from_text(facts[BLOOM_KEY.encode()].decode(), facts[BLOOM_TYPE_KEY.encode()].decode())

@@ -31,7 +31,7 @@ from hoodie_py.formats.logical_types.vector import COLUMNS_KEY, list_vectors, wr
 from hoodie_py.formats.names import RECORD_KEY_FIELD
 from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC, key_range
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
-from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomSettings
+from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomFilter, BloomSettings
 from hoodie_py.formats.parquet.key_range import KeyRange
 
 _LEVELS = {"gzip": 6}  # Java's level; Arrow's default is the highest, which takes four times as long for nothing
@@ -75,7 +75,8 @@ class BaseFileWriter:
         page_bytes: encoded size at which a data page ends.
         dictionary: whether columns with repeated values have a dictionary.
         empty: columns of ``avro_schema`` that batches lack; they are null in every row.
-        bloom: settings of the filter over record keys, None for none; Java's BLOOM index fails on files without one.
+        bloom: settings of the filter over record keys, or a filter that has all keys; None for none. Java's BLOOM index
+            fails on files without one.
 
     Raises:
         InvalidTableError: the columns of the two schemas differ.
@@ -97,7 +98,7 @@ class BaseFileWriter:
         row_group_rows: int = ROW_GROUP_ROWS,
         page_bytes: int = PAGE_BYTES,
         dictionary: bool = True,
-        bloom: BloomSettings | None = None,
+        bloom: BloomSettings | BloomFilter | None = None,
     ) -> None:
         if codec not in CODECS:
             raise InvalidQueryError(f"Codec {codec[:40]!r} is not one of {', '.join(CODECS)}.")
@@ -126,7 +127,8 @@ class BaseFileWriter:
         has_keys = RECORD_KEY_FIELD in schema.names
         self._range = KeyRange()
         self._has_keys = has_keys
-        self._bloom = BloomBuilder(bloom) if bloom is not None and has_keys else None
+        self._bloom = bloom if isinstance(bloom, BloomFilter) and has_keys else None
+        self._builder = BloomBuilder(bloom) if isinstance(bloom, BloomSettings) and has_keys else None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows.
@@ -141,8 +143,8 @@ class BaseFileWriter:
         if self._has_keys:
             keys = rows.column(RECORD_KEY_FIELD)
             self._range.add(keys)
-            if self._bloom is not None:
-                self._bloom.add(keys)
+            if self._builder is not None:
+                self._builder.add(keys)
         self._held.append(rows)
         self._held_rows += rows.num_rows
         self._held_bytes += rows.nbytes
@@ -213,8 +215,8 @@ class BaseFileWriter:
         yield key_range.SPARK_VERSION_KEY, _SPARK_VERSION
         if self._vectors:
             yield COLUMNS_KEY, write_columns(self._vectors)
-        if self._bloom is not None:
-            bloom = self._bloom.finish()
+        bloom = self._bloom if self._builder is None else self._builder.finish()
+        if bloom is not None:
             yield key_range.BLOOM_KEY, bloom.to_text()
             if bloom.type_code == DYNAMIC:
                 yield key_range.BLOOM_TYPE_KEY, DYNAMIC

@@ -107,6 +107,17 @@ class BaseMerge:
         self._stats = stats
         self._nulls = NullColumns()
         self._coming: Future[OpenBaseFile] | None = None
+        self._opened: OpenBaseFile | None = None
+
+    def open_first(self) -> OpenBaseFile | None:
+        """Open the base file before ``merge``, which then uses it; None if there is none. Errors as ``merge``."""
+        if self._file_slice.base_file is not None:
+            self._opened = self._open_base_file(self._file_slice.base_file)
+        return self._opened
+
+    def read_from(self, base: OpenBaseFile) -> None:
+        """Have ``merge`` read the rows of a file that is open."""
+        self._opened = base
 
     @contextmanager
     def open_ahead(self) -> Iterator[None]:
@@ -126,6 +137,9 @@ class BaseMerge:
         coming, self._coming = self._coming, None
         if coming is not None:
             return coming.result()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            return opened
         return open_base_file(self._info, base_file, self._options, self._info.instants)
 
     def merge(

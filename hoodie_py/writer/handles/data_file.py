@@ -36,6 +36,7 @@ from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
 from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile, make_facts_file
+from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
 from hoodie_py.formats.timeline.timeline import Timeline
@@ -82,20 +83,26 @@ class CommitFacts:
         in_base_format = self.config.partition_metafile_base_format
         make_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
-    def open_base_writer(self, sink: IO[bytes]) -> _MeasuringWriter:
-        """Open a writer of one of the commit's base files."""
-        return _MeasuringWriter(
+    def open_base_writer(
+        self, sink: IO[bytes], bloom: BloomFilter | None = None, *, whole: bool = True
+    ) -> MeasuringWriter:
+        """Open a writer of one of the commit's base files.
+
+        ``bloom`` has the keys of all rows, if it is known. A part of a file that is not ``whole`` is not measured, and
+        has no filter.
+        """
+        return MeasuringWriter(
             sink,
             self.schema.arrow,
             self.schema.avro,
-            indexed=self.indexed,
+            indexed=self.indexed if whole else None,
             empty=self.schema.empty,
             codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
             row_group_bytes=self.file.row_group_bytes,
             page_bytes=self.file.page_bytes,
             dictionary=self.file.dictionary,
-            bloom=self.file.bloom,
+            bloom=bloom or self.file.bloom if whole else None,
         )
 
 
@@ -314,7 +321,7 @@ def start_measuring(indexed: IndexedColumns | None, avro_schema: str) -> RecordR
     return None if indexed is None else RecordRanges(find_kinds(indexed.names, parse_record(avro_schema)))
 
 
-class _MeasuringWriter(BaseFileWriter):
+class MeasuringWriter(BaseFileWriter):
     """Writes a base file, and measures it; arguments and errors as for BaseFileWriter.
 
     The ranges come from the file's footer, except for floats: pyarrow leaves NaN out of their bounds, and Java counts

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow as pa
 from hoodie_py.arrow.arrays import from_numpy, join_chunks, repeat_value, to_booleans
 from hoodie_py.errors import HoodieError
 from hoodie_py.formats.names import FILE_NAME_FIELD, MarkerType, make_base_file_name
+from hoodie_py.formats.parquet.carried_bloom import carry_filter
 from hoodie_py.formats.timeline.commit_metadata import NO_COMMIT, WriteStat
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.reader.merge.merger import Merger
@@ -26,9 +28,10 @@ from hoodie_py.reader.record.record import DELETE, NO_OPERATION
 from hoodie_py.reader.record_reader import IncomingDeletes, IncomingRows, MergeReader
 from hoodie_py.reader.selection import select_strategy
 from hoodie_py.writer.handles.change_file import ChangeFile
-from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, TaskResult
+from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, MeasuringWriter, TaskResult
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches, set_meta_columns
+from hoodie_py.writer.handles.spliced_file import SplicedFile, open_spliced_file
 from hoodie_py.writer.records import WriteRecords
 
 Incoming = Sequence[IncomingRows | IncomingDeletes]
@@ -73,7 +76,7 @@ class RewriteTask:
                 _MergedRowReader(self, incoming, stamp, changes) as reader,
                 DataFile(self.facts, marker) as file,
             ):
-                writer = self.facts.open_base_writer(file.sink)
+                writer = reader.open_writer(file.sink, join_chunks(records.keys))
                 for batch in reader.to_batches():
                     writer.write(batch)
                 rows = writer.close().rows
@@ -125,8 +128,25 @@ class _MergedRowReader(MergeReader):
 
     def __init__(self, task: RewriteTask, incoming: Incoming, stamp: RowStamp, changes: ChangeFile) -> None:
         super().__init__(task.file_slice, task.info, merger=task.merger, options=task.options, incoming=incoming)
+        self._facts = task.facts
         self._stamp = stamp
         self._changes = changes
+
+    def open_writer(self, sink: IO[bytes], keys: pa.Array) -> SplicedFile | MeasuringWriter:
+        """Open the writer of the new file; it copies row groups without these keys, where that pays."""
+        base, facts = self._base.open_first(), self._facts
+        if base is None:
+            return facts.open_base_writer(sink)
+        bloom = None
+        if facts.file.bloom is not None:
+            bloom = carry_filter(base.key_facts, base.num_rows, keys, facts.file.bloom)
+        old = self.file_slice.base_file
+        if old is not None and not self.info.constants and (bloom is not None or facts.file.bloom is None):
+            spliced = open_spliced_file(facts, sink, base, old, keys, bloom, self._stamp.file_name)
+            if spliced is not None:
+                self._base.read_from(spliced.changing)
+                return spliced
+        return facts.open_base_writer(sink, bloom)
 
     def _read_batches(self) -> Iterator[pa.RecordBatch]:
         log = self._open_log(self.schema.names)

@@ -19,7 +19,6 @@ from functools import partial
 from itertools import islice
 from typing import Self
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie_py.arrow.arrays import join_chunks
@@ -58,7 +57,7 @@ from hoodie_py.writer.indexes.table_source import IndexSource
 from hoodie_py.writer.indexes.verify_report import OnEntries, PartReport
 from hoodie_py.writer.output_schema import load_output_schema
 
-_WHOLE = BloomFilter(8, 1, [np.full(1, 0xFF, np.uint8)], per_row=None, in_last_row=0)
+_WHOLE = BloomFilter.make_open()
 _AT_ONCE = 4  # columns of files that are read side by side
 _BLOOMS_AT_ONCE = 32
 

@@ -263,8 +263,8 @@ def _assign_files(groups: dict[_Place, _Group], row_bytes: int, target: Target) 
     for path, rows in new.items():
         first = 0
         for old, taken in small.share_out(path, rows, size, settings.plan.max_file_size):
-            group, stop = (path, old.file_id), first + taken
-            files[group] = _fill(files.get(group), old, small.fill, first, stop)
+            filled, stop = (path, old.file_id), first + taken
+            files[filled] = _fill(files.get(filled), old, small.fill, first, stop)
             first = stop
         for each in split_new_records(path, first, rows, most):
             files[each.group] = _File(each, None, each.start, each.stop)

@@ -12,6 +12,9 @@ import pytest
 
 from hoodie_py import BufferedRecord, HoodieTable, MergeError, RecordContext, RecordMerger
 from hoodie_py.files import TableFiles
+from hoodie_py.formats.parquet.bloom import BloomFilter
+from hoodie_py.formats.parquet.bloom_hashes import KeyBytes
+from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY
 from hoodie_py.table.snapshot import open_snapshot
 from hoodie_py.writer.handles.data_file import TaskResult
 from hoodie_py.writer.handles.merge import RewriteTask
@@ -124,3 +127,32 @@ def test_a_failing_merger_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(MergeError, match="Broken"):
         rewrite(tmp_path, records([row(0, 9)], partitioned=False), Broken)
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
+
+
+def read_bloom(base: Path) -> BloomFilter:
+    [slice_] = HoodieTable.open(base).file_slices()
+    assert slice_.base_file is not None
+    facts = pq.read_metadata(base / slice_.base_file.path).metadata or {}
+    return BloomFilter.from_text(facts[BLOOM_KEY.encode()].decode(), facts[BLOOM_TYPE_KEY.encode()].decode())
+
+
+def test_a_large_file_keeps_its_bloom_filter_and_only_keys_of_the_write_are_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = HoodieTable.open(Kind(9, False, partitioned=False).create(tmp_path))
+    table.bulk_insert([row(i, 5) for i in range(12_000)])
+    before = read_bloom(tmp_path)
+    hashed = []
+    original = KeyBytes.of
+    monkeypatch.setattr(KeyBytes, "of", lambda keys: hashed.append(len(keys)) or original(keys))
+    table.upsert([row(i, 6, "new") for i in range(11_990, 12_010)])
+    table.delete([row(i, 7) for i in range(5)])
+    assert max(hashed) == 20
+    after = read_bloom(tmp_path)
+    assert (after.bits, after.hashes) == (before.bits, before.hashes)
+    found = table.scan(columns=["id", "name"]).to_arrow()
+    assert found.num_rows == 12_005
+    assert after.may_contain(found["id"].combine_chunks()).all()
+    table.upsert([row(0, 8)], options={"hoodie.index.bloom.fpp": "0.001"})
+    assert read_bloom(tmp_path).bits < before.bits / 2
+    assert read_bloom(tmp_path).may_contain(table.scan(columns=["id"]).to_arrow()["id"].combine_chunks()).all()
