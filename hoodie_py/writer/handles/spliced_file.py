@@ -80,7 +80,7 @@ def open_spliced_file(
     same = source.schema == template.schema and source.created_by == template.created_by and source.is_plain()
     if file_name_at is None or not same or len(source.groups) != len(rows):
         return None
-    if source.codecs() != {CODEC_NUMBERS[_get_codec(facts)]}:
+    if source.codecs != {CODEC_NUMBERS[_get_codec(facts)]}:
         return None
     return SplicedFile(facts, sink, source, template, TouchedGroups(base, touched), (file_name_at, file_name), bloom)
 
