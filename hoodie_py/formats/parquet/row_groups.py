@@ -85,6 +85,9 @@ class GroupSource:
             self.facts: dict[bytes, bytes] = {each[1].value: each[2].value for each in facts}
             self.created_by: bytes = self.footer[_CREATED_BY].value
             self._chunks: list[Struct] = [chunk for group in self.groups for chunk in group[_COLUMNS].value]
+            self.codecs = {chunk[_META].value[_CODEC].value for chunk in self._chunks}
+            first = self.groups[0][_COLUMNS].value if self.groups else ()
+            self._paths = [b".".join(chunk[_META].value[_PATH].value) for chunk in first]
             self._first_index = min((each[_BOUNDS_AT].value for each in self._chunks if _BOUNDS_AT in each), default=0)
         except (KeyError, AttributeError, TypeError):
             raise CorruptFileError("The footer lacks a part that every footer has.") from None
@@ -117,16 +120,8 @@ class GroupSource:
         return found
 
     def find_column(self, path: str) -> int | None:
-        """Return the number of a leaf column by its path with dots; None if no row group has it."""
-        columns = self.groups[0][_COLUMNS].value.values if self.groups else ()
-        for at, chunk in enumerate(columns):
-            if b".".join(chunk[_META].value[_PATH].value) == path.encode():
-                return at
-        return None
-
-    def codecs(self) -> set[int]:
-        """Return the numbers of the codecs of all chunks."""
-        return {chunk[_META].value[_CODEC].value for chunk in self._chunks}
+        """Return the number of a leaf column by its path with dots; None if there is none."""
+        return self._paths.index(path.encode()) if path.encode() in self._paths else None
 
     def is_plain(self) -> bool:
         """Whether all bytes are in this file and none is encrypted."""

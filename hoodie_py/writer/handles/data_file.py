@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import io
 import secrets
+import sys
 from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from types import TracebackType
@@ -35,7 +36,7 @@ from hoodie_py.formats.indexes.measure import RecordRanges, find_kinds, read_foo
 from hoodie_py.formats.indexes.ranges import FileRanges
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.parquet import DEFAULT_CODEC
-from hoodie_py.formats.parquet.base_writer import BaseFileWriter, WrittenFile, make_facts_file
+from hoodie_py.formats.parquet.base_writer import ROW_GROUP_ROWS, BaseFileWriter, WrittenFile, make_facts_file
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.timeline.commit_metadata import WriteStat
 from hoodie_py.formats.timeline.instants import INFLIGHT, Instant
@@ -84,13 +85,14 @@ class CommitFacts:
         make_partition(self.files, partition_path, self.instant, in_base_format=in_base_format)
 
     def open_base_writer(
-        self, sink: IO[bytes], bloom: BloomFilter | None = None, *, whole: bool = True
+        self, sink: IO[bytes], bloom: BloomFilter | None = None, *, part_rows: int | None = None
     ) -> MeasuringWriter:
         """Open a writer of one of the commit's base files.
 
-        ``bloom`` has the keys of all rows, if it is known. A part of a file that is not ``whole`` is not measured, and
-        has no filter.
+        ``bloom`` has the keys of all rows, if it is known. ``part_rows``: write a part of a file, which is not measured
+        and has no filter, in row groups of so many rows.
         """
+        whole = part_rows is None
         return MeasuringWriter(
             sink,
             self.schema.arrow,
@@ -99,7 +101,8 @@ class CommitFacts:
             empty=self.schema.empty,
             codec=self.file.codec or DEFAULT_CODEC,
             level=self.file.level,
-            row_group_bytes=self.file.row_group_bytes,
+            row_group_bytes=self.file.row_group_bytes if whole else sys.maxsize,
+            row_group_rows=ROW_GROUP_ROWS if part_rows is None else part_rows,
             page_bytes=self.file.page_bytes,
             dictionary=self.file.dictionary,
             bloom=bloom or self.file.bloom if whole else None,

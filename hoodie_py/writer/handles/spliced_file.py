@@ -3,7 +3,7 @@
 An untouched row group is copied as bytes: it is neither decoded nor encoded. Only ``_hoodie_file_name`` is written
 anew, the same value in every row. Rows keep their order. Copying is for files that this version of the package would
 write in the same way: the schema in the footer, the program that wrote it and the codecs are equal. All others are
-written anew, and so is a file of which more than half of the row groups change.
+written anew, and so is a file with more than half of its rows in row groups that change.
 
 Small row groups count as touched: otherwise a table that gets a new row with each write would get a row group, too.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO, cast
 
 import pyarrow as pa
@@ -33,9 +33,9 @@ from hoodie_py.reader.base.mapped_file import FileView
 from hoodie_py.reader.file_slice import BaseFile
 from hoodie_py.writer.handles.data_file import CommitFacts, MeasuringWriter, start_measuring
 
-_MOST_SHARE = 0.5  # of the row groups that change
+_MOST_SHARE = 0.5  # of the rows, in row groups that change
 _MOST_KEYS = 0.125  # for each row: more will hardly leave row groups untouched
-_SMALL = 0.5  # of the rows of the largest row group
+_SMALL = 0.5  # of the rows of the middle one of the row groups
 _KEY_ROWS = 1 << 17
 _SEGMENT_BYTES = 64 << 20
 _KEY = pa.schema([pa.field(RECORD_KEY_FIELD, pa.string())])
@@ -64,10 +64,11 @@ def open_spliced_file(
         return None
     if RECORD_KEY_FIELD not in names or FILE_NAME_FIELD not in names or not {_MIN, _MAX} <= base.key_facts.keys():
         return None
-    if len(keys) > _MOST_KEYS * base.num_rows:
+    rows = base.group_rows
+    if not rows or len(keys) > _MOST_KEYS * sum(rows):
         return None
-    touched = _find_touched_groups(base, keys)
-    if len(touched) > _MOST_SHARE * len(base.group_rows):
+    touched = _find_touched_groups(base, rows, keys)
+    if sum(rows[group] for group in touched) > _MOST_SHARE * sum(rows):
         return None
     template = _make_template(facts)
     try:
@@ -77,9 +78,9 @@ def open_spliced_file(
         return None
     file_name_at = source.find_column(FILE_NAME_FIELD)
     same = source.schema == template.schema and source.created_by == template.created_by and source.is_plain()
-    if file_name_at is None or not same or len(source.groups) != len(base.group_rows):
+    if file_name_at is None or not same or len(source.groups) != len(rows):
         return None
-    if source.codecs() != {CODEC_NUMBERS[_get_codec(facts)]}:
+    if source.codecs != {CODEC_NUMBERS[_get_codec(facts)]}:
         return None
     return SplicedFile(facts, sink, source, template, TouchedGroups(base, touched), (file_name_at, file_name), bloom)
 
@@ -93,6 +94,7 @@ class TouchedGroups(FileView):
     def __init__(self, inner: OpenBaseFile, touched: Collection[int]) -> None:
         super().__init__(inner)
         self.whole = inner
+        self.rows = inner.group_rows  # of all row groups
         self.touched = sorted(touched)
         self.current = 0
 
@@ -104,7 +106,7 @@ class TouchedGroups(FileView):
     @property
     def group_rows(self) -> list[int]:
         """The number of rows of each of these groups."""
-        return [self._inner.group_rows[group] for group in self.touched]
+        return [self.rows[group] for group in self.touched]
 
     def read_batches(
         self,
@@ -119,7 +121,7 @@ class TouchedGroups(FileView):
         for group in self.touched if row_groups is None else [self.touched[each] for each in row_groups]:
             self.current = group
             yield from self._inner.read_batches(schema, batch_rows, [group], coded=coded, column_threads=column_threads)
-        self.current = len(self._inner.group_rows)
+        self.current = len(self.rows)
 
 
 class SplicedFile:
@@ -159,7 +161,9 @@ class SplicedFile:
         self._copy_until(self.changing.current)
         if self._segment is None:
             buffer = io.BytesIO()
-            self._segment = buffer, _open_segment(self._facts, buffer)
+            # Row groups are cut by the old file's rows, not by bytes: a row group that changes stays one.
+            rows = max(self.changing.rows)
+            self._segment = buffer, self._facts.open_base_writer(buffer, part_rows=rows)
         self._segment[1].write(batch)
         if self._floats is not None:
             self._floats.add(batch)
@@ -168,7 +172,7 @@ class SplicedFile:
 
     def close(self) -> WrittenFile:
         """Copy the remaining row groups and write the footer; errors as for ``write``."""
-        self._copy_until(len(self.changing.whole.group_rows))
+        self._copy_until(len(self.changing.rows))
         self._end_segment()
         facts = self._template.facts | {
             _MIN: min((low for low, _ in self._bounds), key=make_one_comparable),
@@ -190,7 +194,7 @@ class SplicedFile:
         for number in range(self._next, group):
             if number not in self.changing.touched:
                 self._end_segment()
-                rows = self.changing.whole.group_rows[number]
+                rows = self.changing.rows[number]
                 if rows not in self._constants:
                     self._constants[rows] = make_constant_file(
                         FILE_NAME_FIELD, self._name, rows, _get_codec(self._facts)
@@ -222,14 +226,17 @@ class SplicedFile:
             self._bounds.append((made.facts[_MIN], made.facts[_MAX]))
 
 
-def _find_touched_groups(base: BaseFileReader, keys: pa.Array) -> list[int]:
-    """Find the row groups that hold one of the keys, or are small; more than ``_MOST_SHARE`` need not be complete."""
-    rows = base.group_rows
-    touched = {group for group, count in enumerate(rows) if count < _SMALL * max(rows)}
+def _find_touched_groups(base: BaseFileReader, rows: Sequence[int], keys: pa.Array) -> list[int]:
+    """Find the row groups that hold one of the keys, or are small; more than ``_MOST_SHARE`` need not be complete.
+
+    ``rows``: the number of rows of each row group.
+    """
+    middle = sorted(rows)[len(rows) // 2]
+    touched = {group for group, count in enumerate(rows) if count < _SMALL * middle}
     bounds = _read_key_bounds(base)
     ordered = sorted(keys.cast(pa.binary()).to_pylist())
     for group in set(range(len(rows))) - touched:
-        if len(touched) > _MOST_SHARE * len(rows):
+        if sum(rows[each] for each in touched) > _MOST_SHARE * sum(rows):
             break
         low, high = bounds.get(group, (b"", None))
         if high is not None and bisect_left(ordered, low) >= bisect_right(ordered, high):
@@ -257,12 +264,8 @@ def _read_key_bounds(base: BaseFileReader) -> dict[int, tuple[bytes, bytes]]:
 def _make_template(facts: CommitFacts) -> GroupSource:
     """Return a file without rows, whose footer says what the footers of the commit's files have in common."""
     buffer = io.BytesIO()
-    _open_segment(facts, buffer).close()
+    facts.open_base_writer(buffer, part_rows=1).close()
     return GroupSource.of_bytes(buffer.getvalue())
-
-
-def _open_segment(facts: CommitFacts, sink: IO[bytes]) -> MeasuringWriter:
-    return facts.open_base_writer(sink, whole=False)
 
 
 def _get_codec(facts: CommitFacts) -> str:

@@ -97,7 +97,7 @@ def counted_copies(*, copying: bool = True) -> Iterator[list[int]]:
         original = SplicedFile.close
 
         def close(self: SplicedFile) -> Any:
-            copied.append(len(self.changing.whole.group_rows) - len(self.changing.touched))
+            copied.append(len(self.changing.rows) - len(self.changing.touched))
             return original(self)
 
         patch.setattr(SplicedFile, "close", close)
@@ -279,3 +279,18 @@ def test_every_copy_of_a_repeated_key_is_met_as_in_a_file_that_is_written_anew(t
         assert len(copied) == copying
         found.append(sorted((each["id"], each["ts"]) for each in read_rows(base)))
     assert found[0] == found[1]
+
+
+def test_row_groups_are_copied_in_stores_without_local_files() -> None:
+    place = "memory://spliced/t"
+    table = HoodieTable.create(place, SCHEMA, record_key="id", ordering="ts", table_type="COPY_ON_WRITE")
+    table.bulk_insert(make_rows(list(range(ROWS))), options=OPTIONS)
+    before = {each["id"]: each for each in table.scan(columns=["id", "ts", "tags"]).to_arrow().to_pylist()}
+    with counted_copies() as copied:
+        table.upsert(make_rows([9, 1000], 5), options=OPTIONS)
+        table.delete(make_rows([10], 5), options=OPTIONS)
+    assert len(copied) == 2
+    for key in ("k00009", "k01000"):
+        before[key]["ts"] = 5
+    del before["k00010"]
+    assert {each["id"]: each for each in table.scan(columns=["id", "ts", "tags"]).to_arrow().to_pylist()} == before
