@@ -43,6 +43,15 @@ _NEVER = (
     | _FOR_BOOTSTRAPPED_TABLES
 )  # fmt: skip
 _LATER = _NEVER | _FOR_ROWS | _FOR_STATISTICS
+_FOR_SERVICES = {
+    "hoodie_py.writer.clustering.cluster",
+    "hoodie_py.writer.services.compaction",
+    "hoodie_py.writer.services.log_compaction",
+    "hoodie_py.writer.archival.history",
+    "hoodie_py.writer.index_jobs.build",
+    "hoodie_py.writer.index_jobs.compaction",
+    "hoodie_py.table.filter.predicate",
+}
 _FOR_OPTIONS = {"hoodie_py.options.check", "hoodie_py.options.undone"}
 _OF_PYSPARK = {"asyncio", "ssl", "hashlib", "pathlib", "urllib.parse", "logging", "concurrent.futures"}
 _SMALL_COMMAND = """
@@ -74,6 +83,22 @@ def test_reading_a_range_imports_nothing_for_writes_or_other_stores(corpus: Call
     code = "import hoodie_py\nassert hoodie_py.HoodieTable.open(sys.argv[1]).incremental().to_arrow().num_rows"
     unneeded = _FOR_OTHER_STORES | _FOR_WRITES | _FOR_RARE_TABLES | {"pandas", "hoodie_py.table.filter.sql_parser"}
     assert imported(code, str(corpus(TABLE))) & unneeded <= imported("import numpy, pyarrow")
+
+
+def test_a_first_write_of_known_keys_imports_no_service_no_filter_and_nothing_for_other_files(
+    corpus_copy: Callable[[str], Path],
+) -> None:
+    code = """
+import hoodie_py
+table = hoodie_py.HoodieTable.open(sys.argv[1])
+rows = table.scan(limit=1).to_arrow()
+rows = rows.drop_columns([name for name in rows.column_names if name.startswith("_hoodie")])
+assert table.upsert(rows).rows_updated
+"""
+    unneeded = (
+        _FOR_OTHER_STORES | _FOR_RARE_TABLES | _FOR_FILTERS | _FOR_BOOTSTRAPPED_TABLES | _FOR_SERVICES | {"pyarrow.fs"}
+    )
+    assert imported(code, str(corpus_copy(TABLE))) & unneeded <= imported("import numpy, pyarrow")
 
 
 def test_planning_for_spark_imports_no_more_than_it_needs(corpus: Callable[[str], Path]) -> None:

@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hoodie_py.arrow.arrays import make_empty_batch
 from hoodie_py.errors import InvalidQueryError
@@ -33,6 +32,9 @@ from hoodie_py.formats.parquet import CODECS, DEFAULT_CODEC, key_range
 from hoodie_py.formats.parquet.base_schema import convert_to_stored, make_stored_schema
 from hoodie_py.formats.parquet.bloom import DYNAMIC, BloomBuilder, BloomFilter, BloomSettings
 from hoodie_py.formats.parquet.key_range import KeyRange
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _LEVELS = {"gzip": 6}  # Java's level; Arrow's default is the highest, which takes four times as long for nothing
 ROW_GROUP_BYTES = 8 << 20
@@ -195,6 +197,8 @@ class BaseFileWriter:
         self._rows += count
 
     def _open(self, sample: pa.Table) -> pq.ParquetWriter:
+        import pyarrow.parquet as pq  # with the clients of all stores, which a write of log files alone does not need
+
         return pq.ParquetWriter(
             self._buffered,
             self._schema,
@@ -284,6 +288,8 @@ def _list_leaves(path: str, t: pa.DataType) -> Iterator[str]:
 
 def make_facts_file(facts: Mapping[str, str]) -> bytes:
     """Return the bytes of a file with these keys and values in its footer."""
+    import pyarrow.parquet as pq
+
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, pa.schema({"dummyint": pa.int64()}), store_schema=False) as writer:
         writer.add_key_value_metadata(dict(facts))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +35,12 @@ from hoodie_py.formats.indexes.record_schema import RECORD_INDEX_COLUMN
 from hoodie_py.reader.file_slice import FileSlice
 from hoodie_py.runtime.telemetry import carry_span
 from hoodie_py.table.bounded import read_bounded
-from hoodie_py.table.filter.allowed_values import find_allowed_keys, find_allowed_values, spell_value
-from hoodie_py.table.filter.predicate import Predicate
-from hoodie_py.table.indexes.index import FilterRequest
 from hoodie_py.table.indexes.soundness import check_index_files, make_lost_groups, may_have_no_groups
 from hoodie_py.table.indexes.view import KEY, MetadataView
+
+if TYPE_CHECKING:  # writes look up locations of records, and need no filters
+    from hoodie_py.table.filter.predicate import Predicate
+    from hoodie_py.table.indexes.index import FilterRequest
 
 LOCATIONS = pa.schema([
     ("key", pa.string()), ("partition_path", pa.string()), ("file_id", pa.string()), ("instant", pa.int64()),
@@ -194,6 +196,8 @@ def _list_indexes(request: FilterRequest) -> Iterator[tuple[IndexDefinition, pa.
 
 def _list_texts(request: FilterRequest, column: str) -> pa.Array | None:
     """Return the texts of the only values of a column that can pass; None if that is not certain."""
+    from hoodie_py.table.filter.allowed_values import find_allowed_values, spell_value
+
     values = find_allowed_values(request.predicate, column)
     if values is None or len(values) > _MOST_VALUES:
         return None
@@ -269,6 +273,8 @@ def may_locate(config: TableConfig, schema: pa.Schema, predicate: Predicate) -> 
     """Say whether a table has an index of records that may be able to use a filter."""
     if index_definitions.RECORD_INDEX not in config.metadata_partitions:
         return False
+    from hoodie_py.table.filter.allowed_values import find_allowed_keys, find_allowed_values
+
     if find_allowed_keys(config, schema, predicate) is not None:
         return True
     if not any(name.startswith(index_definitions.SECONDARY_PREFIX) for name in config.metadata_partitions):
@@ -287,6 +293,8 @@ def locate_groups(request: FilterRequest) -> LocatedGroups | None:
     view = request.view
     if not view.has(index_definitions.RECORD_INDEX):
         return None
+    from hoodie_py.table.filter.allowed_values import find_allowed_keys
+
     check_index_files(view, index_definitions.RECORD_INDEX)
     keys = find_allowed_keys(request.config, request.columns.arrow, request.predicate)
     if keys is not None:

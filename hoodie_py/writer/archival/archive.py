@@ -29,9 +29,7 @@ from hoodie_py.runtime.wording import Sentence
 from hoodie_py.table.snapshot import Snapshot
 from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.archival.active_files import ActiveFiles, ActiveTimeline, collect_active_files
-from hoodie_py.writer.archival.archive_logs import LogArchive
 from hoodie_py.writer.archival.choice import Choice, choose_instants
-from hoodie_py.writer.archival.history import HistoryArchive
 from hoodie_py.writer.handles.data_file import is_named_after
 from hoodie_py.writer.handles.markers import TEMP_FOLDER, Markers
 from hoodie_py.writer.settings import ArchivalSettings
@@ -175,8 +173,13 @@ def archive_instants(
 
 
 def _open_archive(timeline: ActiveTimeline, settings: ArchivalSettings, ensure_held: Callable[[], None]) -> Archive:
+    # Imported here, because every write asks what is due and few archive.
     if timeline.config.timeline_layout == 1:
+        from hoodie_py.writer.archival.archive_logs import LogArchive
+
         return LogArchive(timeline, settings.block_records, ensure_held)
+    from hoodie_py.writer.archival.history import HistoryArchive
+
     return HistoryArchive(timeline, settings, ensure_held)
 
 

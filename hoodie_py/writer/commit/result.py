@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hoodie_py.formats.timeline.commit_metadata import WriteStat
-from hoodie_py.metastore.report import SyncResult
 from hoodie_py.runtime.wording import Sentence, format_count
-from hoodie_py.writer.archival.archive import ArchiveResult
-from hoodie_py.writer.clustering.report import ClusteringResult
-from hoodie_py.writer.handles.data_file import TaskResult
-from hoodie_py.writer.records import WriteOperation
 from hoodie_py.writer.schema_changes import SchemaChange, describe_changes
-from hoodie_py.writer.services.clean import CleanResult
-from hoodie_py.writer.services.compaction_report import CompactionResult
+
+if TYPE_CHECKING:  # the results of what few writes run
+    from hoodie_py.formats.timeline.commit_metadata import WriteStat
+    from hoodie_py.metastore.report import SyncResult
+    from hoodie_py.writer.archival.archive import ArchiveResult
+    from hoodie_py.writer.clustering.report import ClusteringResult
+    from hoodie_py.writer.handles.data_file import TaskResult
+    from hoodie_py.writer.records import WriteOperation
+    from hoodie_py.writer.services.clean import CleanResult
+    from hoodie_py.writer.services.compaction_report import CompactionResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,6 @@ from hoodie_py.table.timeline.time_travel import parse_zone
 from hoodie_py.writer.archival.active_files import ActiveTimeline
 from hoodie_py.writer.archival.archive import archive_instants
 from hoodie_py.writer.archival.choice import Choice, choose_metadata_instants
-from hoodie_py.writer.index_jobs.compaction import MetadataCompaction
 from hoodie_py.writer.indexes.undo import METADATA_TABLE, undo_metadata_commit
 from hoodie_py.writer.services.clean import make_metadata
 from hoodie_py.writer.services.clean_plan import CleanSettings, check_plan, make_plan, read_saved_plan
@@ -240,6 +239,8 @@ def list_due(session: WriteSession, before: Snapshot) -> list[str]:
 
 @watch_calls("metadata_services")
 def _run(session: WriteSession, now: Snapshot, ensure_held: Callable[[], None]) -> None:
+    from hoodie_py.writer.index_jobs.compaction import MetadataCompaction  # every write asks what is due; few compact
+
     view = open_metadata_view(now)
     if view is None:
         return
@@ -272,6 +273,8 @@ def compact_metadata_table(session: WriteSession, ensure_held: Callable[[], None
     Raises:
         HoodieError: a file is missing or damaged, or the store refused.
     """
+    from hoodie_py.writer.index_jobs.compaction import MetadataCompaction
+
     now = session.look()
     view = open_metadata_view(now)
     if view is not None and remove_strays(now, view.timeline, ensure_held):

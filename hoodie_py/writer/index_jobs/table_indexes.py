@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hoodie_py.errors import (
     ConflictError,
@@ -27,10 +27,8 @@ from hoodie_py.formats.timeline.instants import INDEXING, Instant
 from hoodie_py.options import indexes as keys
 from hoodie_py.options.read import METADATA_ENABLE
 from hoodie_py.reader.merge.merger import Merger
-from hoodie_py.table.indexes.overview import IndexOverview, list_indexes
 from hoodie_py.table.indexes.view import read_definitions
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.index_jobs.build import BuiltIndex, OnRecords, PartitionState, build_index
 from hoodie_py.writer.index_jobs.requests import check_nothing_pending, define_index
 from hoodie_py.writer.indexes.kept_indexes import list_planned_partitions
 from hoodie_py.writer.indexes.metadata_table import write_definitions
@@ -40,6 +38,10 @@ from hoodie_py.writer.precombine.merge_options import check_merger
 from hoodie_py.writer.rollback.recovery import undo_failed_writes
 from hoodie_py.writer.timeline.folder_tree import remove_tree
 from hoodie_py.writer.timeline.session import WriteSession
+
+if TYPE_CHECKING:
+    from hoodie_py.table.indexes.overview import IndexOverview
+    from hoodie_py.writer.index_jobs.build import BuiltIndex, OnRecords
 
 Planned = Mapping[Instant, frozenset[str]]
 """Java's pending instants that build partitions of the metadata table, with the partitions."""
@@ -57,6 +59,8 @@ def drop_index(session: WriteSession, name: str) -> list[str]:
         ConflictError: another writer holds the lock or is at work.
         StorageError: the store refused.
     """
+    from hoodie_py.writer.index_jobs.build import PartitionState
+
     undo_failed_writes(session)
     with session.hold_lock() as holding:
         snapshot = session.look()
@@ -209,6 +213,8 @@ class TableIndexes:
             CommitStateUnknownError: the store did not say whether it wrote a file.
             StorageError: the store refused.
         """
+        from hoodie_py.writer.index_jobs.build import build_index
+
         session = self._open_session(options, lock, merger)
         look = session.look()
         check_merger(look.config, merger, override=False)
@@ -243,6 +249,8 @@ class TableIndexes:
             CorruptFileError, InvalidTableError: the metadata table, or the file of definitions, is damaged.
             StorageError: the store refused.
         """
+        from hoodie_py.table.indexes.overview import list_indexes
+
         snapshot = self._look()
         begun = [name for some in list_planned(snapshot).values() for name in some]
         return list_indexes(snapshot.files, snapshot.config, begun)
@@ -273,6 +281,8 @@ def build_wanted(session: WriteSession, snapshot: Snapshot) -> Snapshot:
     for partition, definition in _list_wanted(snapshot, options):
         if partition in snapshot.config.metadata_partitions:
             continue
+        from hoodie_py.writer.index_jobs.build import build_index  # every write asks what is wanted, and few build
+
         try:
             build_index(session, snapshot, partition, definition)
         except ConflictError as error:

@@ -1,6 +1,7 @@
 """What comes after a commit: the table services that are due, and the report to catalogs.
 
-The commit has landed by then, so a failure is a warning and no error of the write_keys.
+The commit has landed by then, so a failure is a warning and no error of the write_keys. Few writes run a service: each
+is imported where it is due.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ from typing import TypeVar
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
 from hoodie_py.metastore.report import SyncResult
 from hoodie_py.options import write as write_keys
+from hoodie_py.options.clustering import INLINE_CLUSTERING, SCHEDULE_INLINE
 from hoodie_py.options.log_compaction import INLINE_LOG_COMPACTION
 from hoodie_py.options.sync import find_kinds
 from hoodie_py.writer.archival.archive import archive_inline
-from hoodie_py.writer.clustering.cluster import Clustering
 from hoodie_py.writer.commit.result import WriteResult
 from hoodie_py.writer.pipeline.engine import Target
 from hoodie_py.writer.precombine.merge_options import keep_if_own
 from hoodie_py.writer.services.clean import clean_inline
-from hoodie_py.writer.services.compaction import Compaction
-from hoodie_py.writer.services.log_compaction import LogCompaction
 from hoodie_py.writer.services.service_run import Runner
 from hoodie_py.writer.timeline.session import WriteSession
 
@@ -77,17 +76,24 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
         return done
     try:
         if target.snapshot.config.is_merge_on_read and (inline or schedule):
+            from hoodie_py.writer.services.compaction import Compaction
+
             service = Compaction()
             done = replace(done, scheduled=service.schedule(service.with_upkeep_options(session)))
-        if done.scheduled is not None and inline:
-            # Only a merger that is the table's own: readers merge by the table's rules.
-            own = keep_if_own(session.look().config, target.merger)
-            result = Compaction().run(session, done.scheduled, runner=runner, merger=own)
-            done = replace(done, compaction=result)
+            if done.scheduled is not None and inline:
+                # Only a merger that is the table's own: readers merge by the table's rules.
+                own = keep_if_own(session.look().config, target.merger)
+                result = service.run(session, done.scheduled, runner=runner, merger=own)
+                done = replace(done, compaction=result)
         if target.snapshot.config.is_merge_on_read and INLINE_LOG_COMPACTION.read(options):
+            from hoodie_py.writer.services.log_compaction import LogCompaction
+
             folding = LogCompaction()
             folding.run(session, folding.schedule(session), runner=runner)
-        done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
+        if INLINE_CLUSTERING.read(options) or SCHEDULE_INLINE.read(options):
+            from hoodie_py.writer.clustering.cluster import Clustering
+
+            done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
         if write_keys.AUTOMATIC_CLEAN.read(options):
             done = replace(done, clean=_run_unless_busy(clean_inline, session))
         if write_keys.AUTOMATIC_ARCHIVE.read(options):

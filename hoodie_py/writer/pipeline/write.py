@@ -26,7 +26,6 @@ from hoodie_py.options.write import PARTITIONS_TO_DELETE, SCHEMA_CHANGES, STATIC
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.runtime.telemetry import watch_calls
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.writer.clustering.updates import roll_back_for_update
 from hoodie_py.writer.commit.conflicts import Claims
 from hoodie_py.writer.commit.first_look import Intent, check_non_blocking
 from hoodie_py.writer.commit.result import WriteResult
@@ -131,6 +130,8 @@ class Write(Target):
         try:
             return self, rows.place(self)
         except PlannedForClusteringError as error:
+            from hoodie_py.writer.clustering.updates import roll_back_for_update  # few writes need clustering
+
             # Without the clustering the file groups may be written, so the rows are placed again.
             write = replace(self, snapshot=roll_back_for_update(self.session, error))
         before, now = (each.snapshot.timeline.list_completed_writes() for each in (self, write))

@@ -24,7 +24,6 @@ from hoodie_py.formats.config.table_config import PAYLOAD_CLASS, WRITER_PAYLOAD_
 from hoodie_py.options.source import RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY
 from hoodie_py.reader.merge.merger import Merger
 from hoodie_py.reader.merge.registry import as_merger, is_merger_of
-from hoodie_py.reader.payloads.classes import make_builtin_payload_merger
 
 
 def check_merge_options(config: TableConfig, options: Mapping[str, str]) -> None:
@@ -68,6 +67,8 @@ def _check_payload(config: TableConfig, payload: str) -> None:
     if config.merge_mode is MergeMode.CUSTOM and (config.version >= 9 or not _is_payload_based(config)):
         has = config.payload_class if _is_payload_based(config) else f"merge strategy {config.merge_strategy_id}"
         raise _make_error(WRITER_PAYLOAD_CLASS, payload, str(has))
+    from hoodie_py.reader.payloads.classes import make_builtin_payload_merger  # few tables have one
+
     known = is_replaced(payload) if config.version >= 9 else make_builtin_payload_merger(payload) is not None
     if not known:
         raise _make_error(WRITER_PAYLOAD_CLASS, payload, f"merge mode {config.merge_mode}")

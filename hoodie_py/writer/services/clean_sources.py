@@ -15,13 +15,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hoodie_py.errors import InvalidTableError, UnsupportedFeatureError
 from hoodie_py.files import TableFiles
-from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import METADATA_BOOTSTRAP_INSTANT, parse_base_file_name
 from hoodie_py.formats.timeline.plans import CleanPlan
 from hoodie_py.options.write import DELETE_BOOTSTRAP_SOURCE
 from hoodie_py.reader.file_slice import BaseFile, FileSlice, SourceFile
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.bootstrap import locate_source
 
 Removed = Mapping[str, Sequence[str]]
 """Names of the files that a clean removes, by partition."""
@@ -63,6 +61,9 @@ def check_sources(snapshot: Snapshot, plan: CleanPlan, options: Mapping[str, str
             "A pending clean would delete source files of a bootstrap, which this call does not ask for.",
             hint=f"Set {DELETE_BOOTSTRAP_SOURCE} to true to delete them, or finish the clean with Java Hudi.",
         )
+    from hoodie_py.formats.hfile.bootstrap_index import IndexedSource  # few tables need it and the format of its index
+    from hoodie_py.table.view.bootstrap import locate_source
+
     found = find_sources(snapshot, plan.files)
     checked = []
     for partition, places in plan.sources.items():

@@ -27,7 +27,6 @@ from typing import TypeVar
 from uuid import uuid4
 
 from hoodie_py.errors import ConflictError, HoodieError, InvalidTableError
-from hoodie_py.formats.hfile.bootstrap_index import IndexedSource
 from hoodie_py.formats.names import parse_base_file_name, parse_log_file_name
 from hoodie_py.formats.timeline.instants import CLUSTERING, COMMIT, DELTA_COMMIT
 from hoodie_py.formats.timeline.plans import CompactionOperation, CompactionPlan
@@ -38,7 +37,6 @@ from hoodie_py.reader.memory.budget import MemoryBudget
 from hoodie_py.reader.memory.spill import Spill
 from hoodie_py.reader.read_info import ReadInfo, ReadOptions, ReadStats
 from hoodie_py.table.snapshot import Snapshot
-from hoodie_py.table.view.bootstrap import locate_source
 from hoodie_py.table.view.committed_logs import CommittedLogs
 from hoodie_py.table.view.file_groups import FileGroup
 from hoodie_py.table.view.visibility import GroupKey
@@ -234,6 +232,9 @@ def _check_source(snapshot: Snapshot, operation: CompactionOperation, base: Base
     """Check that a plan names the source that the bootstrap index has; plans of old versions name none."""
     if operation.bootstrap_file is None:
         return
+    from hoodie_py.formats.hfile.bootstrap_index import IndexedSource  # few tables need it and the format of its index
+    from hoodie_py.table.view.bootstrap import locate_source
+
     source = None if base is None else base.source
     folder = snapshot.config.bootstrap_base_path or ""
     if source is None or locate_source(IndexedSource(operation.bootstrap_file, None), folder).path != source.path:
