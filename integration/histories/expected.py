@@ -55,10 +55,12 @@ def expect(model: Model, operation: Operation, before: list[Instant]) -> Expecte
         return _expect_clustering(model, operation, may)
     stale = (StalePlanError,) if _may_be_stale(model, before) else ()
     match operation:
-        case LogCompact() if model.kind.mode == CUSTOM or model.kind.change_data:
+        case LogCompact() if model.kind.change_data:
             return Expected(set(), (UnsupportedFeatureError,))
         case LogCompact() if model.has_logs_to_fold():
-            return Expected({FoldPlan, FoldRun}, may)
+            # What the custom merger makes of some logs cannot be said in a log file; then the plan is gone, too.
+            unsaid = (UnsupportedFeatureError,) if model.kind.mode == CUSTOM else ()
+            return Expected({FoldPlan, FoldRun}, (*may, *unsaid))
         case LogCompact():
             return Expected({FoldRun} if model.more_plans.foldings else set(), may)
         case Schedule():
