@@ -24,6 +24,7 @@ QUICK: dict[str, Any] = {"hoodie.time.generator.max_expected_clock_skew_ms": 0, 
 SOON = {
     **QUICK,
     "hoodie.archive.automatic": "true",
+    "hoodie.clean.automatic": "false",
     "hoodie.keep.min.commits": 2,
     "hoodie.keep.max.commits": 3,
     "hoodie.clean.commits.retained": 1,
