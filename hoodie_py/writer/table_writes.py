@@ -358,10 +358,7 @@ class TableWrites:
         result = writer.write(data, operation)
         if result.instant is None:
             return result
-        # The write looks at the table after its commit. Table services after it change more.
-        services = result.scheduled, result.compaction, result.clustering, result.clean, result.archive
-        plain = all(each is None for each in services)
-        return self._refresh(result, seen=writer.session.looks.find_after(result.instant) if plain else None)
+        return self._refresh(result, seen=writer.session.looks.find_after(result.instant))
 
     def _make_writer(
         self,

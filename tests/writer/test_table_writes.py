@@ -104,7 +104,7 @@ def test_a_commit_that_cannot_be_looked_at_is_a_warning(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(table_writes, "open_snapshot", fail)
         with pytest.warns(HoodieWarning, match="The change is committed"):
-            table.upsert([row(1, 2, "b")], options=QUICK)
+            table.insert_overwrite([row(1, 2, "b")], options=QUICK)
     assert contents(tmp_path)["k1"] == (2, "b")
     assert contents(table.refresh())["k1"] == (2, "b")
 

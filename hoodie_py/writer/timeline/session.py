@@ -43,14 +43,19 @@ _PRECISION = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class Looks:
-    """The last snapshot that a session loaded."""
+    """The last snapshot that a session loaded, and the last one that it loaded after it completed an instant."""
 
     last: Snapshot | None = None
+    after_commit: Snapshot | None = None
 
     def find_after(self, instant: str | None) -> Snapshot | None:
-        """Return the last snapshot if an instant is complete in it, else None."""
-        found = None if self.last is None or instant is None else self.last.timeline.find(instant)
-        return self.last if found is not None and found.is_completed else None
+        """Return the table right after an instant was completed; None if the session has looked again since.
+
+        Table services look before they change the table, so the last look may lack what they planned or did.
+        """
+        known = self.after_commit if self.last is self.after_commit else None
+        found = None if known is None or instant is None else known.timeline.find(instant)
+        return known if found is not None and found.is_completed else None
 
 
 @dataclass(frozen=True, slots=True)

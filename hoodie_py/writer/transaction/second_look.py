@@ -78,6 +78,7 @@ class CompletedInstant:
         try:
             calls: list[Callable[[], Any]] = [self.session.look, partial(_find_loss, alive, holding), list_markers]
             now, lost, markers = ask_all(files, calls)
+            self.session.looks.after_commit = now
             return LastLook(self._find_undo(now) or self._find_overlap(now) or lost, markers)
         except HoodieError as error:  # a StorageError too: the completed file exists, so the write has not failed
             return LastLook(error)
