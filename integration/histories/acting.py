@@ -50,6 +50,8 @@ _OPTIONS = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
     "hoodie.log.compaction.blocks.threshold": str(LEAST_BLOCKS),
     "hoodie.write.set.null.for.missing.columns": "true",
+    "hoodie.clean.automatic": "false",  # the model knows the services that are asked for
+    "hoodie.archive.automatic": "false",
 }
 _BY_VERSIONS = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}
 _KEEP = {  # nothing else that would stay: the tables have few commits

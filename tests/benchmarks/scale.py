@@ -43,8 +43,9 @@ WIDE = {
 _KEYS = 1_000_000  # in the record index of keys_100k, in ten file groups
 _INDEX_GROUPS = 10
 _BY_RECORD_INDEX = {**QUICK, "hoodie.index.type": "RECORD_INDEX"}
-_COMPACTED = {**QUICK, "hoodie.compact.inline": "true", "hoodie.clean.automatic": "true"}
-_SERVICES = {**_COMPACTED, "hoodie.archive.automatic": "true"}
+_SERVICES = {**QUICK, "hoodie.compact.inline": "true"}
+_COMPACTED = {**_SERVICES, "hoodie.archive.automatic": "false"}
+_ALONE = {**QUICK, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 _INDEXES = ("files", "column_stats", "partition_stats", "bloom_filters", "record_index")
 _MERGED, _COPIED = "MERGE_ON_READ", "COPY_ON_WRITE"
 SMALL_WRITES = 1_000
@@ -227,7 +228,7 @@ MEASUREMENTS: dict[str, list[tuple[str, Callable[..., Figures], dict[str, Any]]]
         for version, table_type, label, options, more in (
             (9, _MERGED, "table services", _SERVICES, {}),
             (9, _MERGED, "no archival", _COMPACTED, {}),
-            (9, _MERGED, "no table services", QUICK, {}),
+            (9, _MERGED, "no table services", _ALONE, {}),
             (9, _MERGED, "table services, all indexes", _SERVICES, {"indexes": _INDEXES}),
             (9, _COPIED, "table services", _SERVICES, {}),
             (6, _MERGED, "table services", _SERVICES, {}),
