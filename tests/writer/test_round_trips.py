@@ -52,5 +52,5 @@ def test_requests_in_sequence(server: SlowS3) -> None:
             act()
             counts[name] = made.count_in_sequence()
     assert table.scan().count() == 99
-    most = {"first insert into 10 partitions": 26, "upsert": 24, "delete": 27, "compact": 38, "open": 2}
+    most = {"first insert into 10 partitions": 32, "upsert": 28, "delete": 36, "compact": 46, "open": 2}
     assert {name: count for name, count in counts.items() if count > most[name]} == {}

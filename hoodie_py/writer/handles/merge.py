@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,10 @@ from hoodie_py.writer.handles.change_file import ChangeFile
 from hoodie_py.writer.handles.data_file import CommitFacts, DataFile, MeasuringWriter, TaskResult
 from hoodie_py.writer.handles.markers import Marker
 from hoodie_py.writer.handles.meta_columns import RowStamp, find_missing_columns, make_file_batches, set_meta_columns
-from hoodie_py.writer.handles.spliced_file import SplicedFile, open_spliced_file
 from hoodie_py.writer.records import WriteRecords
+
+if TYPE_CHECKING:
+    from hoodie_py.writer.handles.spliced_file import SplicedFile
 
 Incoming = Sequence[IncomingRows | IncomingDeletes]
 
@@ -137,6 +139,9 @@ class _MergedRowReader(MergeReader):
         base, facts = self._base.open_first(), self._facts
         if base is None:
             return facts.open_base_writer(sink)
+        # Here, as most writes of merge-on-read tables rewrite no file, and this imports all of pyarrow's Parquet.
+        from hoodie_py.writer.handles.spliced_file import open_spliced_file
+
         bloom = None
         if facts.file.bloom is not None:
             bloom = carry_filter(base.key_facts, base.num_rows, keys, facts.file.bloom)

@@ -92,10 +92,10 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
     def save_plan(self, session: WriteSession, *, only_if_due: bool = False) -> str | None:
         """Do what ``schedule`` does under the lock; rollbacks were finished before."""
         with session.hold_lock() as holding:
-            snapshot, left = ask_together(session.files, session.look, partial(self._list_leftovers, session))
+            snapshot, left = ask_together(session.files, session.look, partial(Leftovers.list, session.files))
             if only_if_due and not self.has_enough_commits(session, snapshot):
                 return None
-            if left is not None:
+            if self.writes_files:
                 forget_finished(session, snapshot, left)
             instant = session.clock.take(find_newest_time(snapshot.timeline))
             planned = self.make_plan(session, snapshot, instant)
@@ -176,7 +176,10 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
                 opened = self._begin(session, instant, merger, alive, began)
                 if opened is None:
                     return None
-                with self._taken_back_on_failure(opened, alive):
+                guard: AbstractContextManager[None] = nullcontext()
+                if self.writes_files:
+                    guard = take_back_on_failure(partial(self.put_back, opened, alive))
+                with guard:
                     results = self.run_tasks(opened, runner or Threads())
                     completed = complete_instant(session, alive, _Completion(self, opened, results))
                 if self.writes_files:
@@ -204,11 +207,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             error.add_note(
                 f"What the {self.name} wrote was not all removed: {problem} The next run of it will do that."
             )
-
-    def _taken_back_on_failure(
-        self, opened: Opened[Plan, Found, Piece], alive: Heartbeat
-    ) -> AbstractContextManager[None]:
-        return take_back_on_failure(partial(self.put_back, opened, alive)) if self.writes_files else nullcontext()
 
     def _check_runner(self, runner: Runner | None) -> None:
         if runner is not None and not isinstance(runner, Runner):
@@ -253,7 +251,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
     ) -> Opened[Plan, Found, Piece] | None:
         """Check the plan and make its instant inflight, under the lock."""
         with session.hold_lock() as holding:
-            snapshot, left = ask_together(session.files, session.look, partial(self._list_leftovers, session))
+            snapshot, left = ask_together(session.files, session.look, partial(Leftovers.list, session.files))
             pending = next((each for each in self.list_pending(snapshot) if each.request_time == instant), None)
             if pending is None:
                 raise ConflictError(f"Another writer finished the {self.name}, or took it back.", instant=instant)
@@ -266,7 +264,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             MetadataTable.check(snapshot, session.settings.metadata_mode)
             saved = Saved(session, snapshot, replace(pending, state=REQUESTED), plan)
             opened = replace(self.open(saved, self.find(saved), merger), began=began)
-            if left is not None:
+            if self.writes_files:
                 opened = replace(opened, known_rollbacks=_list_known_rollbacks(snapshot, instant))
                 holding.ensure_held()
                 forget_finished(session, snapshot, left)
@@ -275,9 +273,6 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
             if self.writes_files or pending.state == REQUESTED:
                 begin_instant(session, snapshot, opened.instant, alive, holding)
         return opened
-
-    def _list_leftovers(self, session: WriteSession) -> Leftovers | None:
-        return Leftovers.list(session.files) if self.writes_files else None
 
     def _remove_attempt(
         self,
@@ -328,7 +323,7 @@ class PlannedService(ABC, Generic[Plan, Found, Piece, Result]):
         """Run all tasks, the largest first, and return the results of their files. First attempts count."""
         done: dict[Hashable, tuple[TaskResult, ...]] = {}
         tasks = sorted(opened.tasks, key=lambda task: task.size, reverse=True)
-        for key, results in map(self.split, runner.run(tasks, _ignore_rows)):
+        for key, results in map(self.split, runner.run(tasks, lambda _: None)):
             done.setdefault(key, results)
         if done.keys() != {task.key for task in tasks}:
             raise ConflictError("The engine did not run every task.", instant=opened.time)
@@ -498,10 +493,6 @@ class _Completion:
 
     def check_overlap(self, before: Snapshot, after: Snapshot) -> None:
         self.service.check_overlap(self.opened, before, after)
-
-
-def _ignore_rows(rows: int) -> None:
-    del rows
 
 
 def _list_known_rollbacks(snapshot: Snapshot, instant: str) -> frozenset[str]:

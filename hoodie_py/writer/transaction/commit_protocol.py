@@ -64,13 +64,10 @@ class Completed:
     """
 
     files: TableFiles
-    instant: Instant
+    request_time: str
+    action: str
+    completion_time: str
     markers: Sequence[str] | None
-
-    @property
-    def completion_time(self) -> str:
-        """Completion time."""
-        return self.instant.completion_time or ""
 
     def remove_leftovers(self, results: Sequence[TaskResult], what: str, run_id: int | None = None) -> None:
         """Remove the markers, and files that late attempts published while the commit was made.
@@ -78,7 +75,7 @@ class Completed:
         ``what`` begins the warning if the store refuses, such as "The write is committed". Only files of the run
         ``run_id`` are removed; None: files of all runs.
         """
-        markers = Markers(self.files, self.instant.request_time)
+        markers = Markers(self.files, self.request_time)
         written = {path for result in results for path in result.sizes}
         try:
             # The last look's listing will do: an attempt that publishes later finds the instant completed.
@@ -221,7 +218,7 @@ def complete_instant(session: WriteSession, alive: Heartbeat, run: Completion) -
     _log.info(
         "The %s %s is complete at %s: %s", instant.action, instant.request_time, completion_time, session.files.uri
     )
-    return Completed(session.files, instant, last.markers)
+    return Completed(session.files, instant.request_time, instant.action, completion_time, last.markers)
 
 
 @contextmanager

@@ -115,12 +115,16 @@ def test_many_new_keys_make_a_new_filter() -> None:
     assert carry_filter(make_facts(OLD), ROWS, pa.concat_arrays([OLD, OLD[:10]]), FITTED) is not None
 
 
-def test_small_files_and_files_of_too_many_keys_make_a_new_filter() -> None:
+def test_small_files_make_a_new_filter() -> None:
     few = OLD[:9999]
     assert carry_filter(make_facts(few), len(few), NEW, FITTED) is None
+
+
+def test_files_of_too_many_keys_get_the_filter_that_excludes_none() -> None:
     small = BloomSettings(entries=100, max_entries=1000, fitted=True)
-    open_one = make_facts(OLD, bloom=BloomFilter.make_open(dynamic=True))
-    assert carry_filter(open_one, ROWS, NEW, small) is None
+    found = carry_filter(make_facts(OLD, bloom=BloomFilter.make_open(dynamic=True)), ROWS, NEW, small)
+    assert found is not None
+    assert (found.bits, [row.tolist() for row in found.rows]) == (8, [[255]])
 
 
 @given(st.integers(2, 300), st.integers(0, 100), st.integers(20, 200), st.booleans(), st.booleans())

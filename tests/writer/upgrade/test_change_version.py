@@ -160,7 +160,7 @@ def test_a_pending_plan_stays(tmp_path: Path) -> None:
 def test_a_failed_write_is_rolled_back_and_a_living_one_is_in_the_way(tmp_path: Path) -> None:
     table = fill(Kind(6, True), tmp_path / "t", QUICK)
     before = rows(table)
-    plan = Plan(at=1, watched=("put_if_absent",))
+    plan = Plan(at=2, watched=("put_if_absent",))  # after the heartbeat and the requested file
     with pytest.raises(Killed):
         opened(FaultyFiles(TableFiles.open(table.uri), plan)).upsert([row(1, 30)], QUICK)
     table = HoodieTable.open(table.uri)
