@@ -27,7 +27,7 @@ from hoodie_py import HoodieTable
 from hoodie_py.errors import ConflictError
 
 base, name, user, count, storage = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), json.loads(sys.argv[5])
-import pyarrow.compute
+import pyarrow.compute, pyarrow.parquet
 if storage:
     import s3fs
 from hoodie_py.writer.pipeline import write as write_data

@@ -79,6 +79,7 @@ _START_FIELD = 19  # index of the start time among the fields after the name in 
 _ENDED_STATES = frozenset("ZX")
 
 _LONGEST = 2048
+_NUMBER_DIGITS = 40  # of a process number and of its start time, at most
 
 
 class Heartbeat:
@@ -390,7 +391,9 @@ class ProcessIdentity:
 
     def to_bytes(self, token: str) -> bytes:
         """Encode, with a token that differs for each use by one process."""
-        return json.dumps({**asdict(self), "token": token}).encode()
+        # One length for all processes of a machine: what is asked of the store must not depend on their numbers.
+        fill = " " * max(0, _NUMBER_DIGITS - len(f"{self.number}{self.began}"))
+        return json.dumps({**asdict(self), "token": token + fill}).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ProcessIdentity | None:
