@@ -27,7 +27,7 @@ from tests.benchmarks.bench_tables import cache_folder
 from tests.benchmarks.command import say
 from tests.benchmarks.format_engines import ENGINES, KEY, Engine
 from tests.benchmarks.processes import answer_of, load
-from tests.benchmarks.results import save, versions
+from tests.benchmarks.results import save, saved, versions
 from tests.benchmarks.samples import cost_of
 
 ROWS = 2_000_000
@@ -181,7 +181,9 @@ def child(job: FormatJob, engine: Engine, path: str, source: str) -> dict[str, A
 def run(rounds: int, rows: int, names: Mapping[str, FormatJob]) -> bool:
     """Measure, keep the figures, and return whether all engines read the same numbers of rows."""
     before = load()
-    table: dict[str, dict[str, dict[str, float]]] = {}
+    earlier = saved("formats") or {}
+    # With ``--job`` the other jobs' figures stay, if they are of as many rows.
+    table: dict[str, dict[str, dict[str, float]]] = dict(earlier["jobs"]) if earlier.get("rows") == rows else {}
     right = True
     for job in names.values():
         samples: dict[str, list[dict[str, float]]] = defaultdict(list)
