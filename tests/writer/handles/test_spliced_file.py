@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hoodie_py.formats.parquet.carried_bloom as carried_bloom
-import hoodie_py.writer.handles.merge as merge_handle
+import hoodie_py.writer.handles.spliced_file as spliced_file
 from hoodie_py import HoodieTable
 from hoodie_py.formats.parquet.bloom import BloomFilter
 from hoodie_py.formats.parquet.key_range import BLOOM_KEY, BLOOM_TYPE_KEY, MAX_KEY, MIN_KEY
@@ -93,7 +93,7 @@ def counted_copies(*, copying: bool = True) -> Iterator[list[int]]:
     copied: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         if not copying:
-            patch.setattr(merge_handle, "open_spliced_file", lambda *_: None)
+            patch.setattr(spliced_file, "open_spliced_file", lambda *_: None)
         original = SplicedFile.close
 
         def close(self: SplicedFile) -> Any:
