@@ -4,7 +4,7 @@ A row group is a run of column chunks, and the footer says where each one begins
 offsets in its metadata and in its offset index move by the same distance. Bounds of pages (the column index) hold no
 offsets. Bloom filters of Parquet itself, which this package does not write, are left out of the metadata.
 
-The field numbers are those of Parquet's parquet.thrift.
+Parquet's parquet.thrift has the field numbers.
 """
 
 from __future__ import annotations

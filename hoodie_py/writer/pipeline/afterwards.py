@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from hoodie_py.errors import ConflictError, HoodieError, HoodieWarning
@@ -94,8 +95,8 @@ def run_inline_services(target: Target, done: WriteResult, runner: Runner) -> Wr
             from hoodie_py.writer.clustering.cluster import Clustering
 
             done = replace(done, clustering=Clustering().run_inline(session, target.merger, runner))
-        if write_keys.AUTOMATIC_CLEAN.read(options):
-            done = replace(done, clean=_run_unless_busy(clean_inline, session))
+        if write_keys.AUTOMATIC_CLEAN.read(options) and done.instant is not None:
+            done = replace(done, clean=_run_unless_busy(partial(clean_inline, instant=done.instant), session))
         if write_keys.AUTOMATIC_ARCHIVE.read(options):
             done = replace(done, archive=_run_unless_busy(archive_inline, session))
     except HoodieError as error:

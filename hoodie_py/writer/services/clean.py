@@ -211,24 +211,28 @@ def clean(session: WriteSession, retain_commits: int | None = None) -> CleanResu
     return _run(session, Clean(retain_commits))
 
 
-def clean_inline(session: WriteSession) -> CleanResult | None:
-    """Clean after a commit; None if that is not due. Errors as for ``clean``.
+def clean_inline(session: WriteSession, instant: str) -> CleanResult | None:
+    """Clean after the commit of a request time; None if that is not due. Errors as for ``clean``.
 
     Unless ``hoodie.clean.trigger.max.commits`` says otherwise, every tenth commit may clean, or as many as are retained
     if these are fewer. Java cleans after each one, which costs half as much as a small write itself. The last look at
     the table decides; unless a commit has left files that may go, nothing is listed.
     """
     known, service = session.looks.last, Clean(incremental=True)
-    if known is None or not _is_due(known, service.read_settings(session)):
+    if known is None or not _is_due(known, instant, service.read_settings(session)):
         return None
     return watch_calls("clean")(_run)(session, service)
 
 
-def _is_due(snapshot: Snapshot, settings: CleanSettings) -> bool:
+def _is_due(snapshot: Snapshot, instant: str, settings: CleanSettings) -> bool:
     timeline = snapshot.timeline
     last = timeline.select_actions(CLEAN).select_completed().last
-    since = sum(last is None or each.request_time > last.request_time for each in timeline.select_writes())
-    if settings.least_commits is None and since % min(settings.commits, _MOST_COMMITS_BETWEEN):
+    times = [each.request_time for each in timeline.select_writes()]
+    since = sum(last is None or each > last.request_time for each in times)
+    # The write may have compacted, too, so the tenth commit need not be the last one.
+    own = sum(each >= instant for each in times)
+    interval = max(1, min(settings.commits, _MOST_COMMITS_BETWEEN))
+    if settings.least_commits is None and since // interval == (since - own) // interval:
         return False
     if since < (settings.least_commits or 1):
         return False

@@ -1,8 +1,8 @@
 """Plan a clean: find the file slices that no query needs any more (Hudi ``CleanPlanActionExecutor``).
 
 The earliest retained commit that a clean records holds for the whole table: a clean looks at all partitions, or, after
-a write, at those of the commits since the last clean's (``clean_window``). That commit is never later than a pending
-write or savepoint, and never earlier than the one of the previous clean.
+a write, at the partitions of the commits that no clean has passed yet (``clean_window``). That commit is never later
+than a pending write or savepoint, and never earlier than the one of the previous clean.
 
 Decide which slices of a file group a clean removes (Hudi ``CleanPlanner``).
 

@@ -42,7 +42,7 @@ def guard_run(session: WriteSession, instant: str, *, lock_held: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What lies in the folder of markers and in that of heartbeats."""
+    """The listings of the folder of markers and of the folder of heartbeats."""
 
     markers: Sequence[FileInfo]
     heartbeats: Sequence[FileInfo]

@@ -73,6 +73,23 @@ def test_options_switch_both_off(tmp_path: Path) -> None:
     assert done.archive is None
 
 
+def test_a_write_that_also_compacts_cleans_when_that_is_due(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", "MERGE_ON_READ")
+    options = {
+        **QUICK,
+        "hoodie.clean.commits.retained": "3",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "4",
+    }
+    for ts in range(1, 8):
+        table.upsert(rows(ts, "p"), options=options)
+    assert list_cleans(table) == 0
+    done = table.upsert(rows(8, "p"), options=options)  # the ninth commit, and a compaction as the tenth
+    assert done.compaction is not None
+    assert done.clean is not None
+    assert list_cleans(table) == 1
+
+
 def test_a_trigger_that_was_given_is_javas(tmp_path: Path) -> None:
     table = create(tmp_path / "t")
     for ts in range(1, 6):
@@ -123,7 +140,7 @@ def test_a_clean_looks_where_commits_were_since_the_last_one(tmp_path: Path) -> 
 
 
 def test_another_writer_in_the_way_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Any) -> None:
+    def fail(_: Any, instant: str) -> None:
         raise ConflictError("Another writer finished the clean.")
 
     monkeypatch.setattr(afterwards, "clean_inline", fail)
